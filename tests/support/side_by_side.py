@@ -11,6 +11,9 @@ _FIRST = (
     "tests/unit/control/test_laws.py",
     "tests/unit/",  # needs no image: runs while `scripts/test` prepares them
     "tests/chaos/",
+    "tests/real/slurm/",
+    "tests/real/web/",
+    "tests/real/api/test_openapi.py",
     "tests/real/e2e/",
     "tests/real/store/",
     "tests/real/process/",
