@@ -130,8 +130,15 @@ def shared_rig(kept_rigs: KeptRigs, host: str | None) -> Iterator[Rig]:
 
 
 @pytest.fixture
+def shared_docker_rig(kept_rigs: KeptRigs, engine_url: str) -> Iterator[Rig]:
+    """The same on the engine alone, for what only containers have."""
+    yield kept_rigs.take(engine_url)
+    kept_rigs.give_back(engine_url)
+
+
+@pytest.fixture
 def docker_rig(tmp_path: Path, engine_url: str) -> Iterator[Rig]:
-    """The same on the engine, for what only containers have."""
+    """A server with a home of its own on the engine, for what only containers have."""
     yield from _run(Rig(tmp_path / "home", engine_url))
 
 

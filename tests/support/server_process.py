@@ -1,9 +1,10 @@
 """Servers as processes: forked from a process that has imported riseml already, or started anew.
 
 Importing the server takes three quarters of a second of processor time, and the tests start hundreds of servers. The
-standard library's fork server imports it once for each worker of pytest, and also what a new server imports on its way:
-0.2 s more, most of it Alembic for the tables of a new store. What `python -m riseml.server` does from
-`main` on is the same; tests/real/e2e starts its servers as users do.
+standard library's fork server imports it once for each worker of pytest, and also what a new server imports on its way.
+Making the tables of a new store takes as long as the rest of a start, so a forked server finds an empty store with all
+tables. What `python -m riseml.server` does from `main` on is the same; tests/real/e2e starts its servers as users do,
+and theirs make their tables.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Protocol
 
+from riseml import faultpoints
+from tests.support.stores import make_new_store
+
 SERVER = ("-m", "riseml.server")
 """The arguments of Python that start a server."""
 
@@ -28,6 +32,7 @@ _IMPORTED_ON_THE_WAY = (
     "alembic.command",
     "alembic.config",
     "alembic.ddl",
+    "anyio._backends._asyncio",
     "ctypes.util",
     "pydantic.v1",
     "pynvml",
@@ -61,9 +66,20 @@ def start_server(arguments: tuple[str, ...], environ: Mapping[str, str], log: Pa
     """
     imports_the_same = environ.get("PYTHONPATH") == os.environ.get("PYTHONPATH")
     if arguments == SERVER and imports_the_same and not _measures_coverage():
+        _provide_store(environ)
         return _ForkedServer(environ, log)
     with log.open("ab") as output:
         return subprocess.Popen([sys.executable, *arguments], env=environ, stdout=output, stderr=output, cwd="/")
+
+
+def _provide_store(environ: Mapping[str, str]) -> None:
+    """Put an empty store into a new home, unless the server uses another store, or is to die at some step."""
+    home = Path(environ["RISEML_HOME"])
+    store = home / "riseml.db"
+    is_new = not store.exists() and not (home / "server.id").exists()
+    if is_new and not environ.get("RISEML_STORE") and not environ.get(faultpoints.VARIABLE):
+        with open(os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(make_new_store())
 
 
 def _measures_coverage() -> bool:

@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from riseml.store.database import Database
+from tests.support.stores import make_new_store
 
 _MIGRATED_ANEW = ("test_database.py", "test_database_errors.py")
 """Tests of the migrations themselves."""
 
 
 @pytest.fixture(scope="session")
-def new_store_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The file of an empty SQLite store. The migrations that make it take 25 ms, and hundreds of tests need one."""
-    path = tmp_path_factory.mktemp("store") / "riseml.db"
-    Database(f"sqlite:///{path}").close()
-    return path.read_bytes()
+def new_store_file() -> bytes:
+    """The file of an empty SQLite store, made before any test changes how stores are opened."""
+    return make_new_store()
 
 
 @pytest.fixture(autouse=True)

@@ -74,9 +74,9 @@ def test_the_run_follows_the_plan(rig: Rig) -> None:
             assert wanted <= printed
 
 
-def test_secrets_are_named_and_never_shown(rig: Rig, tmp_path: Path) -> None:
+def test_secrets_are_named_and_never_shown(shared_rig: Rig, tmp_path: Path) -> None:
     config = single("true", env=["API_TOKEN", "MODE=fast", "OUTPUT_DIR=/mine"])
-    shown = plan(rig, config, environment=ENVIRON)
+    shown = plan(shared_rig, config, environment=ENVIRON)
     (job,) = shown["experiments"][0]["jobs"]
     assert job["passed_on"] == ["API_TOKEN"]
     assert "API_TOKEN" not in job["environment"]
@@ -84,13 +84,14 @@ def test_secrets_are_named_and_never_shown(rig: Rig, tmp_path: Path) -> None:
     assert job["environment"]["OUTPUT_DIR"] != "/mine"
     folder = write(tmp_path / "project", config)
     for words in (("train", "--dry-run"), ("train", "--dry-run", "--json")):
-        result = riseml(rig, folder, *words)
+        result = riseml(shared_rig, folder, *words)
         assert result.code == 0
         assert "API_TOKEN" in result.out
         assert SECRET not in json.dumps(shown) + result.out + result.err
 
 
-def test_a_plan_says_why_it_would_wait(rig: Rig) -> None:
+def test_a_plan_says_why_it_would_wait(shared_rig: Rig) -> None:
+    rig = shared_rig
     size = cpus(rig)
     never = plan(rig, single("true", resources={"cpus": size + 1, "mem": "64MiB"}))["experiments"][0]
     assert never["waits"].startswith(f"it can never run: the job needs {size + 1:g} cpus, 64 MiB and 0 gpus; host")
@@ -113,20 +114,22 @@ def test_a_plan_says_why_it_would_wait(rig: Rig) -> None:
         rig.wait_closed(each["id"])
 
 
-def test_a_grid_is_planned_whole(rig: Rig, tmp_path: Path) -> None:
+def test_a_grid_is_planned_whole(shared_rig: Rig, tmp_path: Path) -> None:
     config = single("go {{lr}} {{n}}", parameters={"lr": [0.1, 0.2], "n": [1, 2]}, concurrency=2)
-    found = plan(rig, config)["experiments"]
-    assert [one["id"] for one in found] == ["1.1", "1.2", "1.3", "1.4"]
+    found = plan(shared_rig, config)["experiments"]
+    first, second, third, fourth = [one["id"] for one in found]
+    name = first.partition(".")[0]
+    assert [first, second, third, fourth] == [f"{name}.{number}" for number in range(1, 5)]
     assert [one["jobs"][0]["run"] for one in found] == [["go 0.1 1"], ["go 0.1 2"], ["go 0.2 1"], ["go 0.2 2"]]
-    later = "train.concurrency: 2 of the set at the same time (1.1, 1.2 now)"
+    later = f"train.concurrency: 2 of the set at the same time ({first}, {second} now)"
     assert [one["waits"] for one in found] == [None, None, later, later]
-    result = riseml(rig, write(tmp_path / "project", config), "train", "--dry-run")
+    result = riseml(shared_rig, write(tmp_path / "project", config), "train", "--dry-run")
     assert result.out.count("RISEML_JOB=train") == 1
-    assert result.out.splitlines()[-4:] == [
-        "EXP ID  PARAMS",
-        "1.2     lr=0.1, n=2",
-        "1.3     lr=0.2, n=1",
-        "1.4     lr=0.2, n=2",
+    assert [line.split(maxsplit=1) for line in result.out.splitlines()[-4:]] == [
+        ["EXP", "ID  PARAMS"],
+        [second, "lr=0.1, n=2"],
+        [third, "lr=0.2, n=1"],
+        [fourth, "lr=0.2, n=2"],
     ]
     assert result.err.endswith("4 experiments; nothing was started.\n")
 
@@ -164,23 +167,24 @@ def test_a_plan_reads_well(docker_rig: Rig, tmp_path: Path) -> None:
     ]
 
 
-def test_an_image_is_cached_or_not(docker_rig: Rig, tmp_path: Path) -> None:
+def test_an_image_is_cached_or_not(shared_docker_rig: Rig, tmp_path: Path) -> None:
+    rig = shared_docker_rig
     missing = single("true", image="riseml-test/no-such-image:1")
-    assert plan(docker_rig, missing)["cached"] is False
+    assert plan(rig, missing)["cached"] is False
     folder = write(tmp_path / "project", missing)
-    out = riseml(docker_rig, folder, "train", "--dry-run").out
+    out = riseml(rig, folder, "train", "--dry-run").out
     assert "Image: riseml-test/no-such-image:1 (will be fetched)\n" in out
     assert "Starts: at once, once the image is there\n" in out
     built = single("true", install=["true", f"echo {tmp_path}"])
-    found = plan(docker_rig, built)
+    found = plan(rig, built)
     assert (found["cached"], found["image"].startswith("riseml/environment:")) == (False, True)
     write(folder, built)
     (folder / "more.txt").write_text("so that the server lacks this project's files")
-    out = riseml(docker_rig, folder, "train", "--dry-run").out
+    out = riseml(rig, folder, "train", "--dry-run").out
     assert "with 2 install steps (riseml knows whether it is cached once the project was synced)\n" in out
-    submission = docker_rig.submission(built)
+    submission = rig.submission(built)
     del submission["snapshot"]
-    unknown = docker_rig.post("/v1/plans", submission).json()
+    unknown = rig.post("/v1/plans", submission).json()
     assert (unknown["cached"], unknown["image"]) == (None, unknown["base"])
 
 
@@ -205,7 +209,8 @@ def test_a_plan_without_docker_says_what_replaces_the_image_and_what_is_refused(
 # --- tfconfig ---
 
 
-def test_tf_config_prints_what_the_jobs_read(rig: Rig, tmp_path: Path) -> None:
+def test_tf_config_prints_what_the_jobs_read(shared_rig: Rig, tmp_path: Path) -> None:
+    rig = shared_rig
     says = 'echo "config $TF_CONFIG"; exec sleep 600'
     config = gang(dict.fromkeys(NAMES, says))
     folder = write(tmp_path / "project", config)
@@ -233,14 +238,15 @@ def test_tf_config_prints_what_the_jobs_read(rig: Rig, tmp_path: Path) -> None:
     assert json.loads(riseml(rig, folder, "tfconfig", name, "--json").out) == real, "also once it has ended"
 
 
-def test_tf_config_of_a_file(docker_rig: Rig, tmp_path: Path) -> None:
+def test_tf_config_of_a_file(shared_docker_rig: Rig, tmp_path: Path) -> None:
+    rig = shared_docker_rig
     folder = write(tmp_path / "project", gang({}, env=["API_TOKEN", "NOT_SET_ANYWHERE"]))
-    found = json.loads(riseml(docker_rig, folder, "tfconfig", "-f", "riseml.yml", "--json").out)
+    found = json.loads(riseml(rig, folder, "tfconfig", "-f", "riseml.yml", "--json").out)
     assert list(found) == list(NAMES)
     changed = ("--set", "train.tensorflow.distributed.worker=2")
-    one = json.loads(riseml(docker_rig, folder, "tfconfig", "-f", "riseml.yml", "master", *changed).out)
+    one = json.loads(riseml(rig, folder, "tfconfig", "-f", "riseml.yml", "master", *changed).out)
     assert one["cluster"]["worker"] == ["worker-1:2222"]
-    shown = riseml(docker_rig, folder, "tfconfig", "-f", "riseml.yml").out
+    shown = riseml(rig, folder, "tfconfig", "-f", "riseml.yml").out
     assert shown.startswith('master\n{\n  "cluster": {\n')
     assert "\n\nworker.1\n{\n" in shown
 
@@ -248,11 +254,12 @@ def test_tf_config_of_a_file(docker_rig: Rig, tmp_path: Path) -> None:
 ALONE = "a single job gets none, nor does a job outside a TensorFlow cluster; `riseml env` shows what it gets"
 
 
-def test_a_job_alone_has_no_tf_config(docker_rig: Rig, tmp_path: Path) -> None:
+def test_a_job_alone_has_no_tf_config(shared_docker_rig: Rig, tmp_path: Path) -> None:
+    rig = shared_docker_rig
     folder = write(tmp_path / "project", single("true"))
-    assert riseml(docker_rig, folder, "tfconfig", "-f", "riseml.yml").out == f"train\nnone: {ALONE}\n"
-    assert riseml(docker_rig, folder, "tfconfig", "-f", "riseml.yml", "--json").out == '{"train": null}\n'
-    result = riseml(docker_rig, folder, "tfconfig", "-f", "riseml.yml", "train")
+    assert riseml(rig, folder, "tfconfig", "-f", "riseml.yml").out == f"train\nnone: {ALONE}\n"
+    assert riseml(rig, folder, "tfconfig", "-f", "riseml.yml", "--json").out == '{"train": null}\n'
+    result = riseml(rig, folder, "tfconfig", "-f", "riseml.yml", "train")
     assert (result.code, result.out) == (3, "")
     assert "train gets no TF_CONFIG" in result.err
 
@@ -276,11 +283,12 @@ def test_what_tfconfig_refuses(docker_rig: Rig, tmp_path: Path) -> None:
         assert said in result.err, words
 
 
-def test_a_set_has_no_tf_config(docker_rig: Rig, tmp_path: Path) -> None:
+def test_a_set_has_no_tf_config(shared_docker_rig: Rig, tmp_path: Path) -> None:
+    rig = shared_docker_rig
     config = single("true", parameters={"lr": [1, 2]})
-    name = docker_rig.submit(config)["id"]
-    docker_rig.wait_closed(name)
+    name = rig.submit(config)["id"]
+    rig.wait_closed(name)
     folder = write(tmp_path / "project", config)
-    result = riseml(docker_rig, folder, "tfconfig", name)
+    result = riseml(rig, folder, "tfconfig", name)
     assert (result.code, f"{name} is a set" in result.err, f"{name}.1" in result.err) == (2, True, True)
-    assert json.loads(riseml(docker_rig, folder, "tfconfig", f"{name}.2", "--json").out) == {"train": None}
+    assert json.loads(riseml(rig, folder, "tfconfig", f"{name}.2", "--json").out) == {"train": None}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.rig import HOG, Rig, gang, single
@@ -21,33 +23,35 @@ ENDS = {
 }
 
 
-def test_the_end_of_a_job_is_explained(rig: Rig) -> None:
-    for run in ENDS:
-        rig.submit(single(run))
-    told = {run: rig.wait_closed(str(number))["advice"] for number, run in enumerate(ENDS, 1)}
+def test_the_end_of_a_job_is_explained(shared_rig: Rig) -> None:
+    rig = shared_rig
+    names = {run: rig.submit(single(run))["id"] for run in ENDS}
+    told = {run: rig.wait_closed(name)["advice"] for run, name in names.items()}
     assert {run: text[: len(ENDS[run])] for run, text in told.items()} == ENDS
     assert told["exit 9"] == ""
     assert all("advice" not in one or not one["advice"] for one in rig.get("/v1/experiments", all=True)["experiments"])
 
 
-def test_an_install_step_that_fails_is_explained(rig: Rig) -> None:
-    rig.submit(single("true", install=[f"no-such-tool # {rig.home}"]))
-    assert rig.wait_closed("1")["advice"].startswith("there is no command `no-such-tool`: ")
+def test_an_install_step_that_fails_is_explained(shared_rig: Rig, tmp_path: Path) -> None:
+    name = shared_rig.submit(single("true", install=[f"no-such-tool # {tmp_path}"]))["id"]
+    assert shared_rig.wait_closed(name)["advice"].startswith("there is no command `no-such-tool`: ")
 
 
-def test_a_lost_connection_is_distinguished_from_its_cause(rig: Rig) -> None:
+def test_a_lost_connection_is_distinguished_from_its_cause(shared_rig: Rig) -> None:
     cause = f"trap '{MISSING.replace(chr(39), chr(34))}; exit 1' TERM; echo ready >$OUTPUT_DIR/ready; sleep 600 & wait"
     wait = 'until [ -e "$OUTPUT_DIR/ready" ]; do sleep 0.05; done'
-    rig.submit(gang({"worker.1": cause, "master": f"{wait}; {RESET}"}, stop_grace=20))
-    found = rig.wait_closed("1")
+    name = shared_rig.submit(gang({"worker.1": cause, "master": f"{wait}; {RESET}"}, stop_grace=20))["id"]
+    found = shared_rig.wait_closed(name)
     assert found["cause"] == "master"
     assert found["last_lines"][-1] == "ConnectionResetError: [Errno 104] Connection reset by peer"
-    expected = "probably a consequence: the other side of a connection ended it, and 1.worker.1 failed as well: "
+    expected = f"probably a consequence: the other side of a connection ended it, and {name}.worker.1 failed as well: "
     assert found["advice"] == expected + ENDS[MISSING]
 
 
 @pytest.mark.parametrize(("limits", "said"), [({"limits": {"mem": "64MiB"}}, "its limit of 64 MiB of memory: raise")])
-def test_advice_names_the_limit_of_a_job_without_memory(docker_rig: Rig, limits: dict[str, object], said: str) -> None:
-    docker_rig.submit(single(HOG, **limits))
-    found = docker_rig.wait_closed("1")
+def test_advice_names_the_limit_of_a_job_without_memory(
+    shared_docker_rig: Rig, limits: dict[str, object], said: str
+) -> None:
+    name = shared_docker_rig.submit(single(HOG, **limits))["id"]
+    found = shared_docker_rig.wait_closed(name)
     assert (found["reason"], said in found["advice"]) == ("OUT_OF_MEMORY", True), found["advice"]
