@@ -149,10 +149,6 @@ class RecordReader:
             self._left -= len(taken)
             self._end_if_complete()
 
-    def is_between(self) -> bool:
-        """Return True when no content is incomplete."""
-        return self._left is None and not self._head
-
     def _read_length(self, view: memoryview, at: int) -> int:
         wanted = RECORD.size - len(self._head)
         self._head += bytes(view[at : at + wanted])

@@ -224,11 +224,11 @@ def _explain_host(job: Job, gang: list[Job], candidates: dict[HostName, Candidat
     beside = [other.name for other in gang if other.host == job.host and other.name != job.name]
     host = None if job.host is None else candidates.get(job.host)
     if len(gang) == 1:
-        reasons.append("of the hosts with room it had the least left over")
+        reasons.append("of the hosts with room, this one has the least left")
     elif len(beside) == len(gang) - 1:
         reasons.append("one host holds the whole gang")
     elif job.resources.gpus == 0 and any(o.resources.gpus for o in gang if o.host == job.host):
-        reasons.append(f"beside {', '.join(beside)}, so that it takes no host of its own")
+        reasons.append(f"next to {', '.join(beside)}, so that it needs no separate host")
     elif beside:
         reasons.append(f"no host held the whole gang; this one has {len(beside) + 1} of its {len(gang)} jobs")
     else:

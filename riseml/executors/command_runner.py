@@ -241,10 +241,6 @@ class CommandRunner:
         if self._terminal >= 0:
             fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, _WINCH.pack(rows, columns, 0, 0))
 
-    def _copy_outputs(self, found: "dict[int, int]") -> None:
-        for descriptor in [one for one in self._outputs if one in found and not self._to_server]:
-            self._copy_output(descriptor)
-
     def _copy_output(self, descriptor: int) -> bool:
         """Copy one piece of output; False at the end of the stream, or when nothing is there."""
         try:

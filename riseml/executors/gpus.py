@@ -109,10 +109,6 @@ class GpuReader:
         self._lock = threading.Lock()
         self._handles: dict[str, object] = {}  # by index and by UUID; empty: not loaded yet, or no GPU
 
-    def list_ids(self) -> tuple[str, ...]:
-        """Return the id of each GPU: its index, or the UUID of each part of a divided one."""
-        return tuple(one.gpu.id for one in self.read_all())
-
     def read_all(self) -> tuple[GpuReading, ...]:
         """Return every GPU with its current load, in the order of nvidia-smi; empty without a driver."""
         handles = self._load_handles()

@@ -82,15 +82,6 @@ def list_project_files(
     return Listing(folder, entries, tuple(sorted(walk.left_out)))
 
 
-def collect_entries(folder: Path) -> tuple[ArchiveEntry, ...]:
-    """Return all entries of the project, sorted by the bytes of the path.
-
-    Raises:
-        UsageError: links that leave the project, special files, unreadable files; the message names them.
-    """
-    return _Walk(folder, FileIndex(folder), frozenset()).collect()
-
-
 def _refuse_above_limit(entries: tuple[ArchiveEntry, ...], limit: int) -> None:
     size = sum(entry.size for entry in entries)
     if size <= limit:

@@ -131,11 +131,6 @@ def format_gib(size: int | None) -> str:
     return "N/A" if size is None else f"{size / 2**30:.1f}"
 
 
-def format_number(value: float | None) -> str:
-    """Return a number with one decimal; `N/A` when it is not known."""
-    return "N/A" if value is None else f"{value:.1f}"
-
-
 def format_metric(value: float | str | None) -> str:
     """Return a number with six digits, a text as it is, and `-` for nothing.
 

@@ -37,10 +37,9 @@ def shorten_to_width(text: str, width: int) -> str:
     return text if measure_width(text) <= width else cut_to_width(text, width - 1) + "…"
 
 
-def pad_to_width(text: str, width: int, *, right: bool = False) -> str:
-    """Return `text` filled with spaces to `width` columns; `right` aligns it to the right."""
-    space = " " * max(0, width - measure_width(text))
-    return space + text if right else text + space
+def pad_to_width(text: str, width: int) -> str:
+    """Return `text` filled with spaces to `width` columns."""
+    return text + " " * max(0, width - measure_width(text))
 
 
 def wrap_to_width(text: str, width: int) -> list[str]:

@@ -24,4 +24,4 @@ def check_removable(wanted: CanonicalId, services: Services) -> None:
                 f"`riseml kill {name}` ends it; or wait for its end",
             )
         if one.id in kept:
-            raise Conflict(f"the output of {name} is kept", f"`riseml keep --no {name}` lets it go")
+            raise Conflict(f"the output of {name} is kept", f"`riseml keep --no {name}` allows its removal")

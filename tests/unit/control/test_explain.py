@@ -128,13 +128,13 @@ def test_the_place_of_a_running_experiment_is_explained() -> None:
     found = tell(pool, ready(1, needs))
     assert (found.phase, found.network, found.network_host) == (ExplanationPhase.PLACED, Network.OVERLAY, "h1")
     ps = next(job for job in found.jobs if job.job == "ps.1")
-    assert ps.why.startswith("beside ")
-    assert "so that it takes no host of its own" in ps.why
+    assert ps.why.startswith("next to ")
+    assert "so that it needs no separate host" in ps.why
     assert "h3" in ps.alternatives
     assert found.summary.endswith("it is spread over h1, h2")
     alone = tell(pool, ready(1, ONE_JOB))
     assert alone.jobs[0].why == (
-        "of the hosts with room it had the least left over; hosts with GPUs stay free for jobs that need GPUs"
+        "of the hosts with room, this one has the least left; hosts with GPUs stay free for jobs that need GPUs"
     )
     assert alone.jobs[0].alternatives == ("h1", "h2")
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from riseml.project.archive import pack_snapshot, take_snapshot
-from riseml.project.listing import collect_entries, list_project_files
+from riseml.project.listing import list_project_files
 
 
 def list_paths(folder: Path) -> list[str]:
-    return [entry.path for entry in collect_entries(folder)]
+    return [entry.path for entry in list_project_files(folder).entries]
 
 
 def open_tar(folder: Path) -> tarfile.TarFile:

@@ -14,7 +14,7 @@ import pytest
 from riseml.archives.entries import EntryKind
 from riseml.errors import UsageError
 from riseml.project.archive import take_snapshot
-from riseml.project.listing import collect_entries, list_project_files
+from riseml.project.listing import list_project_files
 from riseml.project.messages import format_size
 from tests.unit.project.builders import drop_privileges, fill_folder, list_paths, open_tar
 
@@ -76,7 +76,7 @@ def test_the_listing_of_a_tree_equals_what_git_adds(tmp_path: Path, name: str) -
     git = ["git", "-C", str(tmp_path), "-c", "core.excludesFile=/dev/null"]
     subprocess.run([*git, "init", "-q"], check=True)
     listed = subprocess.run([*git, "ls-files", "-co", "--exclude-standard"], check=True, capture_output=True, text=True)
-    found = [entry.path for entry in collect_entries(tmp_path) if entry.kind is not EntryKind.FOLDER]
+    found = [entry.path for entry in list_project_files(tmp_path).entries if entry.kind is not EntryKind.FOLDER]
     assert found == sorted(listed.stdout.splitlines())
 
 
@@ -98,7 +98,7 @@ def test_links_that_leave_are_refused_by_name(tmp_path: Path, target: str) -> No
     if target.startswith("up"):
         (folder / "up").symlink_to("../elsewhere")
     with pytest.raises(UsageError, match=r"bad \(a link to .*outside the project"):
-        collect_entries(folder)
+        list_project_files(folder)
 
 
 def test_entries_that_cannot_be_sent_are_named_together(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_entries_that_cannot_be_sent_are_named_together(tmp_path: Path) -> None:
     for number in range(9):
         (tmp_path / f"link{number}").symlink_to("/etc")
     with pytest.raises(UsageError) as raised:
-        collect_entries(tmp_path)
+        list_project_files(tmp_path)
     assert "door (a socket)" in raised.value.message
     assert "and 6 more" in raised.value.message
     (tmp_path / ".risemlignore").write_text("pipe\ndoor\nlink*\n")
