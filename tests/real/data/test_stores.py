@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -110,6 +111,23 @@ def test_what_cannot_be_fetched_is_one_sentence(process_rig: Rig, store: ObjectS
     assert (refused.status_code, "no store of its stores.yml allows that" in refused.text) == (403, True)
     keys = rig.post("/v1/experiments/check", rig.submission(make_config("echo no", ("data://x", "x"), store="a")))
     assert (keys.status_code, "does not give the keys of a to jobs" in keys.text) == (403, True)
+
+
+def test_names_are_kept_as_they_are_or_refused(process_rig: Rig, store: ObjectStoreServer) -> None:
+    rig = process_rig
+    names = ["with space", "ünï", "n" * 255, "a%20b+c", "-rf"]
+    store.put("names", {f"good/{quote(name)}": name.encode() for name in names})
+    store.put("names", {quote("bad/line\nbreak"): b"x", f"long/{'n' * 256}": b"x"})
+    allow(rig, store.entry("lab", "s3://names"))
+    rig.submit(make_config('cd $DATA_DIR/x; for name in *; do cat ./"$name"; echo; done', ("s3://names/good", "x")))
+    assert rig.wait_closed("1")["state"] == "FINISHED", rig.experiment("1")
+    assert sorted(read_lines(rig, "1")) == sorted(names)
+    for number, (folder, name) in enumerate([("bad", "line"), ("long", "nnn")], 2):
+        rig.submit(make_config("echo no", (f"s3://names/{folder}", "x")))
+        found = rig.wait_closed(str(number))
+        build = next(job for job in found["jobs"] if job["name"] == "build")
+        assert (found["reason"], "no file can have" in build["message"]) == ("DATA_FAILED", True), build
+        assert "\n" not in build["message"], name
 
 
 @pytest.mark.parametrize("point", ["P31:2", "P32"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -19,6 +21,8 @@ LIST = (
     '<ETag>"e1"</ETag><LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents></ListBucketResult>'
 )
 HEADERS = {"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT", "ETag": '"e1"'}
+
+REFUSED = re.compile(r"refused/(\d+)/([A-Za-z]+)")
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -39,6 +43,9 @@ class Answers(BaseHTTPRequestHandler):
             self.answer(302, b"", {"Location": "/secret"})
         elif self.path.startswith("/cut"):
             self.answer(206 if "Range" in self.headers else 200, b"abc", HEADERS, claimed=6)
+        elif refused := REFUSED.search(unquote(self.path)):
+            error = f"<Error><Code>{refused[2]}</Code><Message>the store's own words</Message></Error>"
+            self.answer(int(refused[1]), error.encode(), {"Content-Type": "application/xml"})
         elif "list-type" in self.path:
             self.answer(200, LIST.encode(), {"Content-Type": "application/xml"})
         else:
@@ -115,6 +122,29 @@ def test_an_error_of_an_object_store_is_one_sentence(site: tuple[str, list[dict[
         open_remote(parse_data_url("s3://away/x"), store).list_files()
     with pytest.raises(Away, match=r"the store at http://127.0.0.1:1 does not answer"):
         open_remote(parse_data_url("s3://b/x"), Store("lab", (), endpoint="http://127.0.0.1:1")).list_files()
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence", "hint"),
+    [
+        ("404/NoSuchBucket", "there is no bucket b at http://", "check the name and the endpoint"),
+        ("403/AccessDenied", "the store lab has no right to read it", "allow it at the store"),
+        ("403/SignatureDoesNotMatch", "the keys of the store lab are wrong (SignatureDoesNotMatch)", "change them"),
+        ("403/InvalidAccessKeyId", "the keys of the store lab are wrong (InvalidAccessKeyId)", "change them"),
+        ("400/ExpiredToken", "the keys of the store lab are wrong (ExpiredToken)", "change them"),
+        ("400/AuthorizationHeaderMalformed", "us-east-1 is not its region", "write the region of the bucket"),
+        ("403/RequestTimeTooSkewed", "the clock of this machine and that of the store differ", "set the clock"),
+    ],
+)
+def test_a_refusal_is_one_sentence_and_one_step(
+    site: tuple[str, list[dict[str, str]]], answer: str, sentence: str, hint: str
+) -> None:
+    store = Store("lab", (), endpoint=f"http://{site[0]}", access_key_id="OWN", secret_access_key="hush")
+    with pytest.raises(EngineError) as raised:
+        open_remote(parse_data_url(f"s3://b/refused/{answer}"), store).list_files()
+    error = raised.value
+    assert (error.permanent, sentence in error.message, hint in str(error.hint)) == (True, True, True), error
+    assert "own words" not in error.message
 
 
 def test_an_answer_of_another_place_is_refused(site: tuple[str, list[dict[str, str]]]) -> None:
