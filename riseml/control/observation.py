@@ -19,6 +19,7 @@ class SaveSeen:
     at: datetime | None = None  # when the last complete copy ended; None: there is none
     last: int = 0  # the attempt after whose end that copy was made; 0: jobs were running
     moved_at: datetime | None = None  # when something last arrived in the store
+    given_up: int = 0  # the attempt whose last copy a user gave up; 0: none
 
 
 NEVER_SAVED = SaveSeen()

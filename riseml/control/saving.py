@@ -51,7 +51,8 @@ def find_saves(experiment: Experiment, seen: Observation, *, is_released: bool) 
 def awaits_save(experiment: Experiment, seen: Observation) -> bool:
     """Return True while the experiment, or its next attempt, waits for the copy of its output."""
     save, host, known = experiment.plan.save, _find_host(experiment), seen.saves.get(experiment.id, NEVER_SAVED)
-    if save is None or host is None or experiment.started_at is None or known.last >= find_attempt(experiment):
+    attempt = find_attempt(experiment)
+    if save is None or host is None or experiment.started_at is None or attempt <= max(known.last, known.given_up):
         return False
     if experiment.state in TERMINAL:
         since, patience = experiment.ended_at or seen.now, GIVE_UP_SAVING
@@ -61,7 +62,7 @@ def awaits_save(experiment: Experiment, seen: Observation) -> bool:
         return False
     if not _answers(host, seen):
         return experiment.state in TERMINAL and not seen.is_over(since)
-    problem = seen.problems.get(SaveOutput(host, experiment.id, find_attempt(experiment)))
+    problem = seen.problems.get(SaveOutput(host, experiment.id, attempt))
     if problem is None:
         return True
     return not problem.permanent and seen.now - max(problem.since, known.moved_at or problem.since) < patience

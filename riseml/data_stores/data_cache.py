@@ -19,7 +19,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -186,7 +186,11 @@ class DataCache:
 
     def drop_uses_except(self, open_ids: frozenset[int]) -> None:
         """Forget what experiments read that are closed."""
-        for experiment in [one for one in list(self._uses) if one not in open_ids]:
+        self.drop_uses([one for one in list(self._uses) if one not in open_ids])
+
+    def drop_uses(self, closed: Iterable[int]) -> None:
+        """Forget what these experiments read."""
+        for experiment in [one for one in closed if one in self._uses]:
             with self._lock:
                 self._uses.pop(experiment, None)
             try:

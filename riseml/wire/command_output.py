@@ -57,6 +57,7 @@ class Kill(TypedDict):
 
     id: str  # of the experiment or the set
     killed: bool  # false: it had already ended
+    gave_up: bool  # it had ended, and waits no longer for the last copy of its output into a store
     state: StateName  # at the moment of the answer; a kill takes a moment to complete
 
 

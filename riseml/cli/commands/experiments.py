@@ -356,13 +356,18 @@ def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool
 
 def _kill_experiment(client: Client, identity: str) -> wire.Kill:
     before = client.get_experiment(identity)
-    if before["state"] in ENDED_STATES:
-        return {"id": before["id"], "killed": False, "state": before["state"]}
+    has_ended = before["state"] in ENDED_STATES
+    saves = not before["closed"] and before["saved"] is not None
+    if has_ended and not saves:
+        return {"id": before["id"], "killed": False, "gave_up": False, "state": before["state"]}
     after = client.kill_experiment(identity)
-    return {"id": after["id"], "killed": True, "state": after["state"]}
+    return {"id": after["id"], "killed": not has_ended, "gave_up": has_ended, "state": after["state"]}
 
 
 def _describe_kill(kill: wire.Kill) -> str:
     if kill["killed"]:
         return clean_text(f"killed experiment {kill['id']}")
+    if kill["gave_up"]:
+        text = f"its last copy is given up, and `riseml save {kill['id']}` copies its output later"
+        return clean_text(f"experiment {kill['id']} has already ended: {kill['state']}; {text}")
     return clean_text(f"experiment {kill['id']} has already ended: {kill['state']}")

@@ -60,6 +60,8 @@ def _request_kill(wanted: CanonicalId, services: Services) -> None:
         services.searches.request_end(set_id)
         details = find_details(wanted, services)
     services.experiments.request_kill([detail.experiment.id for detail in details])
+    for detail in details:  # that have ended, and wait for the last copy of their output
+        services.saves.give_up(detail.experiment)
     services.wake.set()
     services.search_wake.set()
 

@@ -91,6 +91,7 @@ class Cleaner:
         # read the world after the hosts: an object without an experiment now gets none later
         used = self.usage.load_last_uses()
         judge = _Judge(self.server, used, request, now)
+        self.data.forget_closed(used.closed.keys())
         shown = ((name, self._complete_item(name, item)) for name, item in there)
         found = [Leftover(item, name, why) for name, item in shown if (why := self._judge_item(name, item, judge))]
         others = Counter(item.server for _, item in there if item.server not in ("", self.server))

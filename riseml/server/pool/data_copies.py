@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,11 +61,16 @@ class DataCopies:
         self._notes = HostCopies(hosts.settings.home / _FOLDER)
         self._free = threading.Condition()
         self._claimed: set[tuple[HostName, str]] = set()  # hosts and keys that one thread works on
-        self._readers: frozenset[tuple[HostName, str]] = frozenset()  # what open experiments read, or are to read
+        # id of an open experiment -> the hosts and keys that it reads, or is to read
+        self._readers: dict[int, frozenset[tuple[HostName, str]]] = {}
 
-    def note_readers(self, readers: frozenset[tuple[HostName, str]]) -> None:
+    def note_readers(self, readers: Mapping[int, frozenset[tuple[HostName, str]]]) -> None:
         """Note which sets open experiments read on which hosts: these stay there."""
-        self._readers = readers
+        self._readers = dict(readers)
+
+    def forget_readers(self, closed: Collection[int]) -> None:
+        """Forget what these experiments read."""
+        self._readers = {one: read for one, read in self._readers.items() if one not in closed}
 
     def find_hosts(self, keys: frozenset[str]) -> frozenset[HostName]:
         """Return the hosts that have whole copies of all these sets."""
@@ -86,7 +91,7 @@ class DataCopies:
     def is_used(self, host: HostName, copy: HostCopy) -> bool:
         """Return True when an open experiment reads a copy, or a thread works on it."""
         with self._free:
-            return (host, copy.key) in self._readers or (host, copy.key) in self._claimed
+            return (host, copy.key) in self._list_used()
 
     def copy_set(self, order: CopyOrder) -> None:
         """Bring a set to a host; return when it is there and was compared.
@@ -162,7 +167,7 @@ class DataCopies:
         for copy in held:
             if taken <= order.limit:
                 return
-            if (order.host, copy.key) not in self._readers | self._claimed:
+            if (order.host, copy.key) not in self._list_used():
                 with suppress(EngineError):  # a container uses it
                     data.remove_volume(copy.volume)
                     self._notes.drop(order.host, copy.key)
@@ -195,6 +200,9 @@ class DataCopies:
                 self._remove(order.host, data, copy)  # the next try begins anew
             raise
         self._notes.note(order.host, replace(copy, whole=True, used=time.time()))
+
+    def _list_used(self) -> frozenset[tuple[HostName, str]]:
+        return frozenset(self._claimed).union(*self._readers.values())
 
     def _remove(self, host: HostName, data: HostData, copy: HostCopy) -> None:
         with suppress(RisemlError):  # the next copy to this host tries again

@@ -7,7 +7,7 @@ pool.yml names a folder that all see (`data_cache.folder`); else they get copies
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -133,16 +133,21 @@ class DataKeeper:
     def find_copied(self, world: World) -> Mapping[int, frozenset[HostName]]:
         """Return the hosts that see the data of an experiment, or have a copy, for each that not every host sees."""
         found: dict[int, frozenset[HostName]] = {}
-        readers: set[tuple[HostName, str]] = set()
+        readers: dict[int, frozenset[tuple[HostName, str]]] = {}
         near = frozenset(name for name in self._hosts.names if self._sees_cache(name))
         for one in world.experiments:
             keys = self._list_sets_of(one)
             if keys and len(near) < len(self._hosts.names):
                 found[one.id] = near | self.copies.find_hosts(keys)
                 placed = {job.host for job in one.gang if job.host is not None}
-                readers |= {(host, key) for host in placed or self._hosts.names for key in keys}
-        self.copies.note_readers(frozenset(readers))
+                readers[one.id] = frozenset((host, key) for host in placed or self._hosts.names for key in keys)
+        self.copies.note_readers(readers)
         return found
+
+    def forget_closed(self, closed: Collection[int]) -> None:
+        """Forget what experiments read that are closed, without waiting for the next pass."""
+        self._find_cache().drop_uses(closed)
+        self.copies.forget_readers(closed)
 
     def find_target(self, experiment: Experiment, host: HostName | None) -> LaunchTarget:
         """Return how the jobs of an experiment see the storage on a host. None: the first host."""

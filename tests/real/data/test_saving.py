@@ -215,6 +215,21 @@ def test_a_store_that_dies_in_the_middle_holds_up_no_job_and_has_all_of_it_later
     assert {name: (output / name).read_bytes() for name in ("a", "b")} == {name: objects[name] for name in ("a", "b")}
 
 
+def test_a_user_gives_up_the_last_copy_and_takes_it_later(process_rig: Rig, store: ObjectStoreServer) -> None:
+    rig = process_rig
+    allow(rig, store.entry("lab", saves=["s3://runs"], endpoint="http://127.0.0.1:1"))
+    rig.submit(make_config("echo x >$OUTPUT_DIR/model", to=f"{PLACE}/given-up"))
+    rig.wait_state("1", "FINISHED")
+    rig.wait("the store is missed", lambda: read_saved(rig)["trouble"])
+    assert not rig.experiment("1")["closed"]
+    assert rig.post("/v1/experiments/1/kill").status_code == 200
+    assert rig.wait_closed("1")["state"] == "FINISHED"
+    assert read_saved(rig)["state"] == "incomplete"
+    allow(rig, store.entry("lab", saves=["s3://runs"]))
+    found = save_now(rig)
+    assert read_objects(store, found["place"])["model"] == b"x\n"
+
+
 RESTORED = [
     'if [ "$RISEML_ATTEMPT" = 1 ]; then mkdir $OUTPUT_DIR/deep; echo saved >$OUTPUT_DIR/deep/model',
     "echo x >$OUTPUT_DIR/x",

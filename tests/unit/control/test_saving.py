@@ -111,6 +111,18 @@ def test_a_store_that_refuses_is_not_asked_again_at_the_end() -> None:
     assert (simulation.state(1), simulation.stored[1].closed) == (State.FINISHED, True)
 
 
+def test_a_user_gives_the_last_copy_up() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.store_trouble, simulation.stores_answer = AWAY, False
+    run(simulation, make_saving_plan())
+    simulation.exit(1, "master", 0)
+    simulation.settle(20)
+    assert not simulation.stored[1].closed
+    simulation.saves[1] = SaveSeen(given_up=1)
+    simulation.settle(2)
+    assert (simulation.state(1), simulation.stored[1].closed) == (State.FINISHED, True)
+
+
 def test_what_never_ran_saves_nothing() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     witness = simulation.witness = SaveWitness()

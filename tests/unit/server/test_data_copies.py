@@ -111,10 +111,10 @@ def test_the_oldest_unused_copies_make_room(scene: Scene) -> None:
     old, used, new = (scene.make_set(key, SET) for key in ("old", "used", "new"))
     scene.copy(used, 250)
     scene.copy(old, 250)
-    scene.copies.note_readers(frozenset({(H1, "used")}))
+    scene.copies.note_readers({1: frozenset({(H1, "used")})})
     scene.copy(new, 250)
     assert {key for key in ("old", "used", "new") if scene.read(key)} == {"used", "new"}
-    scene.copies.note_readers(frozenset({(H1, "used"), (H1, "new")}))
+    scene.copies.note_readers({1: frozenset({(H1, "used")}), 2: frozenset({(H1, "new")})})
     with pytest.raises(EngineError, match="open experiments use them") as raised:
         scene.copy(old, 250)
     assert not raised.value.permanent
@@ -124,7 +124,7 @@ def test_the_oldest_unused_copies_make_room(scene: Scene) -> None:
     volume = scene.copies.name_volume("new")
     with pytest.raises(EngineError, match="an open experiment uses it"):
         scene.copies.remove_copy(H1, volume)
-    scene.copies.note_readers(frozenset())
+    scene.copies.forget_readers({2})
     scene.copies.remove_copy(H1, volume)
     assert scene.read("new") is None
 
