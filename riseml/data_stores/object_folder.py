@@ -51,7 +51,8 @@ class ObjectFolder:
             raise Changed(f"{self._url}: {file.path!a} is gone") from None
         except (BaseError, ValueError) as error:
             raise self._explain(error) from None
-        if (meta["size"], meta["e_tag"]) != (file.size, file.etag) or len(data) != stop - start:
+        is_same = (meta["size"], _strip(meta["e_tag"])) == (file.size, _strip(file.etag))
+        if not is_same or len(data) != stop - start:
             raise Changed(f"{self._url}: {file.path!a} changed while it was fetched")
         return data
 
@@ -84,6 +85,11 @@ class ObjectFolder:
             problem = f"{self._url} has an object with a name that no file can have"
             return EngineError(problem, "rename it in the store", permanent=True)
         return explain_store_error(self._url, self._store, text)
+
+
+def _strip(etag: str | None) -> str:
+    """Return an ETag without quotation marks: lists and answers of one store may differ in them."""
+    return (etag or "").strip('"')
 
 
 def connect_store(url: DataUrl, store: Store) -> ObjectStore:
@@ -124,10 +130,16 @@ def _connect_s3(bucket: str, store: Store, client: ClientConfig, retry: RetryCon
 
 
 def _google(store: Store) -> GCSConfig:
-    return {"service_account": store.service_account} if store.service_account else {"skip_signature": True}
+    config: GCSConfig = {"base_url": store.endpoint} if store.endpoint else {}
+    if store.service_account:
+        return {**config, "service_account": store.service_account}
+    return {**config, "skip_signature": True}
 
 
 def _azure(store: Store) -> AzureConfig:
+    config: AzureConfig = {"account_name": store.account}
+    if store.endpoint:
+        config["endpoint"] = store.endpoint
     if store.account_key:
-        return {"account_name": store.account, "account_key": store.account_key}
-    return {"account_name": store.account, "skip_signature": True}
+        return {**config, "account_key": store.account_key}
+    return {**config, "skip_signature": True}

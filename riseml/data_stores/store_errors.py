@@ -14,7 +14,10 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 _REGION = re.compile(r"expecting '([a-z0-9-]{1,40})'")
 _OWN_FILE = "stores.yml"
-_WRONG_KEYS = frozenset({"SignatureDoesNotMatch", "InvalidAccessKeyId", "InvalidToken", "ExpiredToken"})
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_WRONG_KEYS = frozenset(
+    {"SignatureDoesNotMatch", "InvalidAccessKeyId", "InvalidToken", "ExpiredToken", "AuthenticationFailed"}
+)
 _WRONG_REGION = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"})
 _BUSY = frozenset({408, 429})
 
@@ -32,7 +35,7 @@ def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose 
     status, code = _STATUS.search(text), _CODE.search(text)
     number, name = int(status[1]) if status else 0, code[1] if code else ""
     at = f" at {store.endpoint}" if store.endpoint else ""
-    if name == "NoSuchBucket":
+    if name in _NO_BUCKET:
         return _refuse(f"{url} cannot be {done}: there is no bucket {url.place}{at}", "check the name and the endpoint")
     if name in _WRONG_REGION or "redirect without LOCATION" in text:
         right = _REGION.search(text)

@@ -44,7 +44,7 @@ class Store:
     name: str
     urls: tuple[DataUrl, ...]  # what may be fetched, each with everything below it
     saves: tuple[DataUrl, ...] = ()  # where outputs may be saved, each with everything below it
-    endpoint: str = ""  # of S3: where it is; empty: Amazon's
+    endpoint: str = ""  # where it is; empty: Amazon's, Google's or Azure's
     region: str = DEFAULT_REGION
     access_key_id: str = field(default="", repr=False)  # empty: requests are not signed
     secret_access_key: str = field(default="", repr=False)
@@ -194,6 +194,10 @@ def _check_store(store: Store) -> None:
     if bool(store.access_key_id) != bool(store.secret_access_key):
         raise _make_mistake(f"{store.name} needs both access_key_id and secret_access_key, or neither")
     urls = (*store.urls, *store.saves)
+    if any(url.scheme is DataScheme.GOOGLE for url in store.saves) and not store.service_account:
+        raise _make_mistake(f"{store.name} needs `service_account`, the path of a JSON file, to save in gs://")
+    if store.endpoint and len({url.scheme for url in urls if url.scheme in OBJECT_STORES}) > 1:
+        raise _make_mistake(f"{store.name} has one endpoint for several kinds of stores: write a store for each")
     if any(url.scheme is DataScheme.AZURE for url in urls) and not store.account:
         raise _make_mistake(f"{store.name} needs `account`, the name of the storage account of az://")
     if store.endpoint:

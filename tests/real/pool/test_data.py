@@ -1,4 +1,4 @@
-"""Data that is fetched once, and copied to hosts which share no folder with the server: one volume for each set."""
+"""Hosts which share no folder: data is fetched once and copied to each, and an output comes back from its store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from riseml.executors.docker.labels import DATA
+from riseml.executors.docker.labels import DATA, JOB
+from tests.real.data.test_saving import read_saved, save_now
 from tests.real.data.test_stores import allow, read_lines
 from tests.real.pool.conftest import Pool, PoolRig
 from tests.support.object_store import ObjectStoreServer, run_object_store
@@ -87,6 +88,45 @@ def test_each_host_gets_one_copy_and_jobs_share_it(pool_rig: PoolRig, store: Obj
     rig.wait_up()
     assert run_on(rig, "h2", "5", "other", run=["wc -c </data/other/file"]) == [str(20 << 20)]
     assert len(list_volumes(rig, "h2")) < 3
-    shown = rig.post("/v1/leftovers/remove?caches=true&days=0")
-    assert shown.status_code == 200, shown.text
-    assert (list_volumes(rig, "h2"), list_volumes(rig, "h3")) == ([], []), shown.text
+    left = [one for one in rig.get("/v1/leftovers", caches=True, days=0)["leftovers"] if one["kind"] == "data"]
+    names = {(one["host"], one["name"].rpartition(" ")[2]) for one in left}
+    assert {("h2", "s3://datasets/other"), ("h3", "s3://datasets/many")} <= names, left
+    for host in ("h2", "h3"):
+        for volume in list_volumes(rig, host):
+            rig.host.engines[host].api.remove_volume(volume)
+
+
+def test_another_attempt_on_an_engine_that_shares_nothing_begins_with_what_was_saved(
+    pool_rig: PoolRig, store: ObjectStoreServer
+) -> None:
+    rig = pool_rig
+    rig.write_pool(storage={"output": {"volume": f"own-{rig.server_id()[:8]}"}, "data": str(rig.shared_folder)})
+    rig.wait_up()
+    store.put("runs", {})
+    allow(rig, store.entry("lab", saves=["s3://runs"]))
+    run = [
+        'if [ "$RISEML_ATTEMPT" = 1 ]; then mkdir $OUTPUT_DIR/deep; echo saved >$OUTPUT_DIR/deep/model',
+        "trap 'exit 3' USR1; sleep 600 & wait; fi",
+        "cat $OUTPUT_DIR/deep/model",
+    ]
+    save = {"to": "s3://runs/own", "every": "1h", "restore": True}
+    needs = {"cpus": 0.1, "mem": "64MiB"}
+    train = {"image": BASE, "run": "\n".join(run), "save": save, "retry": 1, "resources": needs}
+    rig.submit(json.dumps({"project": "toaster", "train": train}))
+    rig.wait_state("1", "RUNNING")
+    rig.wait("the model is saved", lambda: "deep/model" in {one["path"] for one in save_now(rig)["manifest"]})
+    (first,) = set(rig.where(running=True).values())
+    assert isinstance(rig.host, Pool)
+    assert rig.post(f"/v1/pool/hosts/{first}/drain").status_code == 200
+    engine = rig.host.engines[first]
+    (job,) = [row for row in engine.rows(rig.server_id(), running=True) if row["Labels"].get(JOB) == "train"]
+    engine.api.kill(job["Id"], "USR1")
+    found = rig.wait_closed("1")
+    assert (found["state"], read_lines(rig, "1")) == ("FINISHED", ["saved"]), (found, rig.lines("1"))
+    second = next(one["host"] for one in found["jobs"] if one["name"] == "train")
+    restored = read_saved(rig)["restored"]
+    assert (second != first, restored["attempt"], restored["files"]) == (True, 2, 1), restored
+    rig.host.clean_up(rig.server_id())  # the helpers that read the outputs are still there
+    for one in rig.host.engines.values():
+        for row in one.api.volumes(filters={"name": f"own-{rig.server_id()[:8]}"})["Volumes"] or []:
+            one.api.remove_volume(row["Name"], force=True)

@@ -96,6 +96,8 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         ({"name": "web", "urls": ["http://169.254.169.254/latest"]}, "without TLS"),
         ({"name": "lab", "urls": ["s3://a"], "jobs": "yes"}, "true or false"),
         ({"name": "lab", "urls": ["az://a"]}, "needs `account`"),
+        ({"name": "lab", "saves": ["gs://a"]}, "needs `service_account`"),
+        ({**LAB, "urls": ["s3://a", "gs://b"], "endpoint": "https://minio.example.org"}, "write a store for each"),
         ({**LAB, "urls": ["https://example.org/"]}, "keys are for s3://"),
     ],
 )
