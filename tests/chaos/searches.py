@@ -1,4 +1,4 @@
-"""Servers that die while a search makes, stops and is told of its trials."""
+"""Servers that are killed while a search makes and stops trials, and stores their results."""
 
 from __future__ import annotations
 

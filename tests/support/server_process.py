@@ -1,4 +1,4 @@
-"""Servers as processes: forked from a process that has imported riseml already, or started anew.
+"""Servers as processes: forked from a process that has imported riseml already, or started as new processes.
 
 Importing the server takes three quarters of a second of processor time, and the tests start hundreds of servers. The
 standard library's fork server imports it once for each worker of pytest, and also what a new server imports on its way.

@@ -1,4 +1,4 @@
-"""Whatever is asked: no answer is a 500, and each is one that the served OpenAPI describes."""
+"""No request gets a 500, and the served OpenAPI describes every answer."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_what_may_not_or_cannot_be_saved_is_one_sentence(process_rig: Rig, store
 
 
 class Gate:
-    """The way to a store, which is cut once so many bytes have gone there."""
+    """A relay to a store, which breaks off after a number of bytes."""
 
     def __init__(self, target: int) -> None:
         self._target = target

@@ -199,7 +199,7 @@ def test_what_a_program_answers_reaches_no_further(guest: Guest) -> None:
 
 
 def test_an_answer_without_an_end_is_read_as_fast_as_the_browser_takes_it(rig: Rig, guest: Guest) -> None:
-    """A program sends for ever; the server holds some pieces, and lets go when the browser does."""
+    """A program sends without end; the server holds some pieces, and closes the stream when the browser does."""
     before = read_memory(rig.server_pid())
     with guest.client.stream("GET", "/endless", headers={"Host": guest.host, **guest.cookie}) as answer:
         taken = 0

@@ -1,4 +1,4 @@
-"""Exploits of the web page's door: a web page of somebody else, or a program of another user of the machine, uses it.
+"""Exploits of the web page's door: a foreign web page, or a program of another user of the machine, uses it.
 
 The docstring of each test says what the attacker does.
 """
@@ -132,7 +132,7 @@ def test_a_cookie_that_leaked_to_another_port(intruder: Intruder) -> None:
 
 
 def test_an_address_that_is_used_again(intruder: Intruder) -> None:
-    """Somebody finds the address in the history of the browser, or in a message."""
+    """Another person finds the address in the history of the browser, or in a message."""
     intruder.enter(intruder.url)
     again = intruder.client.get(intruder.url)
     assert again.status_code == 403

@@ -1,4 +1,5 @@
-"""A capsule in a folder may come from anybody: what it cannot be is refused with one sentence, and nothing is half."""
+"""Any person may have written a capsule in a folder: an invalid one is refused with one sentence, and nothing is
+incomplete."""
 
 from __future__ import annotations
 

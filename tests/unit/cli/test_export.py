@@ -1,4 +1,4 @@
-"""`export` of a capsule in a folder, which anybody may have written."""
+"""`export` of a capsule in a folder, which any person may have written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def put(folder: Path, capsule: wire.Capsule) -> None:
 
 @pytest.fixture
 def capsule() -> wire.Capsule:
-    """A capsule without code, so that no server is asked."""
+    """A capsule without code, so that the command needs no server."""
     made = capsule_of(make())
     made["code"]["digest"] = ""
     return made

@@ -137,7 +137,7 @@ def test_the_place_in_the_queue_and_what_is_missing() -> None:
 
 
 def _sync(printer: Printer, seconds: float) -> Iterator[bytes]:
-    """Return the pieces of a sync in which each of ten pieces takes so many seconds."""
+    """Return the pieces of a sync in which each of ten pieces takes `seconds`."""
     times = iter(seconds * number for number in range(100))
     return show_sync(iter([b"x" * MB] * 10), 10 * MB, printer, lambda: next(times))
 

@@ -38,7 +38,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, fake_server: FakeServer) -> Answers
 
 @pytest.fixture
 def passing(folder: Path) -> Path:
-    """A project that wants two variables of the caller."""
+    """A project that passes on two variables of the caller."""
     with (folder / "riseml.yml").open("a") as file:
         file.write("  env: [TOKEN, KEY]\n")
     return folder

@@ -1,4 +1,4 @@
-"""A yes to `rerun` is for one run: a capsule, which anybody may have written, cannot use the yes for another one."""
+"""A yes to `rerun` is for one run: a capsule, which any person may have written, cannot use the yes for another run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER: list[wire.PinnedImage] = [{"image": "base", "digest": "sha256:" + "b" * 6
 
 @pytest.fixture
 def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the user was asked, and said yes to."""
+    """The questions to which the user has said yes."""
     asked: list[str] = []
 
     def confirm(text: str, *, err: bool) -> bool:

@@ -354,7 +354,7 @@ class History:
         simulation.finish()
 
     def _give_every_experiment_its_turn(self) -> None:
-        """7: no experiment that fits waits for ever: each run ends, and then the next one gets its turn."""
+        """7: no experiment that fits waits forever: each run ends, and then the next one gets its turn."""
         simulation = self.simulation
         for _ in range(4 * MOST):
             self._drain()

@@ -14,7 +14,7 @@ from riseml.spec.pool.types import HostSpec
 
 
 class Machine(docker.APIClient):
-    """An engine that counts how often it is asked; it has no connection."""
+    """An engine without a connection, which counts its calls."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -17,7 +17,7 @@ H1, H2 = HostName("h1"), HostName("h2")
 
 
 class Odd(MemoryExecutor):
-    """A host that answers with an exception when the test wants it."""
+    """A host that raises an exception when the test says so."""
 
     error: Exception | None = None
 

@@ -85,7 +85,7 @@ def test_files_that_changed_a_moment_ago_are_not_entered(tmp_path: Path, reads: 
 
 
 def test_an_index_that_is_wrong_is_noticed(project: Path, reads: list[str]) -> None:
-    """Somebody has entered other contents for all of the files."""
+    """An attacker has entered other contents for all of the files."""
     right = sync(project)
     index = FileIndex(project, project.parent / "cache" / "index")
     listing = list_project_files(project, index=index)

@@ -1,4 +1,4 @@
-"""Points are a function of the seed and of what was told, and no point comes twice."""
+"""Points are a function of the seed and of the results, and no point comes twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def score(point: Point) -> float:
 
 
 def run(plan: SearchPlan, count: int, *, together: int, fresh: bool) -> list[Point]:
-    """Return the points of a search of which so many trials run at the same time, and end in their order."""
+    """Return the points of a search whose trials run several at a time, and end in their order."""
     proposer, trials = Proposer(plan), list[Trial]()
     for number in range(1, count + 1):
         proposer = Proposer(plan) if fresh else proposer

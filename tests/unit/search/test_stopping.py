@@ -1,4 +1,4 @@
-"""Trials that do worse than others are stopped at their checkpoints, also by a judge that begins anew."""
+"""Trials that do worse than others are stopped at their checkpoints, also by a new judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples that nobody watches: which jobs are read, what a watcher and a silent host change, and a full disk."""
+"""Samples without a watcher: which jobs are read, what a watcher and a silent host change, and a full disk."""
 
 from __future__ import annotations
 

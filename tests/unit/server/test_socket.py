@@ -1,4 +1,5 @@
-"""The server's socket: in a home whose path is too long it is below /tmp, where anybody may have been first."""
+"""The server's socket: when the path of the home is too long it is below /tmp, where another user may have made it
+first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics of a store: as the log has them, whenever the server stops, saves or is asked."""
+"""The metrics of a store equal those of the log, whenever the server stops, saves or answers."""
 
 from __future__ import annotations
 

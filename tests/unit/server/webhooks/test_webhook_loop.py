@@ -1,4 +1,4 @@
-"""Webhooks are told of each end: signed, in order, again after failures and restarts, and by no redirect."""
+"""Webhooks get each end: signed, in order, again after failures and restarts, and without following redirects."""
 
 from __future__ import annotations
 
