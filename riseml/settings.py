@@ -27,8 +27,8 @@ MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail 
 PLAINTEXT_VARIABLE = "RISEML_ALLOW_PLAINTEXT"
 """The variable that allows code and secrets to travel without TLS."""
 
-ExecutorName = Literal["docker", "process"]
-"""What runs jobs: containers of a Docker Engine, or processes of this machine."""
+ExecutorName = Literal["docker", "process", "slurm"]
+"""What runs jobs: containers of a Docker Engine, processes of this machine, or a Slurm cluster."""
 
 _POSTGRES = "postgresql+psycopg"
 _LONGEST = 1e9  # seconds, 31 years; added to any date it stays within what datetime can hold
@@ -169,7 +169,7 @@ def _refuse_plain_engine(engine: str, environ: Mapping[str, str]) -> None:
     A port of loopback is no exception: every user of the machine reaches it.
     """
     plain = engine.startswith("http://") or (engine.startswith("tcp://") and not _find_engine_certificates(environ))
-    if not plain or allows_plaintext(environ) or environ.get("RISEML_EXECUTOR") == "process":
+    if not plain or allows_plaintext(environ) or environ.get("RISEML_EXECUTOR") in ("process", "slurm"):
         return
     raise Refused(
         f"DOCKER_HOST is {engine!r}, which is not encrypted: others on the network can read code and secrets, and"
@@ -229,11 +229,11 @@ def _read_executor(environ: Mapping[str, str]) -> ExecutorName | None:
     match environ.get("RISEML_EXECUTOR", ""):
         case "":
             return None
-        case "docker" | "process" as name:
+        case "docker" | "process" | "slurm" as name:
             return name
         case name:
             raise UsageError(
-                f"RISEML_EXECUTOR is {name!r}", "write docker or process, or unset it to let riseml choose"
+                f"RISEML_EXECUTOR is {name!r}", "write docker, process or slurm, or unset it to let riseml choose"
             )
 
 

@@ -28,7 +28,7 @@ class TensorBoardOrder(TypedDict):
     experiments: Annotated[list[Annotated[str, MaxLen(200)]], MinLen(1), MaxLen(500)]  # IDs: `4`, `144`, `144.3`
     key: NotRequired[Annotated[str, MaxLen(64)]]  # as that of a Submission
     left_after: NotRequired[Seconds]  # without a client, after which it ends
-    executor: NotRequired[Literal["docker", "process"]]  # as that of a Submission
+    executor: NotRequired[Literal["docker", "process", "slurm"]]  # as that of a Submission
 
 
 class PinnedImage(TypedDict):
@@ -64,7 +64,9 @@ class Submission(TypedDict):
     settings: NotRequired[Pairs]  # `--set path=value`
     environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]  # variables that `env` passes through
     notebook: NotRequired[NotebookOrder]  # run a JupyterLab in this environment instead of `run`
-    executor: NotRequired[Literal["docker", "process"]]  # what the user chose; the server refuses to use another one
+    executor: NotRequired[
+        Literal["docker", "process", "slurm"]
+    ]  # what the user chose; the server refuses to use another one
     git: NotRequired[GitState]  # without it: the project is in no git repository
     pinned: NotRequired[Annotated[list[PinnedImage], MaxLen(100)]]  # the jobs run these, whatever the names mean now
     rerun_of: NotRequired[Name]  # the experiment that this one repeats

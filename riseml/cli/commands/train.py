@@ -34,6 +34,7 @@ class ExecutorChoice(Enum):
 
     DOCKER = "docker"
     PROCESS = "process"
+    SLURM = "slurm"
 
 
 AllowOption = Annotated[
@@ -41,7 +42,8 @@ AllowOption = Annotated[
     typer.Option("--allow-env", metavar="NAME", help="Allow riseml.yml to pass on your variable NAME; repeatable."),
 ]
 ExecutorOption = Annotated[
-    ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes: as you, with your files.")
+    ExecutorChoice | None,
+    typer.Option(help="Run jobs in Docker containers, or as you, with your files: as processes, or on Slurm."),
 ]
 
 SetArgument = Annotated[

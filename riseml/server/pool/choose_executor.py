@@ -15,13 +15,14 @@ from riseml.errors import EngineError, Unreachable, UsageError
 from riseml.executors.base import Executor
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.process.executor import ProcessExecutor
+from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
 from riseml.names import LOCAL_HOST, THIS_MACHINE
 from riseml.server.pool.last_executor import read_last_executor
 from riseml.server.pool.pool_file import PoolFile
 from riseml.settings import DEFAULT_ENGINE, Settings
-from riseml.spec.pool.types import HostSpec, Tls
+from riseml.spec.pool.types import EngineKind, HostSpec, PoolSpec, SlurmSpec, Tls
 
 DOCKER, PROCESS, SLURM = "docker", "process", "slurm"
 
@@ -104,6 +105,21 @@ def check_cluster_choice(settings: Settings, world: World) -> None:
         )
 
 
+def complete_pool(spec: PoolSpec | None, settings: Settings, world: World) -> PoolSpec | None:
+    """Return the pool.yml, or the Slurm cluster of this machine with its shared folder in the user's home.
+
+    The user chooses that cluster by RISEML_EXECUTOR or `--executor slurm`. Open experiments stay on it.
+    """
+    if spec is not None and (spec.slurm is not None or settings.executor != SLURM):
+        return spec
+    folder = settings.home / "slurm"
+    began = bool(world.experiments) and read_last_executor(settings.home) == SLURM and folder.exists()
+    if settings.executor == SLURM or (settings.executor is None and began):
+        output, data = str(settings.output), str(settings.data)
+        return PoolSpec((), output, data, engine=EngineKind.SLURM, slurm=SlurmSpec(str(folder)))
+    return spec
+
+
 def check_executor(settings: Settings) -> None:
     """Check that the executor in RISEML_EXECUTOR can run jobs here and now; the hosts of pool.yml need not answer.
 
@@ -112,6 +128,9 @@ def check_executor(settings: Settings) -> None:
     """
     if settings.executor == PROCESS and sys.platform != "linux":
         raise UsageError(*_NEEDS_LINUX)
+    pool = PoolFile(settings.pool_file).load() if settings.executor == SLURM else None
+    if settings.executor == SLURM and (pool is None or pool.slurm is None):
+        SlurmCommands().list_nodes("")
     if settings.executor == DOCKER and PoolFile(settings.pool_file).load() is None:
         try:
             with suppress(EngineError), closing(_make_engine(settings)) as engine:  # a refusal is an answer, too

@@ -31,6 +31,7 @@ from riseml.server.pool.choose_executor import (
     check_cluster_choice,
     check_waiting,
     choose_executor,
+    complete_pool,
     find_missing_engine,
 )
 from riseml.server.pool.last_executor import record_executor
@@ -96,7 +97,7 @@ class HostSet:
             self._file.mark_read()
             self._use_this_machine(world)
         else:
-            self._apply(self._file.load(), world)
+            self._apply(self._load_pool(world), world)
 
     def is_outdated(self) -> bool:
         """Return True when pool.yml has changed since it was read, or the user has chosen processes since then."""
@@ -111,7 +112,7 @@ class HostSet:
             return ()
         before = set(self.pool.executors.values())
         try:
-            self._apply(self._file.load(), world)
+            self._apply(self._load_pool(world), world)
             self.trouble = None
             log.info("the hosts are now %s", ", ".join(sorted(self.pool.executors)))
         except RisemlError as error:
@@ -270,6 +271,10 @@ class HostSet:
     def _has_new_consent(self) -> bool:
         undecided = isinstance(self.mode, LocalMode) and self.mode.undecided
         return undecided and read_consent(self.settings.home).processes
+
+    def _load_pool(self, world: World) -> PoolSpec | None:
+        """Return the pool.yml, or the Slurm cluster of this machine when the user has chosen that; None: neither."""
+        return complete_pool(self._file.load(), self.settings, world)
 
     def _apply(self, spec: PoolSpec | None, world: World) -> None:
         if spec is None:

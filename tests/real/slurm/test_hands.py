@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
+import subprocess
+from pathlib import Path
 
 import psutil
 
 from tests.real.slurm.test_gangs import three
-from tests.real.streams.conftest import Hands
-from tests.support.rig import GO, Rig
+from tests.real.streams.conftest import RISEML, Hands
+from tests.support.rig import GO, Rig, single
+from tests.support.slurm_cluster import SlurmCluster
 
 SERVE = """python3 -c '
 import os, socket
@@ -112,3 +116,38 @@ def _see_figures(hands: Hands) -> None:
         return bool(busy["cpu"] and busy["cpu"] > 20 and idle["mem_used"] and idle["mem_total"] == 200 << 20)
 
     hands.rig.wait("the busy worker shows", look)
+
+
+def test_limits_and_a_retry_end_experiments(slurm_rig: Rig) -> None:
+    one = {"resources": {"cpus": 1, "mem": "100MiB"}, "stop_grace": 1}
+    slurm_rig.submit(single('[ "$RISEML_ATTEMPT" = 2 ] || exit 7', retry={"max": 1, "on": ["exit-codes"]}, **one))
+    slurm_rig.submit(single("sleep 600", max_duration="2s", **one))
+    slurm_rig.submit(single("sleep 600", idle_timeout="4s", **one))
+    slurm_rig.submit(single(BUSY, idle_timeout="4s", **one))
+    ends = [slurm_rig.wait_closed(name) for name in ("1", "2", "3")]
+    found = [(end["state"], end["reason"], end["jobs"][-1]["attempt"]) for end in ends]
+    assert found[0] == ("FINISHED", "COMPLETED", 2)
+    assert found[1:] == [("FAILED", "MAX_DURATION", 1), ("FAILED", "IDLE", 1)]
+    assert slurm_rig.experiment("4")["state"] == "RUNNING", "it has computed all the time"
+    slurm_rig.go_file("4").touch()
+    assert slurm_rig.wait_closed("4")["state"] == "FINISHED"
+
+
+def test_a_user_on_a_login_node_needs_no_pool_file(tmp_path: Path, cluster: SlurmCluster) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "riseml.yml").write_text(single('echo "on $(hostname)"'))
+    environment = {**os.environ, **cluster.environment, "RISEML_HOME": str(tmp_path / "home")}
+
+    def call(*words: str) -> str:
+        done = subprocess.run([*RISEML, *words], env=environment, cwd=project, capture_output=True, text=True)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        return done.stdout
+
+    try:
+        assert re.search(r"1\.train +\| .* on n[123]$", call("train", "--executor", "slurm"), re.MULTILINE)
+        assert json.loads(call("system", "info", "--json"))["server"]["executor"] == "slurm"
+        call("export", "1", str(tmp_path / "exported"), "--slurm")
+        assert "#SBATCH" in (tmp_path / "exported" / "job.sbatch").read_text()
+    finally:
+        call("server", "stop")

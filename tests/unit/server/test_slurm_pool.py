@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import UsageError
+from riseml.errors import Unreachable, UsageError
 from riseml.executors.pool import HostPool
+from riseml.executors.slurm.executor import SlurmExecutor
 from riseml.model import World
 from riseml.names import SLURM_CLUSTER
+from riseml.server.pool.choose_executor import check_executor
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.last_executor import record_executor
 from riseml.settings import ExecutorName, Settings
@@ -60,3 +62,42 @@ def test_what_was_accepted_for_containers_never_runs_on_a_cluster(tmp_path: Path
 def test_a_user_who_has_chosen_containers_gets_no_cluster(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="chooses a Slurm cluster"):
         make_hosts(tmp_path, "docker").open_hosts(NOTHING)
+
+
+def make_hosts_without_pool(home: Path, executor: ExecutorName | None) -> HostSet:
+    """Return the hosts of a home without a pool.yml."""
+    settings = Settings(home, home / "output", home / "data", executor=executor)
+    return HostSet(settings, "5e17e4", HostPool((), 2.0, lambda *_: None))
+
+
+def test_a_user_without_a_pool_file_chooses_the_cluster_and_open_experiments_stay_on_it(tmp_path: Path) -> None:
+    hosts = make_hosts_without_pool(tmp_path, "slurm")
+    hosts.open_hosts(NOTHING)
+    assert (hosts.names, hosts.executor_name) == ((SLURM_CLUSTER,), "slurm")
+    assert hosts.find_target(SLURM_CLUSTER).roots.output == str(tmp_path / "output")
+    (cluster,) = hosts.pool.executors.values()
+    assert isinstance(cluster, SlurmExecutor)
+    assert cluster.settings.folder == str(tmp_path / "slurm")
+    (tmp_path / "slurm").mkdir()
+    later = make_hosts_without_pool(tmp_path, None)
+    later.open_hosts(WAITING)
+    assert later.executor_name == "slurm"
+
+
+def test_the_choice_of_the_cluster_passes_docker_hosts_by_and_keeps_a_pool_file_with_a_cluster(tmp_path: Path) -> None:
+    hosts = make_hosts(tmp_path, "slurm")
+    hosts.open_hosts(NOTHING)
+    assert hosts.find_target(SLURM_CLUSTER).roots.output == "/shared/r/output"
+    (tmp_path / "pool.yml").write_text("hosts: [{name: a, url: 'unix:///nowhere.sock'}]\n")
+    other = make_hosts_without_pool(tmp_path, "slurm")
+    other.open_hosts(NOTHING)
+    assert other.names == (SLURM_CLUSTER,)
+
+
+def test_the_cluster_is_not_chosen_where_slurm_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", executor="slurm")
+    with pytest.raises(Unreachable, match="sinfo is not on this machine"):
+        check_executor(settings)
