@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -70,6 +73,24 @@ class SlurmCluster:
         )
         return done.stdout
 
+    def enter(self, user: str = "root") -> list[str]:
+        """Return the words before a command that runs as a user beside the controller."""
+        found = re.search(r"--net=\S+", (self.folder / "bin" / "sinfo").read_text())
+        assert found is not None
+        ids = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        return ["nsenter", found[0], "setpriv", *ids, "env", f"SLURM_CONF={self.folder}/slurm.conf"]
+
+    @contextmanager
+    def mount_on(self, node: str, *options: str, at: str) -> Iterator[None]:
+        """Let a node see something else at a path than this machine does; `options` are those of mount."""
+        (first,) = psutil.Process(int((self.folder / "pids" / node).read_text())).children()
+        inside = ["nsenter", f"--target={first.pid}", "--mount", "--pid"]
+        subprocess.run([*inside, "mount", *options, at], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run([*inside, "umount", "--lazy", at], check=True)
+
     def freeze(self) -> None:
         """Stop the controller: it takes connections, and answers nothing."""
         os.kill(self._controller(), signal.SIGSTOP)
@@ -101,9 +122,13 @@ class SlurmCluster:
         wait_for("the nodes are idle", lambda: set(self.ask("sinfo", "-hNo", "%T").split()) == {"idle"}, DEADLINE)
 
     def clean_up(self, server: str) -> None:
+        self.end_jobs(server)
+        self.wait_idle()
+
+    def end_jobs(self, server: str) -> None:
+        """End the jobs of a server at once."""
         for job in self.list_jobs(server):
             self.ask("scancel", "--signal=KILL", job)
-        self.wait_idle()
 
     def remove(self, server: str, job: str) -> None:
         raise AssertionError(f"Slurm removes gangs, and not {job} alone: no test of it may ask for that")

@@ -1,73 +1,193 @@
-"""`riseml pool check` for a Slurm cluster: the commands, the nodes, and the shared folder as each idle node sees it."""
+"""`riseml pool check` for a Slurm cluster: the partition, what a job may ask for, the folder as each idle node sees it.
+
+Each finding is one sentence. What no job can get past ends the check: the rest would only repeat it.
+"""
 
 from __future__ import annotations
 
-import os
+import errno
 import shlex
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import RisemlError
 from riseml.executors.capabilities import Finding, Outcome
+from riseml.executors.slurm.job_script import list_site_options
+from riseml.executors.slurm.queue_rows import NodeState, PartitionRow
 from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.spec.pool.types import SlurmSpec
 
-_TOKEN = ".riseml-check"
+_TOKEN = ".riseml-check"  # the file that the server writes and the nodes read
+_PROBE = 1 << 20  # bytes that are written: a quota may leave room for an empty file
+_FULL = {errno.EDQUOT: "your quota there is used up", errno.ENOSPC: "it is full"}
+_WRITES = "writes"  # what a node prints when it could write
+_MOST_NAMED = 5  # nodes that are named one by one
 
 
-def check_cluster(settings: SlurmSpec, commands: SlurmCommands) -> Iterator[Finding]:
-    """Yield the findings of a cluster.
+class _Stuck(Exception):
+    """The check found what no job can get past; it has said so."""
 
-    Raises:
-        Unreachable: Slurm does not answer.
+
+@dataclass(frozen=True, slots=True)
+class _NodeAnswer:
+    """What a node printed: `riseml|n1|1000|ann|TOKEN|writes|1`."""
+
+    node: str
+    user: str  # its number there
+    name: str  # its name there
+    token: str  # what the node reads in the folder
+    written: str  # `_WRITES`, else why not
+    python: str  # `1`, else why not
+
+
+class ClusterCheck:
+    """One check of a cluster.
+
+    Args:
+        settings: of the cluster.
+        commands: the commands of Slurm.
     """
-    nodes = commands.list_nodes(settings.partition)
-    where = f"partition {settings.partition}" if settings.partition else "all partitions"
-    count = sum(node.count for node in nodes)
-    message = f"{commands.read_version()}, {count} nodes in {where}"
-    yield Finding("slurm", Outcome.OK if nodes else Outcome.FAILED, message)
-    token = uuid.uuid4().hex
-    folder = Path(settings.folder)
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / _TOKEN).write_text(token)
-    except OSError as error:
-        yield Finding("folder", Outcome.FAILED, f"{folder} cannot be written here: {error.strerror}")
-        return
-    yield from _check_nodes(settings, commands, token)
+
+    def __init__(self, settings: SlurmSpec, commands: SlurmCommands) -> None:
+        self._settings = settings
+        self._commands = commands
+        self._folder = Path(settings.folder)
+        self._token = uuid.uuid4().hex
+
+    def run(self) -> Iterator[Finding]:
+        """Yield the findings."""
+        try:
+            yield from self._check_cluster()
+            yield from self._check_partition()
+            yield from self._check_job()
+            yield from self._check_folder()
+            yield from self._check_nodes()
+        except _Stuck:
+            return
+        except RisemlError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            yield Finding("slurm", Outcome.FAILED, f"{error.message}{hint}")
+        finally:
+            with suppress(OSError):
+                (self._folder / _TOKEN).unlink(missing_ok=True)
+
+    def _check_cluster(self) -> Iterator[Finding]:
+        version = self._commands.read_version()
+        partition = self._settings.partition
+        count = sum(node.count for node in self._commands.list_nodes(partition))
+        if not count:
+            what = (
+                f"partition {partition} is not there, has no nodes, or is hidden from you" if partition else "no nodes"
+            )
+            yield Finding("slurm", Outcome.FAILED, f"{version}: {what}; `sinfo` shows what there is")
+            raise _Stuck
+        where = f"partition {partition}" if partition else "all partitions"
+        yield Finding("slurm", Outcome.OK, f"{version}, {count} node{'' if count == 1 else 's'} in {where}")
+
+    def _check_partition(self) -> Iterator[Finding]:
+        """Find what `sbatch --test-only` does not: it accepts jobs that wait for ever."""
+        row = self._find_partition()
+        wanted = self._settings.time_limit
+        if row is None and self._settings.partition:
+            return  # it is hidden from users who may not use it; the next check says why
+        if row is None:
+            yield Finding("partition", Outcome.FAILED, "Slurm has no default partition: name one as `partition`")
+            raise _Stuck
+        if not row.is_up:
+            yield Finding("partition", Outcome.FAILED, f"partition {row.name} is {row.state}: it starts no jobs now")
+            raise _Stuck
+        if wanted is not None and row.limit is not None and wanted > row.limit:
+            message = f"`time_limit` is {wanted / 60:.0f} minutes, and partition {row.name} allows {row.limit / 60:.0f}"
+            yield Finding("partition", Outcome.FAILED, f"{message}: such a job never starts")
+            raise _Stuck
+
+    def _find_partition(self) -> PartitionRow | None:
+        """Return the partition of jobs."""
+        name = self._settings.partition.split(",")[0]
+        rows = self._commands.list_partitions()
+        return next((row for row in rows if row.name == name or (not name and row.is_default)), None)
+
+    def _check_job(self) -> Iterator[Finding]:
+        try:
+            self._commands.try_job(list_site_options(self._settings))
+        except RisemlError as error:
+            yield Finding("jobs", Outcome.FAILED, error.message)
+            raise _Stuck from None
+        yield Finding("jobs", Outcome.OK, "Slurm accepts a job with these settings")
+
+    def _check_folder(self) -> Iterator[Finding]:
+        file = self._folder / _TOKEN
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file.write_bytes(bytes(_PROBE))
+            file.write_text(self._token)
+        except OSError as error:
+            why = _FULL.get(error.errno or 0, error.strerror)
+            yield Finding("folder", Outcome.FAILED, f"{self._folder} cannot be written by the server: {why}")
+            raise _Stuck from error
+        try:
+            found = self._commands.read_text(str(file))
+        except RisemlError as error:
+            yield Finding("folder", Outcome.FAILED, f"the login node does not read {self._folder}: {error.message}")
+            raise _Stuck from error
+        if found != self._token:
+            message = f"{self._folder} of the login node is not the folder that the server has: mount the same one"
+            yield Finding("folder", Outcome.FAILED, message)
+            raise _Stuck
+
+    def _check_nodes(self) -> Iterator[Finding]:
+        """Run a short command on every idle node, and compare what it sees; name the nodes that were not asked."""
+        states = self._commands.list_node_states(self._settings.partition)
+        idle = [one.name for one in states if one.state == "idle"]
+        if idle:
+            answers = [answer for line in self._ask(idle) if (answer := _read_answer(line)) is not None]
+            name = self._commands.read_user()
+            problems = [problem for answer in answers for problem in self._find_problems(answer, name)]
+            problems += [f"node {one} gave no answer" for one in idle if one not in {answer.node for answer in answers}]
+            yield from (Finding("nodes", Outcome.FAILED, problem) for problem in problems)
+            if not problems:
+                message = f"all {len(idle)} idle nodes see {self._folder}, this user and Python"
+                yield Finding("nodes", Outcome.OK, message)
+        others = [one for one in states if one.state != "idle"]
+        if others:
+            yield Finding("nodes", Outcome.NOTE, f"not asked: {_name_nodes(others)}")
+
+    def _ask(self, nodes: list[str]) -> list[str]:
+        file, python = shlex.quote(f"{self._folder}/{_TOKEN}"), shlex.quote(self._settings.python)
+        probe = f'{file}."$SLURMD_NODENAME"'
+        script = (
+            f'echo "riseml|$SLURMD_NODENAME|$(id -u)|$(id -un 2>/dev/null)|$(cat {file} 2>&1)'
+            f'|$( (: >{probe} && rm {probe} && echo {_WRITES}) 2>&1)|$({python} -c "print(1)" 2>&1)"'
+        )
+        try:
+            return self._commands.ask_nodes(script, nodes, self._settings)
+        except RisemlError as error:
+            raise type(error)(f"no job can be started: {error.message}", error.hint) from error
+
+    def _find_problems(self, answer: _NodeAnswer, name: str) -> Iterator[str]:
+        where = f"node {answer.node}"
+        if answer.name != name:
+            there = f"is {answer.name} there" if answer.name else "has no name there"
+            yield f"{where}: user {answer.user} {there} and {name} here: users need the same IDs on all nodes"
+        if answer.token != self._token:
+            seen = f" ({answer.token[:200]})" if answer.token else ""
+            yield f"{where}: {self._folder} is not the folder that the server has{seen}: mount the same one there"
+        elif answer.written != _WRITES:
+            yield f"{where}: {self._folder} cannot be written ({answer.written[:200]})"
+        if answer.python != "1":
+            yield f"{where}: {self._settings.python} cannot be run ({answer.python[:200]})"
 
 
-def _check_nodes(settings: SlurmSpec, commands: SlurmCommands, token: str) -> Iterator[Finding]:
-    """Run a short command on every idle node, and compare what it sees."""
-    idle = commands.count_idle_nodes(settings.partition)
-    if not idle:
-        yield Finding("nodes", Outcome.NOTE, "no node is idle, so that none could be asked what it sees")
-        return
-    file = shlex.quote(f"{settings.folder}/{_TOKEN}")
-    python = shlex.quote(settings.python)
-    script = f'echo "riseml|$SLURMD_NODENAME|$(id -u)|$(cat {file} 2>&1)|$({python} -c "print(1)" 2>&1)"'
-    try:
-        answers = commands.ask_nodes(script, idle, settings)
-    except RisemlError as error:
-        yield Finding("nodes", Outcome.FAILED, f"no job can be started: {error.message}")
-        return
-    problems = [problem for answer in answers for problem in _find_problems(answer, token, settings)]
-    for problem in problems:
-        yield Finding("nodes", Outcome.FAILED, problem)
-    if not problems:
-        yield Finding("nodes", Outcome.OK, f"{len(answers)} idle nodes see {settings.folder}, this user and Python")
+def _read_answer(line: str) -> _NodeAnswer | None:
+    parts = line.split("|")
+    return _NodeAnswer(*parts[1:]) if len(parts) == 7 else None
 
 
-def _find_problems(answer: str, token: str, settings: SlurmSpec) -> Iterator[str]:
-    """Yield what is wrong with a node, from its line `riseml|n1|1000|TOKEN|1`."""
-    parts = answer.split("|")
-    if len(parts) != 5:
-        return
-    _, node, user, seen, python = parts
-    if user != str(os.getuid()):
-        yield f"node {node}: this user is {user} there and {os.getuid()} here"
-    if seen != token:
-        yield f"node {node}: {settings.folder} is not the folder that this machine has ({seen[:200]})"
-    if python != "1":
-        yield f"node {node}: {settings.python} cannot be run ({python[:200]})"
+def _name_nodes(nodes: list[NodeState]) -> str:
+    """Return nodes with their states: `n2 is down (Not responding), n3 is allocated and 7 others`."""
+    named = [f"{one.name} is {one.state}" + (f" ({one.reason})" if one.reason else "") for one in nodes[:_MOST_NAMED]]
+    more = len(nodes) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")

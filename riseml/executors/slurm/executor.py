@@ -25,7 +25,7 @@ from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.executors.log_reader import JobLogReader
 from riseml.executors.nvidia_smi import make_query
-from riseml.executors.slurm.cluster_check import check_cluster
+from riseml.executors.slurm.cluster_check import ClusterCheck
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_view import GangWatch
 from riseml.executors.slurm.job_queue import JobQueue
@@ -172,7 +172,7 @@ class SlurmExecutor(RoleAccess):
                 self._environments.remove_environment(item.identity)
 
     def check_host(self) -> HostReport:
-        return HostReport(tuple(check_cluster(self.settings, self._commands)), "")
+        return HostReport(tuple(ClusterCheck(self.settings, self._commands).run()), "")
 
     def read_file(self, mount: Mount, name: str) -> bytes | None:
         with _translate_os_errors(mount.source):

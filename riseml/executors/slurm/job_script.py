@@ -49,6 +49,13 @@ def make_script(order: JobOrder) -> str:
     return "\n".join(parts) + "\n"
 
 
+def list_site_options(settings: SlurmSpec) -> list[str]:
+    """Return the options of sbatch that the settings make, whatever the gang."""
+    minutes = _find_minutes(settings.time_limit, None)
+    time = [] if minutes is None else [f"--time={minutes}"]
+    return [*_list_account_options(settings), *_list_place_options(settings), *time]
+
+
 def make_step_options(shape: GangShape, role: RoleNeed) -> list[str]:
     """Return the options of srun for one role: exactly its own share, and no waiting for the others' steps."""
     options = [f"--job-name={role.name}", "--nodes=1", "--ntasks=1", f"--cpus-per-task={role.cpus}", "--exact"]
@@ -73,12 +80,7 @@ def _list_job_options(order: JobOrder) -> Iterator[str]:
     minutes = _find_minutes(settings.time_limit, order.max_duration)
     if minutes is not None:
         yield f"--time={minutes}"
-    if settings.qos:
-        yield f"--qos={settings.qos}"
-    if settings.account:
-        yield f"--account={settings.account}"
-    if settings.reservation:
-        yield f"--reservation={settings.reservation}"
+    yield from _list_account_options(settings)
 
 
 def _list_size_options(kind: ShapeKind, roles: tuple[RoleNeed, ...]) -> Iterator[str]:
@@ -97,6 +99,15 @@ def _list_size_options(kind: ShapeKind, roles: tuple[RoleNeed, ...]) -> Iterator
     yield f"--mem-per-cpu={math.ceil(max(role.mem for role in roles) / cpus)}M"
     if gpus:
         yield f"--gpus-per-task={gpus}"
+
+
+def _list_account_options(settings: SlurmSpec) -> Iterator[str]:
+    if settings.qos:
+        yield f"--qos={settings.qos}"
+    if settings.account:
+        yield f"--account={settings.account}"
+    if settings.reservation:
+        yield f"--reservation={settings.reservation}"
 
 
 def _list_place_options(settings: SlurmSpec) -> Iterator[str]:

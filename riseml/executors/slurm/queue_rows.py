@@ -13,6 +13,8 @@ from riseml.clusters import NodeKind
 
 QUEUE_FORMAT = "%i|%T|%r|%S|%j"
 NODE_FORMAT = "%D|%c|%m|%G"
+NODE_STATE_FORMAT = "%N|%T|%E"
+PARTITION_FORMAT = "%P|%a|%l"
 
 _PENDING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 _ENDED = {
@@ -83,6 +85,30 @@ class QueueRow:
         return self.state in ("NODE_FAIL", "BOOT_FAIL")
 
 
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """One node of sinfo."""
+
+    name: str
+    state: str  # `idle`, `down`, ...; a mark such as `*` (does not answer) stays
+    reason: str  # what an administrator or Slurm noted; empty: nothing
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition of sinfo."""
+
+    name: str
+    is_default: bool
+    state: str  # `up`, `down`, `drain` or `inact`
+    limit: float | None  # seconds that a job may run at most; None: without end
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it starts jobs."""
+        return self.state == "up"
+
+
 def parse_queue(text: str) -> list[QueueRow]:
     """Return the jobs of `squeue -h -o QUEUE_FORMAT`; of a heterogeneous job the component that is furthest behind."""
     rows: dict[str, QueueRow] = {}
@@ -109,6 +135,32 @@ def parse_nodes(text: str) -> tuple[NodeKind, ...]:
         found[size] = found.get(size, 0) + int(parts[0])
     kinds = (NodeKind(count, *size) for size, count in found.items())
     return tuple(sorted(kinds, key=lambda one: (one.gpus, one.mem, one.cpus), reverse=True))
+
+
+def parse_node_states(text: str) -> list[NodeState]:
+    """Return the nodes of `sinfo -h -N -o NODE_STATE_FORMAT`, each once."""
+    rows = (line.split("|", 2) for line in text.splitlines())
+    found = {row[0]: NodeState(row[0], row[1], "" if row[2] == "none" else row[2]) for row in rows if len(row) == 3}
+    return list(found.values())
+
+
+def parse_partitions(text: str) -> list[PartitionRow]:
+    """Return the partitions of `sinfo -h -o PARTITION_FORMAT`."""
+    rows = (line.split("|") for line in text.splitlines())
+    return [
+        PartitionRow(row[0].rstrip("*"), row[0].endswith("*"), row[1], _read_limit(row[2]))
+        for row in rows
+        if len(row) == 3
+    ]
+
+
+def _read_limit(text: str) -> float | None:
+    """Return the seconds of `1-12:00:00`, `1:30:00` or `5:00`; None for `infinite` and what is no time."""
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60.0 + seconds
 
 
 def describe_waiting(row: QueueRow) -> str:

@@ -12,7 +12,19 @@ import subprocess
 from riseml.clusters import NodeKind
 from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.slurm.command_site import CommandSite, ThisMachine
-from riseml.executors.slurm.queue_rows import NODE_FORMAT, QUEUE_FORMAT, QueueRow, parse_nodes, parse_queue
+from riseml.executors.slurm.queue_rows import (
+    NODE_FORMAT,
+    NODE_STATE_FORMAT,
+    PARTITION_FORMAT,
+    QUEUE_FORMAT,
+    NodeState,
+    PartitionRow,
+    QueueRow,
+    parse_node_states,
+    parse_nodes,
+    parse_partitions,
+    parse_queue,
+)
 from riseml.spec.pool.types import SlurmSpec
 
 _TIMEOUT = 60.0  # seconds
@@ -22,6 +34,22 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 """What the commands say when the controller does not answer; everything else is a refusal."""
+
+_REFUSALS = {
+    "group not permitted": "your groups may not use this partition",
+    "not permitted to use this partition": "you may not use this partition",
+    "invalid partition": "there is no such partition",
+    "invalid feature": "no node has the features of `constraint`",
+    "reservation is invalid": "there is no such reservation now",
+    "access denied to requested reservation": "you may not use this reservation",
+    "invalid account": "you have no such account, or it may not use this partition",
+    "invalid qos": "you have no such QOS, or it may not be used here",
+    "node configuration is not available": "no nodes of the partition could ever hold this",
+    "node count specification": "it asks for more nodes than the partition has or allows",
+    "job credential": "the controller does not know this user",
+    "time limit": "it asks for more time than allowed",
+}
+"""What the words of a refusal mean; the first part that is found counts."""
 
 _IMMEDIATE = 20  # seconds for a check to start
 _MOST_TEXT = 500  # characters of a message
@@ -73,27 +101,62 @@ class SlurmCommands:
         only = [f"--partition={partition}"] if partition else ["--all"]
         return parse_nodes(self._run(["sinfo", "--noheader", "--exact", f"--format={NODE_FORMAT}", *only]))
 
-    def count_idle_nodes(self, partition: str) -> int:
-        """Return how many nodes have nothing to do.
+    def list_node_states(self, partition: str) -> list[NodeState]:
+        """Return the nodes of a partition with their states; of all partitions when it is empty.
 
         Raises:
             Unreachable, EngineError: Slurm does not say.
         """
         only = [f"--partition={partition}"] if partition else []
-        lines = self._run(["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N", *only]).split()
-        return len(set(lines))
+        return parse_node_states(self._run(["sinfo", "--noheader", "--Node", f"--format={NODE_STATE_FORMAT}", *only]))
 
-    def ask_nodes(self, script: str, count: int, settings: SlurmSpec) -> list[str]:
-        """Run a shell line on this many nodes at once, and return what they print.
+    def list_partitions(self) -> list[PartitionRow]:
+        """Return the partitions that this user sees.
+
+        Raises:
+            Unreachable, EngineError: Slurm does not say.
+        """
+        return parse_partitions(self._run(["sinfo", "--noheader", f"--format={PARTITION_FORMAT}"]))
+
+    def try_job(self, options: list[str]) -> None:
+        """Ask whether a small job with these options of sbatch could be submitted; submit none.
+
+        Raises:
+            Unreachable, EngineError: it could not, or Slurm does not say.
+        """
+        self._run(["sbatch", "--test-only", "--output=/dev/null", "--ntasks=1", *options], "#!/bin/sh\n")
+
+    def ask_nodes(self, script: str, nodes: list[str], settings: SlurmSpec) -> list[str]:
+        """Run a shell line on these nodes at once, and return what they print.
 
         Raises:
             Unreachable, EngineError: Slurm does not start it.
         """
         named = {"partition": settings.partition, "account": settings.account, "qos": settings.qos}
         options = [f"--{name}={value}" for name, value in named.items() if value]
-        options += [f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--immediate={_IMMEDIATE}"]
+        options += [f"--nodelist={','.join(nodes)}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", "--chdir=/"]
+        options += ["--ntasks-per-node=1", f"--immediate={_IMMEDIATE}"]
         command = ["srun", "--job-name=riseml-check", "--time=1", "--mem=10M", *options, "/bin/sh", "-c", script]
         return [line for line in self._run(command).splitlines() if line.startswith("riseml|")]
+
+    def read_text(self, path: str) -> str:
+        """Return the content of a small file as the machine of the commands reads it.
+
+        Raises:
+            Unreachable, EngineError: it does not read it.
+        """
+        done = self._call(["cat", "--", path])
+        if done.returncode != 0:
+            raise EngineError(" ".join(done.stderr.split())[:_MOST_TEXT])
+        return done.stdout
+
+    def read_user(self) -> str:
+        """Return the name of the user whom the commands run as.
+
+        Raises:
+            Unreachable: that machine does not say.
+        """
+        return self._call(["id", "-un"]).stdout.strip()
 
     def read_version(self) -> str:
         """Return `slurm 22.05.8`.
@@ -104,7 +167,14 @@ class SlurmCommands:
         return self._run(["sinfo", "--version"]).strip()
 
     def _run(self, command: list[str], script: str = "") -> str:
-        """Return what a command prints."""
+        """Return what a command of Slurm prints."""
+        done = self._call(command, script)
+        if done.returncode == 0:
+            return done.stdout
+        raise _explain(command[0], done.stderr or done.stdout or f"exit code {done.returncode}")
+
+    def _call(self, command: list[str], script: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command, and return its end."""
         wrapped = self.site.wrap(command)
         try:
             done = subprocess.run(
@@ -115,10 +185,10 @@ class SlurmCommands:
             raise Unreachable(f"{wrapped[0]} is not on this machine", hint) from error
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Unreachable(f"{command[0]} gave no answer: {error}") from error
-        if done.returncode == 0:
-            return done.stdout
         trouble = self.site.explain_end(command[0], done.returncode)
-        raise trouble or _explain(command[0], done.stderr or done.stdout or f"exit code {done.returncode}")
+        if trouble is not None:
+            raise trouble
+        return done
 
 
 def _explain(command: str, text: str) -> RisemlError:
@@ -126,4 +196,6 @@ def _explain(command: str, text: str) -> RisemlError:
     if _UNSURE.search(words):
         return Unreachable(f"Slurm's controller does not answer ({words})", "`sinfo` shows when it does again")
     hint = "compare the section `slurm` of pool.yml with what `sinfo` and `sacctmgr show assoc` show"
-    return EngineError(f"Slurm refuses: {words.removeprefix(f'{command}: error: ')}", hint, permanent=True)
+    own = words.removeprefix(f"{command}: error: ")
+    plain = next((sentence for part, sentence in _REFUSALS.items() if part in words.lower()), "")
+    return EngineError(f"Slurm refuses: {plain} ({own})" if plain else f"Slurm refuses: {own}", hint, permanent=True)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from riseml.clusters import NodeKind
-from riseml.executors.slurm.queue_rows import describe_end, describe_waiting, parse_nodes, parse_queue
+from riseml.executors.slurm.queue_rows import (
+    NodeState,
+    PartitionRow,
+    describe_end,
+    describe_waiting,
+    parse_node_states,
+    parse_nodes,
+    parse_partitions,
+    parse_queue,
+)
 
 QUEUE = """\
 12|PENDING|Priority|2026-11-23T03:27:33|riseml-5e7a-4-1
@@ -59,3 +68,22 @@ def test_an_end_without_a_record_is_explained() -> None:
 def test_nodes_are_read_by_size() -> None:
     text = "2|4|4000|gpu:fake:2\n1|4|4000|(null)\n3|128|512000+|gpu:a100:4(S:0-1),gpu:h100:4(S:2)\nbad\n"
     assert parse_nodes(text) == (NodeKind(3, 128, 512000, 8), NodeKind(2, 4, 4000, 2), NodeKind(1, 4, 4000, 0))
+
+
+def test_states_of_nodes_are_read_once_for_each_node() -> None:
+    text = "n1|idle|none\nn1|idle|none\nn2|down*|Not responding | since 3\nbad\n"
+    assert parse_node_states(text) == [
+        NodeState("n1", "idle", ""),
+        NodeState("n2", "down*", "Not responding | since 3"),
+    ]
+
+
+def test_partitions_are_read_with_their_limits() -> None:
+    text = "all*|up|1:00:00\nlong|up|1-12:00:00\nshort|drain|5:30\nfree|up|infinite\nbad\n"
+    hour = 3600.0
+    assert parse_partitions(text) == [
+        PartitionRow("all", is_default=True, state="up", limit=hour),
+        PartitionRow("long", is_default=False, state="up", limit=36 * hour),
+        PartitionRow("short", is_default=False, state="drain", limit=330.0),
+        PartitionRow("free", is_default=False, state="up", limit=None),
+    ]
