@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
@@ -22,6 +21,7 @@ from riseml.exchange import (
     read_address,
     split_lines,
 )
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

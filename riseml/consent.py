@@ -9,11 +9,12 @@ import json
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from riseml.errors import Refused
+from riseml.records import dataclass
 
 FILE = "consent.json"
 """The name of the file in RISEML_HOME."""

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -28,6 +28,7 @@ from riseml import errors
 from riseml.answer_reader import AnswerCut
 from riseml.errors import Refused, RisemlError, Unreachable, UsageError
 from riseml.folders import check_home, is_private, name_user
+from riseml.records import dataclass
 from riseml.settings import PLAINTEXT_VARIABLE, allows_plaintext
 from riseml.socket_http import AnswerOverdue, ServerAnswer, SocketConnections, make_request
 

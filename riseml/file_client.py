@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, cast
 
 from riseml import wire
@@ -17,6 +16,7 @@ from riseml.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTim
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_listing import Page
 from riseml.job_programs.folder_paths import FilesError, Seen, split_path
+from riseml.records import dataclass
 from riseml.storage_files import ListOrder
 
 _PATIENCE = 120.0  # seconds; a server measures large folders, and a host starts a helper

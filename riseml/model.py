@@ -1,20 +1,20 @@
-"""The frozen records that every package shares: plans, records of experiments and jobs, observations. No I/O.
-
-In the order of an experiment's life: `Plan` (what will run), `Experiment` and `Job` (what the server last saved),
-`Launch` (what an executor starts), `HostSeen` and `ContainerSeen` (what a host reported).
+"""The frozen records that every package shares. No I/O. In the order of an experiment's life: `Plan` (what will run),
+`Experiment` and `Job` (what the server last saved), `Launch` (what an executor starts), `HostSeen` and `ContainerSeen`
+(what a host reported).
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import NamedTuple
 
 from riseml.clusters import OwnQueue
 from riseml.names import HostName, JobName, job_type
 from riseml.origins import NO_ORIGIN, Origin
+from riseml.records import dataclass
 from riseml.spec.config.types import NO_RETRY, DataSource, Limits, NotifySection, Resources, Retry, SaveSection
 from riseml.spec.pool.types import Volume
 from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted

@@ -7,10 +7,10 @@ It names one thing and, as a prefix, all below it: `4.ps` is every parameter ser
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NewType
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 
 JobName = NewType("JobName", str)
 """A job inside its experiment: `master`, `worker.1`, `build`."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import Literal
 
 from riseml.errors import Refused, UsageError
+from riseml.records import dataclass
 from riseml.sizes import SIZE_HINT, BadSize, parse_size
 
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"

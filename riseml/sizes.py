@@ -7,8 +7,9 @@ K, M, G and T are powers of 1024 in every spelling: `1G`, `1GB`, `1Gi` and `1GiB
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from decimal import Decimal

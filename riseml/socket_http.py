@@ -12,11 +12,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlencode
 
 from riseml.answer_reader import AnswerCut, AnswerHead, AnswerReader
+from riseml.records import dataclass
 
 _SMALL_BODY = 1 << 14  # bytes that are sent together with the head of their request
 _MOST_IDLE = 4  # idle connections that are kept; a command sends requests from few threads

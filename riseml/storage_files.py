@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 from riseml.errors import Conflict, EngineError, NotFound, Refused, RisemlError, UsageError
 from riseml.job_programs.folder_contents import Incoming
 from riseml.job_programs.folder_listing import Page, Removed
 from riseml.job_programs.folder_paths import FilesError, Seen, Trouble
+from riseml.records import dataclass
 
 MOST_ENTRIES = 50_000
 """Entries of one page, and things that one call removes."""

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
 from riseml.amounts import format_bytes, format_rate
+from riseml.records import dataclass
 from riseml.trends import Amount, Trends
 
 if TYPE_CHECKING:

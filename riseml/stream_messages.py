@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import Enum
+
+from riseml.records import dataclass
 
 WINDOW = 256 * 1024
 """Bytes of one direction that a sender may send before the receiver grants more."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from riseml.records import dataclass
 from riseml.spec.config.types import EnvVariable, Goal, Parameter, SearchSection
 from riseml.states import Wanted
 

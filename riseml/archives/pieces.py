@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from struct import Struct
 from typing import Protocol
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 
 PIECE = 1 << 20
 """Bytes of a piece before it is compressed."""

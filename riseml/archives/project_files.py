@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from riseml.archives.entries import ArchiveEntry
 from riseml.archives.reader import read_content, read_entries
 from riseml.archives.writer import END, pad_content, write_header
+from riseml.records import dataclass
 
 
 class ProjectFiles(Protocol):

@@ -12,12 +12,12 @@ import os
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
 from riseml.archives.writer import BLOCK, END, LARGEST_OCTAL, LONG_NAME, LONG_TARGET, MAGIC, TYPES
 from riseml.errors import UsageError
+from riseml.records import dataclass
 
 LONGEST_PATH = 4096
 """Bytes of a path or of the target of a link."""

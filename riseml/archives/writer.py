@@ -10,9 +10,9 @@ docs/decisions.md).
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
+from riseml.records import dataclass
 
 BLOCK = 512
 """Bytes; every header is one block, and every content is padded to whole blocks."""

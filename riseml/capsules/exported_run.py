@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml import wire
 from riseml.errors import UsageError
+from riseml.records import dataclass
 from riseml.spec.config.resolved import read_written_variables
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.terminal_text import plain_line

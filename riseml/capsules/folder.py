@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -17,6 +16,7 @@ from riseml.archives.entries import EntryKind
 from riseml.archives.reader import read_content, read_entries
 from riseml.errors import NotFound, Refused, UsageError
 from riseml.names import parse_id
+from riseml.records import dataclass
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE, MOST_CODE
 
 _MOST_BYTES = 1 << 24  # of capsule.json

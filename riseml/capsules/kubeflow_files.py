@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -25,6 +24,7 @@ from riseml.capsules.exported_run import (
     write_dockerfiles,
 )
 from riseml.errors import UsageError
+from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from riseml.errors import NotFound
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,11 +7,12 @@ So the list of all commands is made of the summaries here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import typer
+
+from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from riseml.cli.log_follower import make_reconnect, open_footer
 from riseml.cli.port_forward import HOST, ForwardOrder, PortPair, choose_local_port, find_answering_jobs, forward_ports
 from riseml.client import LogQuery
 from riseml.errors import Conflict, ExperimentFailed, Interrupted, NotFound, RisemlError
+from riseml.records import dataclass
 from riseml.states import NO_LOGS, NO_PROGRAM
 
 if TYPE_CHECKING:

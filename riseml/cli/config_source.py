@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.text import count_noun, format_bytes, format_parameters
 from riseml.errors import RisemlError
 from riseml.project.folder import Project, find_project, read_config
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext

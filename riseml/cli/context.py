@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from riseml.cli.pause import wait_or_resize
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

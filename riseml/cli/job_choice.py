@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -12,6 +11,7 @@ from riseml.cli.config_source import check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.problem_lines import count_problems
 from riseml.errors import NotFound, UsageError
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -14,7 +14,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +23,7 @@ from riseml.archives.writer import END, pad_content, write_header
 from riseml.errors import NotFound, Refused, RisemlError, UsageError
 from riseml.exchange import Address
 from riseml.project.unpacking import OpenFolder, unpack_entries
+from riseml.records import dataclass
 from riseml.stream_client import StreamConnection, command_path, open_stream
 from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from riseml.cli.context import CommandContext, Exit
@@ -12,6 +12,7 @@ from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width
 from riseml.cli.output.style import paint_state
 from riseml.client import LogQuery
 from riseml.errors import ExperimentFailed, Interrupted, Unreachable
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -8,13 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from riseml.errors import Refused, RisemlError, Unreachable
 from riseml.folders import check_home
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml.settings import Settings

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from dataclasses import dataclass
 
 from riseml.model import JobKey
 from riseml.names import HostName
+from riseml.records import dataclass
 
 
 class Signal(enum.Enum):

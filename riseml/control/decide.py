@@ -7,7 +7,7 @@ event only delays a decision.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.control.actions import Action, owner_of
@@ -28,6 +28,7 @@ from riseml.control.verdict import (
     find_left_end,
 )
 from riseml.model import Experiment, Job, World
+from riseml.records import dataclass
 from riseml.states import TERMINAL, Part, Reason, State, Wanted
 
 

@@ -6,10 +6,10 @@ The values contain their sentences, so that every client shows the same ones.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from datetime import datetime
 
 from riseml.names import HostName, JobName
+from riseml.records import dataclass
 from riseml.states import Network, Reason, State
 
 

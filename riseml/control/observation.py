@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from riseml.control.actions import Action
 from riseml.model import ActionFailure, HostSeen, JobKey
 from riseml.names import HostName, JobName
+from riseml.records import dataclass
 from riseml.states import Network
 
 

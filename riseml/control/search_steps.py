@@ -13,8 +13,7 @@ changes the records, so that the next decision depends on nothing else, also aft
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from riseml.records import dataclass
 from riseml.states import Wanted
 from riseml.trials import SearchEnd, SearchRecord, Trial, TrialOutcome
 

@@ -10,13 +10,13 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.writer import END, pad_content, write_header
 from riseml.data_stores.data_cache import FileRow
 from riseml.errors import EngineError
+from riseml.records import dataclass
 
 _PIECE = 1 << 20  # bytes
 _BATCH = 64 << 20  # bytes of one archive; a larger file has one of its own

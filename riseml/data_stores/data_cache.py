@@ -20,12 +20,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from riseml.errors import EngineError
 from riseml.folders import make_private
+from riseml.records import dataclass
 
 log = logging.getLogger(__name__)
 

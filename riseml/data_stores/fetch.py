@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from riseml.data_stores.data_cache import DataCache, FileRow
 from riseml.data_stores.remote import Away, Changed, Remote, RemoteFile
 from riseml.errors import EngineError
 from riseml.faultpoints import Point, reach
+from riseml.records import dataclass
 from riseml.spec.scalars.data_url import DataUrl
 
 PATIENCE = 300.0

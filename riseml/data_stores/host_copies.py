@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from riseml.folders import make_private
 from riseml.names import HostName
+from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.data_stores.remote import Changed, RemoteFile
+from riseml.records import dataclass
 
 
 def _do_nothing(_: RemoteFile) -> None:

@@ -9,11 +9,11 @@ A range is read only from the very bytes that the list named: the size and the E
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from riseml.data_stores.store_file import Store
 from riseml.errors import EngineError
+from riseml.records import dataclass
 from riseml.spec.scalars.data_url import OBJECT_STORES, DataUrl
 
 MOST_FILES = 1_000_000

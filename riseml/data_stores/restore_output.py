@@ -9,7 +9,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from riseml.data_stores.save_manifest import SavedFile
 from riseml.data_stores.save_output import SavePlace
@@ -17,6 +17,7 @@ from riseml.errors import Conflict, EngineError
 from riseml.faultpoints import Point, reach
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_paths import Seen
+from riseml.records import dataclass
 from riseml.storage_files import ListOrder, StorageFiles
 
 _WORKERS = 4  # files at the same time

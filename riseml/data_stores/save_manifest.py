@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from riseml.errors import EngineError
 from riseml.job_programs.folder_contents import PART
 from riseml.job_programs.folder_paths import FilesError, split_path
+from riseml.records import dataclass
 
 MANIFEST = "riseml-saved.json"
 """The name of the manifest in the folder of an output."""

@@ -10,7 +10,7 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from riseml.data_stores.save_manifest import SavedFile
 from riseml.errors import EngineError
 from riseml.folders import make_private
+from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

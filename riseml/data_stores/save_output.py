@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from riseml.data_stores.remote import Away
 from riseml.data_stores.save_manifest import (
@@ -31,6 +31,7 @@ from riseml.errors import Conflict, EngineError, NotFound, Refused
 from riseml.faultpoints import Point, reach
 from riseml.job_programs.folder_contents import PART
 from riseml.job_programs.folder_paths import Seen, decode_name
+from riseml.records import dataclass
 from riseml.storage_files import ListOrder, StorageFiles
 
 _WORKERS = 4  # files at the same time

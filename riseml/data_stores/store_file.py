@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ import yaml
 
 from riseml.errors import NotFound, Refused, UsageError
 from riseml.folders import read_private_file
+from riseml.records import dataclass
 from riseml.spec.scalars.data_url import OBJECT_STORES, DataScheme, DataUrl, parse_data_url
 from riseml.spec.scalars.texts import BadText
 

@@ -11,7 +11,6 @@ finds what the first call made, and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from threading import Lock
 from typing import Protocol
@@ -21,6 +20,7 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.samples import Sample
 from riseml.states import Network
 

@@ -12,7 +12,6 @@ it by having its methods; processes, for example, do not move environments. The 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -22,6 +21,7 @@ from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.gangs import GangOrder
 from riseml.executors.job_streams import JobStream
 from riseml.model import Gpu, Image, JobKey, Mount
+from riseml.records import dataclass
 from riseml.samples import Sample
 from riseml.storage_files import StorageFiles
 from riseml.stream_messages import CommandOrder

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from riseml.model import Experiment, Gpu, Launch
 from riseml.names import JobName, experiment_name
 from riseml.planning.launch import LaunchTarget, make_address_tokens, make_launch
+from riseml.records import dataclass
 from riseml.states import Part
 
 MEASURE_EVERY = 5.0

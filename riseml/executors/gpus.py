@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
 from riseml.executors.capabilities import GpuReading
 from riseml.model import Gpu
+from riseml.records import dataclass
 from riseml.samples import Sample
 
 Found = TypeVar("Found")

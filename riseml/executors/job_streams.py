@@ -6,9 +6,9 @@ The server copies between the socket and its client. `StreamControl` has what th
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from typing import Protocol
 
+from riseml.records import dataclass
 from riseml.stream_messages import Channel, ChannelEnd, Piece, StreamMessage, WindowSize
 
 

@@ -8,7 +8,6 @@ import ipaddress
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import psutil
 
 from riseml.control.placement.addresses import PORTS
 from riseml.model import Capacity
+from riseml.records import dataclass
 
 _SLICES = 12  # parts of the port range; each server uses one
 _MIB = 2**20

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.capabilities import DataVolume
+from riseml.records import dataclass
 
 _FOLDER = "data"
 

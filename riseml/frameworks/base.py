@@ -43,10 +43,10 @@ A small plug-in, for a framework whose processes find each other by the address 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from riseml.names import JobName
+from riseml.records import dataclass
 from riseml.spec.config.types import Resources, Train
 from riseml.states import Part
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -25,6 +25,7 @@ from riseml.planning.launch import (
     job_command,
 )
 from riseml.planning.shown_variables import hide_values, list_variables
+from riseml.records import dataclass
 from riseml.spec.config.loader import check_config
 from riseml.spec.config.resolved import hide_variables
 from riseml.states import SENTENCES, TERMINAL, Part

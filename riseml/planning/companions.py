@@ -10,7 +10,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from riseml.errors import Refused
@@ -26,6 +26,7 @@ from riseml.frameworks.tensorboard import (
 from riseml.model import Companion, Experiment, Image, Plan, PlannedJob
 from riseml.names import HOST_LABEL, HostName, JobName, experiment_name
 from riseml.planning.launch import output_folder
+from riseml.records import dataclass
 from riseml.spec.config.types import NO_RETRY, Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.states import NO_LOGS, NO_PROGRAM, TERMINAL, CompanionKind, Part

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.model import Image
 from riseml.planning.files_read import list_files_read
+from riseml.records import dataclass
 
 CONTEXT_FOLDER = "project"
 """The folder of the project's files in the build context."""

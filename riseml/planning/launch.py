@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from riseml.frameworks.base import Binding, Framework
@@ -16,6 +15,7 @@ from riseml.job_programs import add_report_module
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname
 from riseml.planning.template import fill_placeholders
+from riseml.records import dataclass
 from riseml.spec.config.parameters import RISEML_VARIABLES
 from riseml.spec.pool.types import Volume
 from riseml.spec.scalars.placeholders import variable_name

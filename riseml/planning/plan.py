@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from riseml.errors import UsageError
 from riseml.frameworks.base import BaseImage
@@ -12,6 +12,7 @@ from riseml.frameworks.tensorboard import tensorboard_steps
 from riseml.model import Environment, Image, Job, Plan, PlannedJob
 from riseml.names import BUILD, job_type
 from riseml.planning.image import Manifest, plan_image
+from riseml.records import dataclass
 from riseml.spec.config.types import Resources, Spec, Train
 from riseml.states import Part
 

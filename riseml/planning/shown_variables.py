@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from riseml.model import Experiment
 from riseml.planning.launch import BoundJob, job_variables
+from riseml.records import dataclass
 from riseml.spec.scalars.secret_names import looks_secret
 
 _HIDDEN = "\0"

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.archives.digest import digest_entries
@@ -18,6 +17,7 @@ from riseml.errors import UsageError
 from riseml.project.file_index import FileIndex, FileState, read_state
 from riseml.project.listing import Listing
 from riseml.project.messages import format_path
+from riseml.records import dataclass
 
 _CHUNK = 2**18  # bytes read or sent at once
 _PART = 64  # files that a thread reads before it asks for more

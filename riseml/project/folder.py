@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import NotFound, UsageError
+from riseml.records import dataclass
 
 CONFIG = "riseml.yml"
 

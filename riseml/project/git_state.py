@@ -13,9 +13,11 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     import subprocess

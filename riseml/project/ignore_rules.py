@@ -19,10 +19,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 
 IGNORE_FILES = (b".gitignore", b".risemlignore")
 

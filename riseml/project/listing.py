@@ -12,7 +12,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from riseml.archives.entries import ArchiveEntry, EntryKind, sort_by_path
 from riseml.errors import UsageError
 from riseml.project.file_index import FileIndex, read_state
 from riseml.project.messages import MOST_NAMED, format_path, format_size, join_first
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml.project.ignore_rules import RuleFile

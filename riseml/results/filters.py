@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 from riseml.results.rows import Columns, Reader, ResultRow, Value, read_number
 
 _HINT = "write NAME<VALUE, with one of < <= > >= = !=, and `and` between several: 'lr<0.1 and state=FINISHED'"

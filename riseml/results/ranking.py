@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from riseml.records import dataclass
 from riseml.results.rows import Columns, Reader, ResultRow, Value, find_best
 from riseml.spec.config.types import Goal
 

@@ -6,11 +6,12 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 from riseml.spec.config.types import Goal
 
 Value = str | float | None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from statistics import fmean
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 from riseml.results.ranking import SortKey
 from riseml.results.rows import Columns, ResultRow
 

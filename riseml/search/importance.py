@@ -10,9 +10,10 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from riseml.records import dataclass
 from riseml.search.propose import freeze_trial, make_study
 from riseml.search.space import make_space
 from riseml.trials import SearchPlan, Trial, TrialOutcome

@@ -8,7 +8,6 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fastapi import FastAPI
 
@@ -18,6 +17,7 @@ from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
 from riseml.model import Experiment, Owner
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.guest_program import GuestProgram
 from riseml.server.api.late_route import LateRoute

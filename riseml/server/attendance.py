@@ -9,8 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from riseml.records import dataclass
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 from riseml.names import HostName, JobName
+from riseml.records import dataclass
 
 FACTS = "riseml_facts"
 """Attribute of a log record that holds the facts of its line."""

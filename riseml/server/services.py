@@ -5,10 +5,10 @@ need, and nothing is added to it later.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from riseml.model import Owner
+from riseml.records import dataclass
 from riseml.server.attendance import Attendance
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.data_keeper import DataKeeper

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from riseml.model import Experiment, Owner
 from riseml.planning.launch import output_folder
+from riseml.records import dataclass
 from riseml.storage.owned_folders import open_owned_folder, replace_file
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE
 

@@ -6,13 +6,13 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from riseml import wire
 from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
+from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.archives.pieces import RECORD
 from riseml.errors import EngineError, StoreError
 from riseml.faultpoints import Point, reach
+from riseml.records import dataclass
 from riseml.store.packs import PACK, PART, NewPack, OpenPacks, PackedContent, PackFile, flush_folder, scan_pack
 
 _TABLE = "contents.db"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
+from riseml.records import dataclass
 from riseml.spec.config.types import NotifySection
 from riseml.states import TERMINAL, State
 from riseml.store.codec import from_json

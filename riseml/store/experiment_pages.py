@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import sqlalchemy as sa
 
+from riseml.records import dataclass
 from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentDetail, select_details

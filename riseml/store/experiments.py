@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +16,7 @@ import sqlalchemy as sa
 from riseml.errors import NotFound
 from riseml.model import Experiment, Job, World
 from riseml.names import JobName, experiment_name
+from riseml.records import dataclass
 from riseml.states import TERMINAL, Reason, State, Wanted
 from riseml.store.changes import ChangeLog
 from riseml.store.codec import parse_json

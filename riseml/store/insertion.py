@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ import sqlalchemy as sa
 
 from riseml.model import Environment, Job, Owner, Plan, Resolved
 from riseml.planning.trial_plan import Template
+from riseml.records import dataclass
 from riseml.spec.config.types import EnvVariable
 from riseml.states import Reason, State, Wanted
 from riseml.store.codec import to_json

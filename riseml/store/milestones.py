@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
+from riseml.records import dataclass
 from riseml.spec.config.types import NotifySection
 from riseml.store.codec import from_json
 from riseml.store.database import Database

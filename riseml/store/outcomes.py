@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from riseml.records import dataclass
 from riseml.states import Part, State
 from riseml.store.database import Database
 from riseml.store.schema import experiments, jobs

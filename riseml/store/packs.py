@@ -6,11 +6,11 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from riseml.archives.pieces import RECORD
+from riseml.records import dataclass
 
 PART, PACK = ".part", ".pack"
 """Suffixes of a pack that is being written, and of one that is complete."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from riseml.errors import Refused
 from riseml.model import Environment, Job, Plan
 from riseml.planning.trial_plan import Template
+from riseml.records import dataclass
 from riseml.spec.config.types import EnvVariable
 from riseml.states import Reason, State, Wanted
 from riseml.store.codec import from_json, to_json

@@ -15,7 +15,6 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
@@ -32,6 +31,7 @@ from riseml.archives.project_files import ProjectFiles
 from riseml.errors import NotFound, TooLarge, UsageError
 from riseml.faultpoints import Point, reach
 from riseml.planning.image import Manifest
+from riseml.records import dataclass
 from riseml.settings import DEFAULT_UPLOAD_LIMIT
 from riseml.store.content_receiver import ContentReceiver, StreamReceiver
 from riseml.store.contents import ContentStore

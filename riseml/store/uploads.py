@@ -6,10 +6,10 @@ import asyncio
 import errno
 import shutil
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import TooLarge, TooSlow
+from riseml.records import dataclass
 
 PATIENCE = 600.0
 """Seconds for 1 MiB: a laptop may sleep, or the user may stop the command for a while."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from riseml.model import Image, copy_name, resolve_base
+from riseml.records import dataclass
 from riseml.store.codec import from_json
 from riseml.store.database import Database
 from riseml.store.rows import read_resolved

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
 from riseml.cli.output.text import clean_text
 from riseml.errors import RisemlError, UsageError
+from riseml.records import dataclass
 from riseml.settings import MOST_TAIL
 
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from riseml.cli.commands.options import JsonOption
 from riseml.errors import EngineError, Refused, UsageError
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +23,7 @@ from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text
 from riseml.consent import PassedVariable
 from riseml.errors import Refused, UsageError
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -20,6 +20,7 @@ from riseml.cli.project_sync import ProjectSync
 from riseml.consent import PassedVariable, make_process_refusal
 from riseml.errors import Interrupted, UsageError
 from riseml.project.messages import format_path
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

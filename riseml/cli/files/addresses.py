@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from riseml.cli.files.names import to_path
 from riseml.errors import NotFound, UsageError
 from riseml.file_client import StoragePlace
 from riseml.job_programs.folder_paths import FilesError, split_path
 from riseml.names import parse_id
+from riseml.records import dataclass
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")

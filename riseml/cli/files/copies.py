@@ -6,7 +6,7 @@ Links are copied as links, unless they lead out of the copied folder. No link is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from riseml.cli.files.names import join_paths
@@ -15,6 +15,7 @@ from riseml.errors import Conflict
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_links import leads_inside
 from riseml.job_programs.folder_paths import Seen
+from riseml.records import dataclass
 from riseml.storage_files import MOST_ENTRIES, ListOrder
 
 _FIRST_PAGE = 1000

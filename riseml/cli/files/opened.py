@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from riseml.cli.files.sides import LocalSide, split_local
 from riseml.errors import NotFound, UsageError
 from riseml.file_client import FileClient
 from riseml.job_programs.folder_paths import Seen
+from riseml.records import dataclass
 from riseml.storage_files import MOST_ENTRIES, ListOrder
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.text import clean_text, format_parameters
+from riseml.records import dataclass
 from riseml.results.rows import read_number
 
 if TYPE_CHECKING:

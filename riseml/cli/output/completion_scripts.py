@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

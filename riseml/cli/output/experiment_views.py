@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +17,7 @@ from riseml.cli.output.text import (
     format_metric,
     format_parameters,
 )
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.cards import build_cards
@@ -12,6 +11,7 @@ from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column
 from riseml.cli.output.text import clean_text, count_noun, format_bytes, format_cores, format_moment, format_of
 from riseml.names import LOCAL_HOST, THIS_MACHINE
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

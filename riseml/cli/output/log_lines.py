@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.saved_view import describe_saved
 from riseml.cli.output.style import paint, paint_state
 from riseml.cli.output.text import clean_text, format_moment, format_seconds, parse_moment
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

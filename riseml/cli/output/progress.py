@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import measure_width, shorten_to_width
 from riseml.project.messages import format_size
+from riseml.records import dataclass
 
 _WINDOW = 10.0  # seconds that a rate is the mean of
 _SHORTEST_SPAN = 0.5  # seconds below which a rate means nothing

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from riseml.cli.output.style import Style, paint_state
 from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import measure_width, shorten_to_width, wrap_to_width
+from riseml.records import dataclass
 
 _NARROWEST = 8  # columns that a column keeps when it is shortened or folded
 

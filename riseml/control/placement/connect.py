@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from riseml.control.actions import PrepareHost
 from riseml.control.observation import Observation
@@ -15,6 +15,7 @@ from riseml.control.placement.addresses import (
 )
 from riseml.model import Experiment, World
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.states import PLACED, Network, State
 
 _LOOPBACK = "127.0.0.1"

@@ -7,10 +7,10 @@ free.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from riseml.model import Capacity, Experiment, HostSeen, Job
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.spec.config.types import Resources
 from riseml.states import PLACED, Part
 

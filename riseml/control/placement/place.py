@@ -7,7 +7,7 @@ host could hold now, even if nothing ran, is skipped: it waits for a host, not f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.control.actions import CopyData, ReleaseHost
@@ -22,6 +22,7 @@ from riseml.control.placement.queue import Needs, QueueHead, QueueProgress, make
 from riseml.control.placement.room import Among, Room, could_hold_when_empty
 from riseml.model import ActionFailure, Experiment, Job, World
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.states import Part, Reason, State
 
 _GIVE_UP_COPYING = timedelta(minutes=5)

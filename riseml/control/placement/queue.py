@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment
+from riseml.records import dataclass
 from riseml.spec.config.types import Resources
 from riseml.states import TERMINAL, Part, Reason, State
 

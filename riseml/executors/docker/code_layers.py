@@ -13,7 +13,6 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import docker
@@ -29,6 +28,7 @@ from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.faultpoints import Point, reach
 from riseml.model import Launch
 from riseml.names import CODE_REPOSITORY
+from riseml.records import dataclass
 
 # least bytes of a project that gets a layer: below that, unpacking it into each container is faster
 LEAST_SIZE = 1 << 20

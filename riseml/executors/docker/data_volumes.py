@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 
 import docker
 from docker.errors import APIError, NotFound
@@ -22,6 +21,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.model import Mount
 from riseml.names import FETCHED_VOLUME
 from riseml.planning.launch import DATA
+from riseml.records import dataclass
 from riseml.spec.pool.types import Volume
 
 _MISSING, _CONFLICT = 404, 409

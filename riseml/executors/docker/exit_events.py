@@ -14,11 +14,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from riseml.executors.timestamps import to_datetime
+from riseml.records import dataclass
 
 _LATE = 0.5  # seconds that the out-of-memory event may arrive after the exit event
 

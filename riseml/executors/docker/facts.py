@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import docker
 
 from riseml.model import Capacity
+from riseml.records import dataclass
 from riseml.spec.pool.types import HostSpec
 
 _KEPT = 512  # MiB of the machine's memory that no job gets: the server and the engine use it

@@ -6,10 +6,11 @@ layer has begun, is done, or existed before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from riseml.executors.base import Work, WorkReport
+from riseml.records import dataclass
 
 _KNOWN = frozenset({"Pulling fs layer", "Preparing", "Waiting"})
 _MOVING = frozenset({"Downloading", "Pushing"})

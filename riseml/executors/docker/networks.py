@@ -6,7 +6,6 @@ The engine creates a second network of the same name without an error. So networ
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 import docker
 from docker.errors import APIError, NotFound
@@ -18,6 +17,7 @@ from riseml.executors.docker import labels
 from riseml.executors.docker.containers import network_name
 from riseml.executors.docker.stuck_networks import StuckNetworks, explain_stuck, is_stuck
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.states import Network
 
 _CONFLICT = 409

@@ -7,7 +7,7 @@ when the list, the last observation and the events are not enough.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from riseml.executors.docker.exit_events import ContainerEvents
 from riseml.executors.docker.outages import Outages, is_doubtful
 from riseml.executors.timestamps import to_datetime, to_nanoseconds
 from riseml.model import ContainerSeen, JobKey
+from riseml.records import dataclass
 
 # errors of the command; 128 is an error of the engine, and may be temporary
 _START_FAILURES = frozenset({125, 126, 127})

@@ -6,10 +6,11 @@ starts again. Both look like a `kill` by a user. The difference is that the engi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.model import ContainerSeen
+from riseml.records import dataclass
 
 STOPPED = "the engine was stopped while it ran"
 

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import docker
@@ -33,6 +33,7 @@ from riseml.job_programs.folder_contents import Incoming
 from riseml.job_programs.folder_listing import Page, Removed
 from riseml.job_programs.folder_paths import FilesError, Seen, Trouble
 from riseml.names import CODE_REPOSITORY
+from riseml.records import dataclass
 from riseml.storage_files import FileWriter, ListOrder, describe_trouble
 from riseml.stream_messages import Channel, Piece
 

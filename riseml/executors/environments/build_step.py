@@ -10,11 +10,12 @@ import select
 import signal
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder
+from riseml.records import dataclass
 from riseml.terminal_text import plain_line
 
 _BORING_LINE = re.compile(r" \+ |Using Python ")  # uv names every package that it installs

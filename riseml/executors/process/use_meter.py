@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from riseml.executors import machine
@@ -12,6 +12,7 @@ from riseml.executors.base import NotThere
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.process.job_processes import list_job_processes
 from riseml.executors.process.job_records import SupervisorRecord, runs_now
+from riseml.records import dataclass
 from riseml.samples import Sample, Traffic
 
 

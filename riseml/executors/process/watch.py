@@ -14,11 +14,12 @@ import select
 import struct
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
 from riseml.executors.process.supervisor import LOG_FILE, STATE_FILE
+from riseml.records import dataclass
 
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name (inotify(7))
 _MODIFY, _MOVED_TO, _DELETED, _IGNORED = 0x2, 0x80, 0x400, 0x8000  # bits of the mask

@@ -20,7 +20,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from riseml.control.actions import Signal
 from riseml.executors.removal import remove_tree
 from riseml.model import JobKey
 from riseml.names import JobName
+from riseml.records import dataclass
 
 PROGRAMS = (
     *(Path(__file__).with_name(f"{name}.py") for name in ("gang_supervisor", "gang_lines", "gang_records")),

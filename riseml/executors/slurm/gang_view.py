@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.queue_rows import describe_end, describe_waiting
 from riseml.model import ContainerSeen, JobKey
 from riseml.names import JobName
+from riseml.records import dataclass
 from riseml.states import Reason
 
 LOST = 128 + 9

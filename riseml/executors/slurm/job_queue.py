@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from riseml.clusters import NodeKind
 from riseml.errors import RisemlError
 from riseml.executors.slurm.queue_rows import QueueRow
 from riseml.executors.slurm.slurm_commands import SlurmCommands
+from riseml.records import dataclass
 
 _BETWEEN = 2.0  # seconds between two calls of squeue
 _LONGEST = 30.0  # seconds between two calls while the controller does not answer

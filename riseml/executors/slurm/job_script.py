@@ -6,9 +6,9 @@ import math
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from riseml.executors.slurm.shape import GangShape, RoleNeed, ShapeKind
+from riseml.records import dataclass
 from riseml.spec.pool.types import SlurmSpec
 
 _IMMEDIATE = 60  # seconds after which a step that gets no room fails, instead of waiting for ever

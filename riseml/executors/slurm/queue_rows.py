@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from riseml.clusters import NodeKind
+from riseml.records import dataclass
 
 QUEUE_FORMAT = "%i|%T|%r|%S|%j"
 NODE_FORMAT = "%D|%c|%m|%G"

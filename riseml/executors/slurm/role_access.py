@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from hmac import compare_digest
 from typing import Any
@@ -29,6 +29,7 @@ from riseml.executors.slurm.gang_folder import GangFolder, GangFolders
 from riseml.executors.slurm.role_door import CLOSED, GONE, LONGEST_LINE, prove
 from riseml.model import JobKey
 from riseml.names import JobName
+from riseml.records import dataclass
 from riseml.samples import Sample, Traffic
 from riseml.stream_messages import CommandOrder
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from riseml.clusters import NodeKind
 from riseml.names import JobName
+from riseml.records import dataclass
 from riseml.spec.config.types import Resources
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from riseml.executors.transports.tls_errors import explain_tls_failure
 from riseml.executors.transports.tunnel import Tunnel
 from riseml.executors.transports.tunnel_phases import TunnelTiming
 from riseml.executors.transports.unix import UnixSocketAdapter
+from riseml.records import dataclass
 from riseml.spec.pool.types import HostSpec, Tls
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText

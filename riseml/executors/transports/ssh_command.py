@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 from riseml.spec.pool.types import HostSpec
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 

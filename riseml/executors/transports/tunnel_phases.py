@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from riseml.executors.transports.diagnosis import Diagnosis
+from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

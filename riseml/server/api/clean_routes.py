@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
 from riseml import wire
+from riseml.records import dataclass
 from riseml.server.api.views import show_time
 from riseml.server.clock import now
 from riseml.server.pool.clean import Cleaner, Cleaning, CleanRequest, Leftover

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from riseml import wire
@@ -26,6 +26,7 @@ from riseml.planning.launch import (
     job_variables,
 )
 from riseml.planning.plan import first_jobs
+from riseml.records import dataclass
 from riseml.server.api.submit import Planned
 from riseml.server.pool.environment_review import review_environment
 from riseml.server.pool.observe import make_observation, observe_environment

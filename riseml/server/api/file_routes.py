@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -18,6 +17,7 @@ from riseml.job_programs.folder_contents import Incoming
 from riseml.job_programs.folder_listing import Page
 from riseml.job_programs.folder_paths import Seen
 from riseml.names import parse_id
+from riseml.records import dataclass
 from riseml.server.api.named_experiments import find_details
 from riseml.server.api.output_rules import check_removable
 from riseml.server.pool.file_places import open_data, open_output

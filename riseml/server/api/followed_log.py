@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from riseml.model import Experiment
 from riseml.names import JobName
+from riseml.records import dataclass
 from riseml.server.api import log_gate
 from riseml.server.api.log_entries import format_moment
 from riseml.server.api.stream_cursor import StreamPosition

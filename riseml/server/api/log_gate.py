@@ -8,9 +8,9 @@ of a lost host never arrive.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from riseml.model import Experiment
+from riseml.records import dataclass
 from riseml.states import TERMINAL, Part, Reason
 from riseml.store.experiments import StateEvent
 

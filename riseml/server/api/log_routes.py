@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from riseml.errors import UsageError
 from riseml.model import Experiment
 from riseml.names import parse_id
+from riseml.records import dataclass
 from riseml.server.api.experiment_routes import Name
 from riseml.server.api.log_stream import StreamRequest, stream_entries
 from riseml.server.api.named_experiments import find_details

@@ -10,12 +10,13 @@ import heapq
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from riseml import wire
 from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId, JobName
+from riseml.records import dataclass
 from riseml.server.api import log_gate
 from riseml.server.api.followed_log import FollowedLog, StreamHead
 from riseml.server.api.log_entries import (

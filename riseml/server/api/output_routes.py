@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from riseml import wire
 from riseml.errors import NotFound, RisemlError
 from riseml.model import Experiment
 from riseml.names import CanonicalId, experiment_name, parse_id
+from riseml.records import dataclass
 from riseml.server.api.experiment_routes import Name
 from riseml.server.api.named_experiments import find_details, find_single_experiment
 from riseml.server.api.output_rules import check_removable

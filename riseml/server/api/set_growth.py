@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from riseml.model import Experiment
+from riseml.records import dataclass
 from riseml.server.api.search_view import describe_end
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.searches import SearchStore

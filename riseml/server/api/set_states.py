@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from riseml import wire
 from riseml.control.rollup import describe_set_end, roll_up_set
 from riseml.names import experiment_name
+from riseml.records import dataclass
 from riseml.server.api.log_entries import format_moment
 from riseml.states import SENTENCES, TERMINAL, Reason, State
 from riseml.store.experiments import ExperimentStore, StateEvent

@@ -6,9 +6,10 @@ has everything up to there.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 from riseml.store.logs.blocks import ReadPosition
 
 _MOST_EVENTS = 2**31  # the largest number that every database can store

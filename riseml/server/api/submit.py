@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from riseml import wire
 from riseml.consent import make_process_refusal
@@ -19,6 +19,7 @@ from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan, make_plans
 from riseml.planning.trial_plan import make_templates, plan_trial
+from riseml.records import dataclass
 from riseml.search.propose import choose_first_point
 from riseml.server.clock import now
 from riseml.server.pool.choose_executor import PROCESS

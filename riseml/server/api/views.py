@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Literal
@@ -14,6 +13,7 @@ from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import StorageRoots
+from riseml.records import dataclass
 from riseml.samples import Sample, Traffic
 from riseml.server.api.search_view import describe_end, show_search
 from riseml.states import SENTENCES, TERMINAL, CompanionKind, State

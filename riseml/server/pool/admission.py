@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -20,6 +20,7 @@ from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
 from riseml.model import HostSeen
 from riseml.names import LOCAL_HOST, HostName
+from riseml.records import dataclass
 from riseml.server.pool.checkup import check_storage, list_answering, show_findings
 from riseml.server.pool.choose_executor import DOCKER
 from riseml.server.pool.encryption import check_encryption

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from riseml import wire
 from riseml.errors import RisemlError
@@ -13,6 +12,7 @@ from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
 from riseml.model import Mount
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.server.pool.encryption import check_encryption
 from riseml.server.pool.host_set import HostSet
 from riseml.states import Network

@@ -7,7 +7,7 @@ import logging
 import socket
 import sys
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from riseml.consent import read_consent
@@ -19,6 +19,7 @@ from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
 from riseml.names import LOCAL_HOST, THIS_MACHINE
+from riseml.records import dataclass
 from riseml.server.pool.last_executor import read_last_executor
 from riseml.server.pool.pool_file import PoolFile
 from riseml.settings import DEFAULT_ENGINE, Settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
 from riseml.data_stores.save_notes import HeldNote
@@ -17,6 +17,7 @@ from riseml.errors import RisemlError, UsageError
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.pool.data_keeper import DataKeeper
 from riseml.store.capsules import CapsuleStore, HeldCapsule

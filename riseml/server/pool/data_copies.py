@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from riseml.data_stores.copy_set import check_copy, pack_batch, split_set
@@ -20,6 +20,7 @@ from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.base import Report, Work, WorkReport
 from riseml.executors.capabilities import DataHolder, DataVolume, HostData
 from riseml.names import FETCHED_VOLUME, HostName
+from riseml.records import dataclass
 from riseml.server.pool.host_set import HostSet
 
 _FOLDER = "data-copies"

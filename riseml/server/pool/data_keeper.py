@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from riseml.data_stores.data_cache import DataCache, HeldSet
@@ -22,6 +22,7 @@ from riseml.executors.capabilities import DataHolder
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.names import HostName
 from riseml.planning.launch import DataView, LaunchTarget
+from riseml.records import dataclass
 from riseml.server.pool.data_copies import CopyOrder, DataCopies
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.mode import PoolMode

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.consent import read_consent
 from riseml.errors import RisemlError
@@ -24,6 +24,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
 from riseml.names import SLURM_CLUSTER, THIS_MACHINE, HostName
 from riseml.planning.launch import LaunchTarget, StorageRoots
+from riseml.records import dataclass
 from riseml.server.pool.choose_executor import (
     DOCKER,
     PROCESS,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from riseml.records import dataclass
 from riseml.spec.pool.types import PoolSpec
 from riseml.states import Network
 

@@ -6,12 +6,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
 from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId
+from riseml.records import dataclass
 from riseml.samples import Sample
 from riseml.states import State
 

@@ -14,13 +14,14 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.errors import RisemlError
 from riseml.executors.capabilities import UseMeasurer, UseMeter
 from riseml.executors.pool import HostPool
 from riseml.model import JobKey, World
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.samples import Sample
 from riseml.states import State
 from riseml.store.samples.sample_store import SampleStore

@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from riseml.control.observation import SaveSeen
@@ -23,6 +23,7 @@ from riseml.executors.base import Report, Work, WorkReport
 from riseml.model import Experiment, Plan, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.launch import output_folder
+from riseml.records import dataclass
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.pool.file_places import open_output

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.control.actions import (
@@ -31,6 +31,7 @@ from riseml.executors.pool import Clock
 from riseml.faultpoints import Point, reach
 from riseml.model import ActionFailure, Experiment
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.reconcile.decision_log import describe_done, describe_failure

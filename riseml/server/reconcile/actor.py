@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import assert_never
 
@@ -37,6 +37,7 @@ from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey, Launch
 from riseml.names import BUILD, HostName
 from riseml.planning.launch import LaunchTarget, make_launch
+from riseml.records import dataclass
 from riseml.server.clock import stamp
 from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass
 
 from riseml.control.search_steps import AskTrial, EndSearch, SearchStep, TellTrial, decide_search
 from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import Template, plan_trial
+from riseml.records import dataclass
 from riseml.search.propose import Proposer
 from riseml.search.stopping import StopJudge, find_checkpoints
 from riseml.server.clock import now

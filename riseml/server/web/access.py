@@ -17,8 +17,9 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from riseml.records import dataclass
 
 _TOKEN_LIFE = 600.0  # seconds in which a token can be used
 _SESSION_LIFE = 30 * 86_400  # seconds until the page needs a new token

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
+
+from riseml.records import dataclass
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",

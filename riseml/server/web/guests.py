@@ -16,7 +16,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from riseml.records import dataclass
 
 _TOKEN_LIFE = 60.0  # seconds; the page uses it at once
 _ADMISSION_LIFE = 7 * 86_400  # seconds

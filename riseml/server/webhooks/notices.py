@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from riseml.control.rollup import describe_set_end, roll_up_set
 from riseml.model import Experiment
 from riseml.names import experiment_name
+from riseml.records import dataclass
 from riseml.states import State
 from riseml.store.ends import ExperimentEnd
 from riseml.store.milestones import Milestone

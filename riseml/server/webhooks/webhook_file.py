@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -15,6 +15,7 @@ import yaml
 
 from riseml.errors import UsageError
 from riseml.folders import read_private_file
+from riseml.records import dataclass
 from riseml.spec.config.types import NotifySection
 from riseml.states import TERMINAL, State
 

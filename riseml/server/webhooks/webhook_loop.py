@@ -11,11 +11,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from riseml.errors import RisemlError
+from riseml.records import dataclass
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.webhooks.delivery import NotDelivered, post

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from riseml.records import dataclass
 from riseml.spec.config.legacy import find_legacy_problem
 from riseml.spec.config.overrides import Overrides, apply_overrides
 from riseml.spec.config.topology import check_topologies

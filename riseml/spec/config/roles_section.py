@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from riseml.records import dataclass
 from riseml.spec.config.command_lines import read_lines
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.role_resources import read_resources

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from riseml.records import dataclass
 from riseml.states import State
 
 DEFAULT_CPUS = 1.0  # cores

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from riseml.records import dataclass
 from riseml.spec.pool.builder import build_pool
 from riseml.spec.pool.types import PoolSpec
 from riseml.spec.schema.contract import POOL_CONTRACT

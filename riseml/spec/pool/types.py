@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from riseml.names import HostName
+from riseml.records import dataclass
 from riseml.states import Network
 
 Pairs = tuple[tuple[str, str], ...]

@@ -7,9 +7,9 @@ below it and nothing else.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 
+from riseml.records import dataclass
 from riseml.spec.scalars.texts import BadText, quote_text
 
 LONGEST_URL = 1000  # characters

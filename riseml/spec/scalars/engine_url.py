@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
+from riseml.records import dataclass
 from riseml.spec.scalars.texts import BadText, quote_text
 
 REMOTE_SOCKET = "/var/run/docker.sock"

@@ -7,9 +7,9 @@ name in any folder. A pattern that matches a folder matches everything below it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import translate
 
+from riseml.records import dataclass
 from riseml.spec.scalars.texts import BadText, quote_text
 
 _ANY_FOLDERS = "**"

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import yaml
 
+from riseml.records import dataclass
 from riseml.spec.scalars.placeholders import find_placeholders
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, make_problem

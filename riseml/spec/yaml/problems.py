@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from riseml.errors import UsageError
+from riseml.records import dataclass
 from riseml.spec.scalars.texts import quote_text
 
 KeyPath = tuple[str | int, ...]

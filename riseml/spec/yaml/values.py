@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
+from riseml.records import dataclass
 from riseml.spec.scalars.quantities import is_bare_gib, parse_boolean, parse_duration, parse_memory, parse_number
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.document import Node, ScalarNode, SequenceNode

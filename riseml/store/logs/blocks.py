@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from riseml.names import JobName
+from riseml.records import dataclass
 from riseml.store.logs.line_state import BETWEEN_LINES, LONGEST_LINE, LinePhase, LineState, RecordKind, cut_text
 from riseml.store.logs.records import RecordHead, RecordRun, split_runs
 from riseml.store.logs.report_lines import MARKER, KnownReports, holds_only_reports, split_report

@@ -10,9 +10,10 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.names import CanonicalId
+from riseml.records import dataclass
 from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition
 from riseml.store.logs.levels import LogLevel, has_level
 from riseml.store.logs.log_store import LogStore

@@ -12,7 +12,8 @@ part of a line the frame is:
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from riseml.records import dataclass
 
 LONGEST_LINE = 1 << 20  # bytes of a line that the log keeps
 _CUT_MARK = b" [riseml: line cut at 1 MiB]"

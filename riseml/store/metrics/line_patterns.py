@@ -12,11 +12,11 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import StoreError
 from riseml.names import BUILD
+from riseml.records import dataclass
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_tally import MetricReport, read_reports
 from riseml.terminal_text import plain_line

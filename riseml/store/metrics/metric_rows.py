@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
+from riseml.records import dataclass
 from riseml.store.database import Database
 from riseml.store.logs.blocks import ReadPosition
 from riseml.store.metrics.metric_history import MetricHistory

@@ -11,10 +11,11 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from riseml.faultpoints import Point, reach
 from riseml.names import JobName
+from riseml.records import dataclass
 from riseml.store.database import Database
 from riseml.store.logs.blocks import ReadPosition
 from riseml.store.logs.log_store import LogStore

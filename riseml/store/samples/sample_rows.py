@@ -11,9 +11,9 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from riseml.records import dataclass
 from riseml.samples import Sample, Traffic
 
 AMOUNTS = (
