@@ -19,7 +19,7 @@ check: ## style, types, floors: seconds
 	@scripts/check
 
 bench: ## how fast it is here, beside what else there is: under 15 minutes
-	@scripts/setup && DOCKER_HOST=$$(scripts/engine/up) && export DOCKER_HOST && scripts/engine/images base tensorflow pytorch && scripts/engine/chromium && .venv/bin/python -m benchmarks
+	@scripts/setup && DOCKER_HOST=$$(scripts/engine/up) && export DOCKER_HOST && scripts/engine/images base tensorflow pytorch && scripts/engine/chromium && scripts/slurm/packages && .venv/bin/python -m benchmarks
 
 chaos: ## some hundred crashes and faults of every kind, and what they cost: under 20 minutes
 	@scripts/chaos

@@ -306,8 +306,8 @@ def fill_shared_folder_before_start(site: Site) -> Tally:
     with _open_small_shared_folder(site, 4) as (disk, rig), fill_disk(disk):
         rig.submit(scene.config)
         found = judge_gang(rig, scene)
-        message = rig.experiment("1")["message"]
-        return found if "No space left" in message else found + Tally(notes=(message,))
+        said = [rig.experiment("1")["message"], *rig.lines("1")]  # of the build, too
+        return found if "No space left" in " ".join(said) else found + Tally(notes=tuple(said))
 
 
 @contextmanager

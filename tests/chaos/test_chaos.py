@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 
 import pytest
 
 from riseml.faultpoints import Point
-from tests.chaos import calls, capsules, crashes, engines, harms, report_crashes, searches, stores
+from tests.chaos import calls, capsules, clusters, crashes, engines, harms, report_crashes, searches, stores
 from tests.chaos.ledger import Tally
 from tests.chaos.scenes import make_good_scene, make_retried_scene
 from tests.chaos.sites import Site
@@ -95,3 +96,10 @@ def test_a_fault_on_the_engine(docker_site: Site, inflict: Callable[[Site], Tall
 
 def test_an_engine_is_killed_and_comes_back(docker_site: Site) -> None:
     check_tally(engines.kill_and_restart_engine(docker_site), 4)
+
+
+@pytest.mark.parametrize("inflict", [clusters.lose_answer, clusters.preempt_job])
+def test_a_fault_on_a_cluster(process_site: Site, inflict: Callable[[Site], Tally]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a private Slurm cluster needs root: it makes network namespaces")
+    check_tally(inflict(process_site), 2)

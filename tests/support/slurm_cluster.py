@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -141,3 +142,15 @@ class SlurmCluster:
 
     def _controller(self) -> int:
         return int((self.folder / "pids" / "ctl").read_text())
+
+
+@contextmanager
+def running_cluster() -> Iterator[SlurmCluster]:
+    """Give a cluster in a folder of its own, and end it."""
+    with tempfile.TemporaryDirectory(prefix="rs") as folder:
+        os.chmod(folder, 0o755)  # MUNGE demands that everybody may enter the folder of its socket
+        made = SlurmCluster(Path(folder, "c"))
+        try:
+            yield made
+        finally:
+            made.down()

@@ -30,13 +30,14 @@ from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_view import GangWatch
 from riseml.executors.slurm.job_queue import JobQueue
 from riseml.executors.slurm.job_script import JobOrder, make_job_name, make_script, make_step_options
+from riseml.executors.slurm.node_environments import NodeMaker
 from riseml.executors.slurm.role_access import RoleAccess
 from riseml.executors.slurm.shape import GangShape, RoleNeed, choose_shape, make_need
 from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount
 from riseml.names import HOST_LABEL, HostName, JobName
 from riseml.planning.launch import make_address_tokens
-from riseml.spec.pool.types import SlurmSpec
+from riseml.spec.pool.types import BuildPlace, SlurmSpec
 
 _INTERVAL = 0.5  # seconds between two looks: a shared file system tells nobody of changes that another machine makes
 
@@ -63,7 +64,8 @@ class SlurmExecutor(RoleAccess):
         root = Path(settings.folder)
         self._folders = GangFolders(root / "gangs" / server[:12])
         super().__init__(self._folders, self._commands.site.connect)
-        self._environments = VirtualEnvironments(root / "environments", gpus=settings.gpu_packages)
+        maker = NodeMaker(settings, self._commands, self._queue) if settings.build_on is BuildPlace.NODE else None
+        self._environments = VirtualEnvironments(root / "environments", gpus=settings.gpu_packages, maker=maker)
         self._gangs = GangWatch(self._folders, self._queue, lambda key: self._name_job(key))
         self._starting = threading.Lock()  # one sbatch at a time, so that an answer that was lost is looked for first
 

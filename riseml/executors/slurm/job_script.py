@@ -13,6 +13,7 @@ from riseml.spec.pool.types import SlurmSpec
 
 _IMMEDIATE = 60  # seconds after which a step that gets no room fails, instead of waiting for ever
 _WARNING = 60  # seconds before the time limit at which the supervisor hears of it
+_BUILD_MEMORY = 2048  # MiB of a job that makes an environment
 _MARGIN = 5  # minutes that a job may last beyond max_duration: its start and its end take time, too
 
 
@@ -54,6 +55,23 @@ def list_site_options(settings: SlurmSpec) -> list[str]:
     minutes = _find_minutes(settings.time_limit, None)
     time = [] if minutes is None else [f"--time={minutes}"]
     return [*_list_account_options(settings), *_list_place_options(settings), *time]
+
+
+def make_build_script(name: str, folder: str, settings: SlurmSpec) -> str:
+    """Return the script of a job that makes an environment.
+
+    Args:
+        name: of the Slurm job, by which it is found again.
+        folder: of the build, as every node sees it.
+        settings: what the user adds to each job.
+    """
+    options = [f"--job-name={name}", f"--output={folder}/log", "--open-mode=append", "--no-requeue", "--export=NONE"]
+    options += [f"--chdir={folder}", "--nodes=1", "--ntasks=1", "--cpus-per-task=1", f"--mem={_BUILD_MEMORY}M"]
+    options += list_site_options(settings)
+    parts = ["#!/bin/sh", *(f"#SBATCH {option}" for option in options), *settings.setup]
+    builder = f"{folder}/environment_builder.py"
+    parts.append(f"exec {shlex.quote(settings.python)} {shlex.quote(builder)} {shlex.quote(folder)}")
+    return "\n".join(parts) + "\n"
 
 
 def make_step_options(shape: GangShape, role: RoleNeed) -> list[str]:

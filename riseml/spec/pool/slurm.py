@@ -7,7 +7,7 @@ from typing import Any
 
 from riseml.names import SLURM_CLUSTER
 from riseml.spec.pool.files import read_file_path, read_key_path
-from riseml.spec.pool.types import EngineKind, HostSpec, SlurmSpec
+from riseml.spec.pool.types import BuildPlace, EngineKind, HostSpec, SlurmSpec
 from riseml.spec.scalars.engine_url import REMOTE_SOCKET, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import KeyPath
@@ -55,6 +55,7 @@ def _build_slurm(file: SourceFile, folder: Path) -> SlurmSpec:
         prefix=_read_texts(file, "prefix"),
         python=_read_text(file, "python") or SlurmSpec("").python,
         gpu_packages=bool(file.value_at((*_SECTION, "gpu_packages"))),
+        build_on=_read_build_place(file),
         login=_read_login(file),
         identity=read_key_path(file, (*_SECTION, "identity"), folder),
         known_hosts=read_file_path(file, (*_SECTION, "known_hosts"), folder, needed=False),
@@ -78,6 +79,12 @@ def _read_login(file: SourceFile) -> str:
     if url.scheme is not Scheme.SSH or url.socket != REMOTE_SOCKET:
         file.refuse(path, f"is not where ssh logs in: {text}", "write ssh://user@host or ssh://user@host:port")
     return str(url)
+
+
+def _read_build_place(file: SourceFile) -> BuildPlace:
+    path = (*_SECTION, "build_on")
+    value = file.value_at(path)
+    return SlurmSpec("").build_on if value is None or path in file.bad else BuildPlace(value)
 
 
 def _read_text(file: SourceFile, key: str) -> str:

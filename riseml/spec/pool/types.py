@@ -70,6 +70,13 @@ class EngineKind(enum.Enum):
     SLURM = "slurm"
 
 
+class BuildPlace(enum.Enum):
+    """Where the environments of a cluster are made."""
+
+    NODE = "node"
+    SERVER = "server"
+
+
 @dataclass(frozen=True, slots=True)
 class SlurmSpec:
     """A Slurm cluster: what is added to each sbatch, and the folder that all nodes share."""
@@ -85,6 +92,7 @@ class SlurmSpec:
     prefix: tuple[str, ...] = ()  # words before the command of each role
     python: str = "python3"  # of the nodes
     gpu_packages: bool = False  # environments get packages for GPUs
+    build_on: BuildPlace = BuildPlace.NODE
     login: str = ""  # where Slurm's commands run, `ssh://user@host[:port]`; empty: on the server's machine
     identity: str | None = None  # of `login`, as of a host
     known_hosts: str | None = None  # likewise

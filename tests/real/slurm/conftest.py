@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.rig import Rig
-from tests.support.slurm_cluster import SlurmCluster
+from tests.support.slurm_cluster import SlurmCluster, running_cluster
 
 
 @pytest.fixture(scope="session")
@@ -21,11 +20,8 @@ def cluster() -> Iterator[SlurmCluster]:
         pytest.skip("a private Slurm cluster needs root: it makes network namespaces")
     if shutil.which("slurmctld", path="/usr/sbin:/sbin") is None:
         pytest.fail("Slurm is not installed: scripts/slurm/packages does that")
-    with tempfile.TemporaryDirectory(prefix="rs") as folder:
-        os.chmod(folder, 0o755)  # MUNGE demands that everybody may enter the folder of its socket
-        made = SlurmCluster(Path(folder, "c"))
+    with running_cluster() as made:
         yield made
-        made.down()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ TEN = 10
 def site(tmp_path_factory: pytest.TempPathFactory, cluster: SlurmCluster) -> Iterator[Rig]:
     """A server with the digits in the data of its shared folder."""
     home = tmp_path_factory.mktemp("site") / "home"
-    cluster.write_pool(home)
+    cluster.write_pool(home, ", build_on: server")  # private nodes reach no package index on the internet
     digits = home.with_name("shared") / "data" / "digits"
     subprocess.run([sys.executable, EXAMPLE / "get_data.py", find_cache() / "data" / "digits"], check=True)
     digits.parent.mkdir(mode=0o700, exist_ok=True)

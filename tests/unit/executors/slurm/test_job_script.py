@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from riseml.clusters import NodeKind
-from riseml.executors.slurm.job_script import JobOrder, make_job_name, make_script, make_step_options
+from riseml.executors.slurm.job_script import JobOrder, make_build_script, make_job_name, make_script, make_step_options
 from riseml.executors.slurm.shape import choose_shape, make_need
 from riseml.names import JobName
 from riseml.spec.config.types import Resources
@@ -93,3 +93,13 @@ def test_a_step_takes_exactly_its_share() -> None:
 
 def test_a_name_is_of_one_server_experiment_and_attempt() -> None:
     assert make_job_name("5e7a" * 8, 4, 2) == "riseml-5e7a5e7a5e7a-4-2"
+
+
+def test_a_job_that_makes_an_environment_has_the_settings_of_the_site_and_its_setup() -> None:
+    script = make_build_script("riseml-build-5e7a", "/shared/r/environments/5e7a.build", FULL).splitlines()
+    assert {"#SBATCH --partition=gpu", "#SBATCH --account=lab", "#SBATCH --qos=high", "#SBATCH --nodes=1"} <= set(
+        script
+    )
+    assert {"#SBATCH --no-requeue", "#SBATCH --export=NONE", "#SBATCH --reservation=course"} <= set(script)
+    folder = "/shared/r/environments/5e7a.build"
+    assert script[-2:] == ["module load cuda", f"exec /usr/bin/python3 {folder}/environment_builder.py {folder}"]

@@ -11,15 +11,16 @@ import pytest
 from riseml import stream_messages
 from riseml.executors import command_runner, log_reader
 from riseml.executors.process import supervisor
-from riseml.executors.slurm import role_log
+from riseml.executors.slurm import environment_builder, role_log
 from riseml.executors.slurm.gang_folder import PROGRAMS, GangFolders, GangKey
 from riseml.names import JobName
 from riseml.stream_messages import Channel, ChannelEnd, CommandExit, Piece, StreamMessage, WindowSize, prefix_length
 
 NAMES = [program.stem for program in PROGRAMS]
+BUILDER = Path(str(environment_builder.__file__))
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
+@pytest.mark.parametrize("program", [*PROGRAMS, BUILDER], ids=[*NAMES, BUILDER.stem])
 def test_a_program_is_written_for_python_3_6(program: Path) -> None:
     ast.parse(program.read_text(), feature_version=(3, 6))
 
@@ -44,6 +45,13 @@ def test_the_formats_of_streams_are_one() -> None:
     assert stream_messages.LengthPrefixed().feed(b"".join(said)) == pieces
     assert command_runner.LONGEST_PIECE == stream_messages.LONGEST_PIECE
     assert command_runner.LONGEST_MESSAGE == stream_messages.LONGEST_MESSAGE
+
+
+def test_the_builder_of_environments_imports_nothing_but_the_standard_library() -> None:
+    tree = ast.parse(BUILDER.read_text())
+    imported = {part.name for node in ast.walk(tree) if isinstance(node, ast.Import) for part in node.names}
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= set(sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize("name", NAMES)

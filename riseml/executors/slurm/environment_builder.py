@@ -1,0 +1,132 @@
+"""Makes one virtual environment on a node: `python3 environment_builder.py FOLDER`, the script of one Slurm job.
+
+FOLDER is on the shared file system. The server has written `order.json`; what the steps print goes into `log`, which
+is the output of the job. The builder takes the file `claim`, so that a second job of the same order (whose submission
+got no answer) ends at once, and writes `end.json` last.
+
+Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+
+class StepFailed(Exception):
+    """A step did not end well; the message is for people."""
+
+
+class EnvironmentBuilder:
+    """One environment, from the claim of its order to its end."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        with open(os.path.join(folder, "order.json")) as file:
+            self.order = json.load(file)
+        self.target = self.order["target"]  # type: str
+        self.environment = dict(os.environ)
+        self.environment.update(self.order["variables"])
+        path = self.environment.get("PATH", os.defpath)
+        self.environment.update(VIRTUAL_ENV=self.target, PATH=os.path.join(self.target, "bin") + ":" + path)
+        self.child = None  # type: subprocess.Popen[bytes] | None
+
+    def claim(self) -> bool:
+        """Take the order; return False when another job has it."""
+        try:
+            os.close(os.open(os.path.join(self.folder, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            return False
+        return True
+
+    def run(self) -> int:
+        """Make the environment; return 0 when it is complete."""
+        signal.signal(signal.SIGTERM, self._stop)
+        error = ""
+        try:
+            self._make()
+        except (StepFailed, OSError) as problem:
+            error = str(problem)
+        with open(os.path.join(self.folder, "end.new"), "w") as file:
+            json.dump({"error": error}, file)
+        os.rename(os.path.join(self.folder, "end.new"), os.path.join(self.folder, "end.json"))
+        return 1 if error else 0
+
+    def _make(self) -> None:
+        uv = self.order["uv"] if self._call([self.order["uv"], "--version"], quiet=True) == 0 else ""
+        self._make_empty(uv)
+        packages = self.order["packages"]
+        python = os.path.join(self.target, "bin", "python")
+        if packages:
+            install = [uv, "pip", "install", "--compile-bytecode", "--python", python]
+            command = install if uv else [python, "-m", "pip", "install"]
+            if self._call(command + packages) != 0:
+                raise StepFailed(packages[0] + " cannot be installed for the Python of the nodes")
+        project = os.path.join(self.target, "project")
+        os.rename(os.path.join(self.folder, "project"), project)
+        for number, line in enumerate(self.order["install"], 1):
+            print("--> " + line, flush=True)
+            code = self._call(["/bin/sh", "-ec", line], folder=project)
+            if code != 0:
+                raise StepFailed(f"install step {number} failed with exit code {code}: {line}")
+        command = [uv, "pip", "freeze", "--python", python] if uv else [python, "-m", "pip", "freeze"]
+        with open(os.path.join(self.target, "packages.txt"), "wb") as output:
+            subprocess.call(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=output)
+
+    def _make_empty(self, uv: str) -> None:
+        """Make an environment with pip; where none can be fetched, without, and the steps that need it say so."""
+        if not uv:  # it does not run on this kind of node
+            if self._call([self.order["python"], "-m", "venv", self.target]) != 0:
+                raise StepFailed("a virtual environment cannot be made on this node")
+            return
+        command = [uv, "venv", "--quiet", "--python", self.order["python"]]
+        if self._call([*command, "--seed", self.target]) == 0:
+            return
+        subprocess.call(["rm", "-rf", self.target])
+        if self._call([*command, self.target]) != 0:
+            raise StepFailed("a virtual environment cannot be made on this node")
+        print("pip cannot be fetched, so the environment has none", flush=True)
+
+    def _call(self, command: "list[str]", folder: "str | None" = None, quiet: bool = False) -> int:  # noqa: FBT001, FBT002  # 3.6 style
+        """Run a command in a process group of its own; return its exit code as a shell reports it."""
+        output = subprocess.DEVNULL if quiet else None
+        try:
+            self.child = subprocess.Popen(
+                command,
+                cwd=folder or self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                preexec_fn=os.setsid,
+            )
+        except OSError:
+            return 127
+        code = self.child.wait()
+        self._kill_group()
+        return 128 - code if code < 0 else code
+
+    def _stop(self, *_: object) -> None:
+        """End the command that runs: Slurm ends the job."""
+        self._kill_group()
+        os._exit(128 + signal.SIGTERM)
+
+    def _kill_group(self) -> None:
+        if self.child is not None:
+            try:
+                os.killpg(self.child.pid, signal.SIGKILL)
+            except OSError:  # all of it has ended
+                return
+
+
+def main() -> int:
+    """Make the environment of a folder, unless another job does."""
+    builder = EnvironmentBuilder(sys.argv[1])
+    if not builder.claim():
+        return 0
+    return builder.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
