@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from riseml.cli.server_process import ServerProcess, ServerStarter
     from riseml.settings import Settings
 
-_PROBE_INTERVAL = 0.03  # seconds between two requests while a server starts or ends
+_PROBE_INTERVAL = 0.03  # seconds between two requests while a server ends
+_START_INTERVAL = 0.01  # seconds between two tries to connect while a server starts
 _RESTART_DELAY = 0.3  # seconds before another server is started
 
 
@@ -174,7 +175,7 @@ def _wait_briefly(process: ServerProcess) -> int | None:
     import subprocess
 
     try:
-        return process.wait(_PROBE_INTERVAL)
+        return process.wait(_START_INTERVAL)
     except subprocess.TimeoutExpired:
         return None
 

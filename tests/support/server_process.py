@@ -34,7 +34,6 @@ _IMPORTED_ON_THE_WAY = (
     "alembic.ddl",
     "anyio._backends._asyncio",
     "ctypes.util",
-    "pydantic.v1",
     "pynvml",
     "uvicorn.lifespan.off",
     "uvicorn.protocols.http.auto",
