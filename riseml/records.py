@@ -24,22 +24,31 @@ class _LateMethod:
         self._owner, self._name, self._options = owner, name, options
 
     def __get__(self, instance: object, kind: type | None = None) -> Any:
-        """Make all methods of the class, and return this one: Python calls this for a method that is looked up."""
+        """Make the method, and return it: Python calls this for a method that is looked up."""
         _make_methods(self._owner, self._options)
         return self._owner.__dict__[self._name].__get__(instance, kind)
 
 
 def _make_methods(owner: Any, options: dict[str, bool]) -> None:
-    """Let the standard library make the methods. Two threads that do so at the same time make equal ones."""
+    """Let the standard library make some methods. Two threads that do so at the same time make equal ones."""
     content: dict[str, Any] = {one.name: one for one in dataclasses.fields(owner)}
     content["__annotations__"] = {name: one.type for name, one in content.items()}
     content |= {"__module__": owner.__module__, "__doc__": owner.__doc__}
     model: Any = dataclasses.dataclass(**options)(type(owner.__name__, (), content))
     for name, method in tuple(owner.__dict__.items()):
-        if isinstance(method, _LateMethod):
-            made = getattr(model, name)
+        made = model.__dict__.get(name)
+        if made is not None and isinstance(method, _LateMethod):
             made.__qualname__ = f"{owner.__qualname__}.{name}"
             setattr(owner, name, made)
+
+
+def _choose_options(name: str, *, frozen: bool, order: bool) -> dict[str, bool]:
+    """Return the options with which the standard library makes a method and few others: each takes time."""
+    if name == "__init__":
+        return {"repr": False, "eq": False, "frozen": frozen}
+    if name == "__repr__":
+        return {"init": False, "eq": False}
+    return {"init": False, "repr": False, "unsafe_hash": frozen, "order": order}
 
 
 def _prepare_class(cls: Any, *, frozen: bool, order: bool) -> Any:
@@ -48,7 +57,7 @@ def _prepare_class(cls: Any, *, frozen: bool, order: bool) -> Any:
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     for name in (*_METHODS, *(_ORDER if order else ())):
         if name not in own:
-            setattr(made, name, _LateMethod(made, name, {"frozen": frozen, "order": order}))
+            setattr(made, name, _LateMethod(made, name, _choose_options(name, frozen=frozen, order=order)))
     if frozen:
         made.__setattr__, made.__delattr__ = _refuse_value, _refuse_removal
         made.__getstate__, made.__setstate__ = _read_state, _write_state

@@ -111,9 +111,19 @@ def test_a_record_is_pickled() -> None:
 
 def test_methods_are_made_when_one_is_asked_for() -> None:
     kind = make_classes(records.dataclass)["Size"]
-    made = [name for name in records._METHODS if inspect.isfunction(kind.__dict__[name])]
-    kind(3)
-    assert (made, all(inspect.isfunction(kind.__dict__[name]) for name in records._METHODS)) == ([], True)
+
+    def list_made() -> list[str]:
+        return [name for name in records._METHODS if inspect.isfunction(kind.__dict__[name])]
+
+    before = list_made()
+    made = kind(3)
+    used = list_made()
+    assert (before, used, {made: repr(made)}[made]) == (
+        [],
+        ["__init__"],
+        "make_classes.<locals>.Size(width=3, height=1, names=(), unit='m')",
+    )
+    assert list_made() == [*records._METHODS]
 
 
 def test_threads_that_need_a_class_at_once_get_equal_objects() -> None:
