@@ -20,7 +20,8 @@ def ask(rig: Rig, folder: Path, *words: str) -> Any:
     return json.loads(result.out)
 
 
-def test_env_shows_what_the_job_finds(rig: Rig, tmp_path: Path) -> None:
+def test_env_shows_what_the_job_finds(shared_rig: Rig, tmp_path: Path) -> None:
+    rig = shared_rig
     says = 'env | sed "s/^/found /"; exec sleep 600'
     config = gang({"worker.1": says}, env=["API_TOKEN", "MODE=fast", "WORKER_INDEX=9"], parameters=PARAMETERS)
     folder = write(tmp_path / "project", config)

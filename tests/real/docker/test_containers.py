@@ -43,11 +43,12 @@ def inspect(rig: Rig, job: str = "train") -> dict[str, Any]:
     return found
 
 
-def test_a_job_finds_no_way_out_of_its_container(docker_rig: Rig) -> None:
-    rig = docker_rig
-    rig.submit(single(LOOK, limits={"mem": "64MiB"}, stop_grace=1))
-    rig.wait("it has looked", lambda: "1.train looked" in rig.lines("1.train", follow=False))
-    said = [line.removeprefix("1.train ") for line in rig.lines("1.train", follow=False)]
+def test_a_job_finds_no_way_out_of_its_container(shared_docker_rig: Rig) -> None:
+    rig = shared_docker_rig
+    name = rig.submit(single(LOOK, limits={"mem": "64MiB"}, stop_grace=1))["id"]
+    job = f"{name}.train"
+    rig.wait("it has looked", lambda: f"{job} looked" in rig.lines(job, follow=False))
+    said = [line.removeprefix(f"{job} ") for line in rig.lines(job, follow=False)]
     facts = dict(re.split(r":?\s+", line, maxsplit=1) for line in said if re.match(r"\w+:?\s", line))
     assert [line for line in said if "found" in line] == []
     for capabilities in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
@@ -55,14 +56,14 @@ def test_a_job_finds_no_way_out_of_its_container(docker_rig: Rig) -> None:
     assert (facts["NoNewPrivs"], facts["Seccomp"]) in (("1", "2"), ("1", "0")), "2 where the engine has a profile"
     assert (facts["pids"], facts["memory"], facts["oom"], facts["core"]) == ("4096", str(64 * 2**20), "500", "0")
     assert facts["user"] == f"{os.getuid()}:{os.getgid()}", "the user who runs the server, without other groups"
-    rig.post("/v1/experiments/1/kill")
-    rig.wait_closed("1")
+    rig.post(f"/v1/experiments/{name}/kill")
+    rig.wait_closed(name)
 
 
-def test_a_container_has_no_other_settings(docker_rig: Rig) -> None:
-    rig = docker_rig
-    rig.submit(single("exec sleep 600", stop_grace=1))
-    rig.wait_state("1", "RUNNING")
+def test_a_container_has_no_other_settings(shared_docker_rig: Rig) -> None:
+    rig = shared_docker_rig
+    name = rig.submit(single("exec sleep 600", stop_grace=1))["id"]
+    rig.wait_state(name, "RUNNING")
     found = inspect(rig)
     host = found["HostConfig"]
     assert host["Privileged"] is False
@@ -87,5 +88,5 @@ def test_a_container_has_no_other_settings(docker_rig: Rig) -> None:
     assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-file": "2", "max-size": "4g"}}
     assert {(mount["Destination"], mount["RW"]) for mount in found["Mounts"]} == {("/output", True), ("/data", False)}
     assert not [mount for mount in found["Mounts"] if "sock" in mount["Source"]]
-    rig.post("/v1/experiments/1/kill")
-    rig.wait_closed("1")
+    rig.post(f"/v1/experiments/{name}/kill")
+    rig.wait_closed(name)
