@@ -59,7 +59,7 @@ def find_busy_ports(server: str) -> frozenset[int]:
 
 class PortReader:
     """Finds the busy ports for a server that asks again and again, and reads the kernel's tables once a second at most:
-    for each of the two the kernel goes through the places of all connections, which takes 1 to 5 ms.
+    for each of the two the kernel goes through the places of all connections, which takes up to 5 ms.
 
     Args:
         server: as for `find_busy_ports`.
