@@ -154,6 +154,7 @@ def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _
 def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:
     """Fetch every file, several at the same time; the first failure ends all."""
     waiting, lock = iter(enumerate(files)), threading.Lock()
+    new, final = part / "new", part / "files"
 
     def work() -> list[FileRow]:
         rows: list[FileRow] = []
@@ -163,13 +164,13 @@ def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tal
             if file is None:
                 break
             try:
-                rows.append(_fetch_file(order, file, _Place(part, file.path, number), tally))
+                rows.append(_fetch_file(order, file, _Place(new / str(number), final / file.path), tally))
             except BaseException:
                 tally.failed.set()
                 raise
         return rows
 
-    (part / "new").mkdir(exist_ok=True, mode=0o700)
+    new.mkdir(exist_ok=True, mode=0o700)
     with ThreadPoolExecutor(min(_WORKERS, len(files)), thread_name_prefix="fetch") as pool:
         workers = [pool.submit(work) for _ in range(min(_WORKERS, len(files)))]
     errors = [error for worker in workers if (error := worker.exception()) is not None]
@@ -182,17 +183,8 @@ def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tal
 class _Place:
     """Where a file goes."""
 
-    part: Path  # the folder of the set
-    path: str  # of the file below `files`
-    number: int  # in the list, which does not change while the key is the same
-
-    @property
-    def new(self) -> Path:
-        return self.part / "new" / str(self.number)
-
-    @property
-    def final(self) -> Path:
-        return self.part / "files" / self.path
+    new: Path  # while it is not whole; named by its number in the list, which does not change while the key is the same
+    final: Path
 
 
 def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
