@@ -13,6 +13,7 @@ import os
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -68,6 +69,7 @@ class _Tally:
     order: FetchOrder
     total: int = 0
     done: int = 0
+    ahead: int = 1  # ranges of each file that are read before they are needed
     progressed_at: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
     failed: threading.Event = field(default_factory=threading.Event)
@@ -171,8 +173,10 @@ def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tal
         return rows
 
     new.mkdir(exist_ok=True, mode=0o700)
-    with ThreadPoolExecutor(min(_WORKERS, len(files)), thread_name_prefix="fetch") as pool:
-        workers = [pool.submit(work) for _ in range(min(_WORKERS, len(files)))]
+    count = min(_WORKERS, len(files))
+    tally.ahead = max(1, _WORKERS // (2 * count))  # few files use several connections each; memory is bounded
+    with ThreadPoolExecutor(count, thread_name_prefix="fetch") as pool:
+        workers = [pool.submit(work) for _ in range(count)]
     errors = [error for worker in workers if (error := worker.exception()) is not None]
     if errors:
         raise next((error for error in errors if not isinstance(error, _Abandoned)), errors[0])
@@ -218,7 +222,7 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
 
 
 def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally) -> Iterator[bytes]:
-    """Yield a file from `start` on, range by range. The next one comes while the caller works on the one before."""
+    """Yield a file from `start` on, range by range. The next ones come while the caller works on the one before."""
     starts = range(start, file.size, _RANGE)
 
     def read(at: int) -> bytes:
@@ -230,12 +234,14 @@ def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally)
     if len(starts) < 2:
         yield from map(read, starts)
         return
-    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as ahead:
-        coming = ahead.submit(read, starts[0])
-        for following in starts[1:]:
-            data, coming = coming.result(), ahead.submit(read, following)
+    with ThreadPoolExecutor(tally.ahead, thread_name_prefix="ahead") as ahead:
+        coming = deque(ahead.submit(read, at) for at in starts[: tally.ahead])
+        for following in starts[tally.ahead :]:
+            data = coming.popleft().result()
+            coming.append(ahead.submit(read, following))
             yield data
-        yield coming.result()
+        while coming:
+            yield coming.popleft().result()
 
 
 def _check_content(order: FetchOrder, file: RemoteFile, md5: str, size: int, source: Path) -> None:

@@ -86,8 +86,18 @@ def test_a_store_that_is_away_for_a_while_only_delays(scene: Scene) -> None:
     assert (0, 0, "the store answers 503") in scene.reports
 
 
+def test_many_ranges_of_one_file_come_together(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "_RANGE", 100_000)
+    image = "train/images"
+    for name in set(FILES) - {image}:
+        del scene.remote.contents[name]
+    assert (scene.fetch() / image).read_bytes() == FILES[image]
+    assert len(scene.remote.ranges) == -(-len(FILES[image]) // 100_000)
+
+
 def test_a_fetch_goes_on_in_the_middle_of_a_file(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "_RANGE", 1 << 20)
+    monkeypatch.setattr(fetch, "_WORKERS", 1)  # one range after the other: those that are in flight come again
     image = "train/images"
 
     def cut(file: RemoteFile) -> None:
