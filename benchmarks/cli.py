@@ -17,10 +17,10 @@ from benchmarks.gang import make_project
 from benchmarks.home import COMMAND, Home
 
 _WALL = "wall time"
-_BARS = {"--help": 0.150, "validate": 0.200, "status": 0.250, "logs": 0.250}
+_BARS = {"--help": 0.060, "validate": 0.090, "status": 0.100, "logs": 0.100}
 _COMPLETION = 0.100
 _MOST_OF_COMPLETION = 3.0  # times what `python -c pass` and one request by curl take together
-_COLD = 1.5
+_COLD = 0.7
 _COLD_CAUSE = "the server imports fastapi, sqlalchemy and the docker SDK, and checks its tables, before it answers"
 _SINGLE = {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}, "run": "seq 1000"}
 # Modules that these commands must not import: they are slow, and the commands do not need them.
