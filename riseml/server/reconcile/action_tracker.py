@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -40,6 +41,7 @@ from riseml.server.reconcile.wake import Wake
 _WORKERS = 8  # actions at the same time on one host; an engine slows down with more
 _FIRST_PAUSE = 0.5  # seconds; doubled with each failure in a row
 _LONGEST_PAUSE = 30.0  # seconds between two attempts
+_KILL_DOUBLINGS = 3  # a job that ignores its SIGKILL gets it every 4 seconds
 _DOUBLINGS = 10  # most doublings of the pause: enough for the longest one, however often an action fails
 
 log = logging.getLogger(__name__)
@@ -54,6 +56,14 @@ class _Failed:
     failure: ActionFailure
     since: float  # of the first failure in a row
     retry_at: float  # the action is not tried again before
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A signal that a job has got. A SIGTERM is sent once; a SIGKILL again while the job still runs."""
+
+    count: int = 0
+    again_at: float = math.inf  # not sent again before, on the tracker's clock in seconds
 
 
 class ActionTracker:
@@ -72,7 +82,7 @@ class ActionTracker:
         self._lock = threading.Lock()
         self._pending: set[Action] = set()
         self._listed: frozenset[Action] = frozenset()  # the actions that counted as pending in the last pass
-        self._sent: set[StopJob] = set()  # jobs that have got their SIGTERM, which is sent only once
+        self._sent: dict[StopJob, _Sent] = {}  # the signals that jobs have got
         self._failed: dict[Action, _Failed] = {}
         self._workers: dict[HostName, ThreadPoolExecutor] = {}
 
@@ -97,7 +107,7 @@ class ActionTracker:
             }
 
     def start_actions(self, actions: tuple[Action, ...], experiments: Mapping[int, Experiment]) -> None:
-        """Start every action that is not pending, not a repeated SIGTERM, and not within its pause.
+        """Start every action that is not pending, not a repeated signal, and not within its pause.
 
         Args:
             actions: what a pass decided.
@@ -107,11 +117,11 @@ class ActionTracker:
         for action in actions:
             with self._lock:
                 failed = self._failed.get(action)
-                if action in self._pending or action in self._sent or (failed is not None and clock < failed.retry_at):
+                if action in self._pending or (failed is not None and clock < failed.retry_at):
+                    continue
+                if isinstance(action, StopJob) and not self._note_signal(action, clock):
                     continue
                 self._pending.add(action)
-                if isinstance(action, StopJob) and action.signal is Signal.TERM:
-                    self._sent.add(action)
                 workers = self._find_workers(action)
             workers.submit(self._perform_action, action, experiments.get(owner_of(action)))
 
@@ -120,7 +130,16 @@ class ActionTracker:
         with self._lock:
             for action in [action for action in self._failed if owner_of(action) not in open_ids]:
                 self._failed.pop(action)
-            self._sent = {stop for stop in self._sent if owner_of(stop) in open_ids}
+            self._sent = {stop: sent for stop, sent in self._sent.items() if owner_of(stop) in open_ids}
+
+    def _note_signal(self, stop: StopJob, clock: float) -> bool:
+        """Note that a job gets a signal now. Return False when it had it, and is not to get it again yet."""
+        sent = self._sent.get(stop, _Sent(again_at=clock))
+        if clock < sent.again_at:
+            return False
+        again = clock + _find_pause(min(sent.count + 1, _KILL_DOUBLINGS)) if stop.signal is Signal.KILL else math.inf
+        self._sent[stop] = _Sent(sent.count + 1, again)
+        return True
 
     def _find_workers(self, action: Action) -> ThreadPoolExecutor:
         """Return the threads for an action. Builds, fetches and copies take minutes, so they have separate threads."""
@@ -160,7 +179,7 @@ class ActionTracker:
             self._pending.discard(action)
             self._failed.pop(action, None)
             if isinstance(action, RemoveJob):
-                self._sent = {stop for stop in self._sent if stop.key != action.key}
+                self._sent = {stop: sent for stop, sent in self._sent.items() if stop.key != action.key}
 
     def _note_failure(self, action: Action, error: RisemlError) -> bool:
         """Remember a failure. Return True when it should be logged: for a new message, or when the number of failures
@@ -175,8 +194,13 @@ class ActionTracker:
             failure = ActionFailure(
                 message, permanent, now(), count, isinstance(error, SubnetTaken), isinstance(error, ImageMissing)
             )
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(count, _DOUBLINGS))
-            self._failed[action] = _Failed(failure, clock if known is None else known.since, clock + pause)
+            since = clock if known is None else known.since
+            self._failed[action] = _Failed(failure, since, clock + _find_pause(count))
             if isinstance(action, StopJob):
-                self._sent.discard(action)
+                self._sent.pop(action, None)
         return known is None or known.failure.message != message or count & (count - 1) == 0
+
+
+def _find_pause(count: int) -> float:
+    """Return the seconds after which an action is tried again that was tried this often."""
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(count, _DOUBLINGS))

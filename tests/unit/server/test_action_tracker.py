@@ -88,6 +88,20 @@ def test_the_tracker_forgets_experiments_that_are_closed() -> None:
     assert scene.performed.count(stop) == 2, "the tracker performs a forgotten stop again"
 
 
+def test_a_job_that_ignores_its_sigkill_gets_it_again_after_a_pause() -> None:
+    scene = Scene()
+    scene.trouble = None
+    stop = StopJob(HOST, JobKey(4, JobName("master"), 1), Signal.KILL)
+    at = [0.0]  # seconds when it got its SIGKILL
+    scene.begin(stop)
+    for quarter in range(1, 4 * 30):
+        scene.seconds = quarter / 4
+        scene.begin(stop)
+        if len(scene.performed) > len(at):
+            at.append(scene.seconds)
+    assert at == [0, 1, 3, 7, 11, 15, 19, 23, 27]
+
+
 def test_what_was_pending_when_a_late_host_was_asked_counts_as_pending_until_it_answers() -> None:
     scene = Scene()
     scene.may_end.clear()
