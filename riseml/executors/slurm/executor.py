@@ -254,7 +254,7 @@ class SlurmExecutor(RoleAccess):
             "mem": need.mem,
             "part": role.part.value,
             "grace": role.grace,
-            "srun": make_step_options(shape, need),
+            "srun": make_step_options(shape, need, self.settings),
         }
 
     def _order_role(self, folder: GangFolder, role: GangRole, gang: GangOrder, token: str) -> dict[str, Any]:

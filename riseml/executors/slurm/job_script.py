@@ -74,7 +74,7 @@ def make_build_script(name: str, folder: str, settings: SlurmSpec) -> str:
     return "\n".join(parts) + "\n"
 
 
-def make_step_options(shape: GangShape, role: RoleNeed) -> list[str]:
+def make_step_options(shape: GangShape, role: RoleNeed, settings: SlurmSpec) -> list[str]:
     """Return the options of srun for one role: exactly its own share, and no waiting for the others' steps."""
     options = [f"--job-name={role.name}", "--nodes=1", "--ntasks=1", f"--cpus-per-task={role.cpus}", "--exact"]
     options += [f"--mem={role.mem}M", f"--gres=gpu:{role.gpus}" if role.gpus else "--gres=none"]
@@ -82,7 +82,7 @@ def make_step_options(shape: GangShape, role: RoleNeed) -> list[str]:
     if shape.kind is ShapeKind.COMPONENTS:
         index = next(at for at, roles in enumerate(shape.components) if role in roles)
         options.append(f"--het-group={index}")
-    return options
+    return [*options, *settings.step_options]
 
 
 def _list_job_options(order: JobOrder) -> Iterator[str]:
@@ -133,6 +133,7 @@ def _list_place_options(settings: SlurmSpec) -> Iterator[str]:
         yield f"--partition={settings.partition}"
     if settings.constraint:
         yield f"--constraint={settings.constraint}"
+    yield from settings.options
 
 
 def _find_minutes(limit: float | None, max_duration: float | None) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from riseml.names import SLURM_CLUSTER
 from riseml.spec.pool.files import read_file_path, read_key_path
+from riseml.spec.pool.slurm_options import find_option_problem
 from riseml.spec.pool.types import BuildPlace, EngineKind, HostSpec, SlurmSpec
 from riseml.spec.scalars.engine_url import REMOTE_SOCKET, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText
@@ -53,6 +54,8 @@ def _build_slurm(file: SourceFile, folder: Path) -> SlurmSpec:
         time_limit=file.duration_at((*_SECTION, "time_limit")),
         setup=_read_texts(file, "setup"),
         prefix=_read_texts(file, "prefix"),
+        options=_read_options(file, "options"),
+        step_options=_read_options(file, "step_options"),
         python=_read_text(file, "python") or SlurmSpec("").python,
         gpu_packages=bool(file.value_at((*_SECTION, "gpu_packages"))),
         build_on=_read_build_place(file),
@@ -97,3 +100,13 @@ def _read_texts(file: SourceFile, key: str) -> tuple[str, ...]:
     count = len(value) if isinstance(value, list) else 0
     found = (file.value_at((*_SECTION, key, index)) for index in range(count))
     return tuple(str(text) for text in found if text is not None)
+
+
+def _read_options(file: SourceFile, key: str) -> tuple[str, ...]:
+    """Return options of Slurm's commands; those that riseml makes itself are refused."""
+    options = _read_texts(file, key)
+    for index, option in enumerate(options):
+        problem = find_option_problem(option)
+        if problem is not None:
+            file.refuse((*_SECTION, key, index), f"{problem[0]}: {option}", problem[1])
+    return options

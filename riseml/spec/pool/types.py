@@ -90,6 +90,8 @@ class SlurmSpec:
     time_limit: float | None = None  # seconds; None: that of the partition
     setup: tuple[str, ...] = ()  # shell lines before the roles start
     prefix: tuple[str, ...] = ()  # words before the command of each role
+    options: tuple[str, ...] = ()  # more options of each sbatch, `--name` or `--name=value`
+    step_options: tuple[str, ...] = ()  # more options of the srun of each role
     python: str = "python3"  # of the nodes
     gpu_packages: bool = False  # environments get packages for GPUs
     build_on: BuildPlace = BuildPlace.NODE

@@ -132,6 +132,7 @@ def test_settings_reach_slurm_and_what_it_refuses_fails(tmp_path: Path, cluster:
     home = tmp_path / "home"
     cluster.write_pool(home, ", constraint: a100")
     good = ", partition: all, constraint: fast, reservation: course, account: lab, time_limit: 7m"
+    more = ", options: [--nice=77], step_options: [--threads-per-core=1]"
     cluster.ask("scontrol", "update", "nodename=n2", "availablefeatures=fast", "activefeatures=fast")
     reservation = ["reservation=course", "users=root", "nodes=n2", "starttime=now", "duration=10"]
     cluster.ask("scontrol", "create", *reservation)
@@ -141,7 +142,7 @@ def test_settings_reach_slurm_and_what_it_refuses_fails(tmp_path: Path, cluster:
         try:
             rig.submit(single(GO))
             refused = rig.wait_closed("1")
-            cluster.write_pool(home, good)
+            cluster.write_pool(home, good + more)
             rig.submit(single(GO))
             rig.wait_state("2", "RUNNING")
             (job,) = cluster.list_jobs(rig.server_id())
@@ -162,4 +163,5 @@ def test_settings_reach_slurm_and_what_it_refuses_fails(tmp_path: Path, cluster:
         "NodeList=n2",
         "Account=lab",
         "TimeLimit=00:07:00",
+        "Nice=77",
     } <= set(words)

@@ -19,6 +19,8 @@ slurm:
   time_limit: 24h
   setup: [module load cuda/12.4, "export A=1"]
   prefix: [apptainer, exec, /shared/a.sif]
+  options: [--nice=100, "--exclude=n[1-3]"]
+  step_options: [--container-image=reg#a/b, --exclusive]
   python: /usr/bin/python3
   gpu_packages: true
   login: ssh://ann@login1:2222/
@@ -43,6 +45,8 @@ def test_every_key_is_read() -> None:
             24 * 3600.0,
             ("module load cuda/12.4", "export A=1"),
             ("apptainer", "exec", "/shared/a.sif"),
+            ("--nice=100", "--exclude=n[1-3]"),
+            ("--container-image=reg#a/b", "--exclusive"),
             "/usr/bin/python3",
             gpu_packages=True,
             login="ssh://ann@login1:2222",
@@ -69,6 +73,11 @@ def test_every_key_is_read() -> None:
         ("engine: slurm\nslurm: {folder: /r/s, login: 'ssh://-oX=y'}\n", "slurm.login: "),
         ("engine: slurm\nslurm: {folder: /r/s, known_hosts: k}\n", "slurm.known_hosts: is only for ssh"),
         ("engine: slurm\nslurm: {folder: /r/s, time_limit: soon}\n", "slurm.time_limit: "),
+        ("engine: slurm\nslurm: {folder: /r/s, options: [-N1]}\n", "slurm.options[0]: "),
+        ("engine: slurm\nslurm: {folder: /r/s, options: ['--nice=1 --uid=0']}\n", "slurm.options[0]: "),
+        ("engine: slurm\nslurm: {folder: /r/s, options: [--nice, --part=a]}\n", "slurm.options[1]: is made from `part"),
+        ("engine: slurm\nslurm: {folder: /r/s, options: [--mem=1G]}\n", "slurm.options[0]: is made from the reso"),
+        ("engine: slurm\nslurm: {folder: /r/s, step_options: [--output=/a]}\n", "slurm.step_options[0]: is set by r"),
     ],
 )
 def test_what_does_not_go_together_is_one_sentence(text: str, problem: str) -> None:

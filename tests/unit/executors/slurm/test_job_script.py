@@ -21,6 +21,8 @@ FULL = SlurmSpec(
     reservation="course",
     time_limit=3600.0,
     setup=("module load cuda",),
+    options=("--nice=100",),
+    step_options=("--container-image=a.sqsh",),
     python="/usr/bin/python3",
 )
 
@@ -54,6 +56,7 @@ def test_every_setting_is_an_option_and_setup_comes_before_the_supervisor() -> N
         "#SBATCH --gres=gpu:1",
         "#SBATCH --partition=gpu",
         "#SBATCH --constraint=a100&ib",
+        "#SBATCH --nice=100",
         "module load cuda",
         "exec /usr/bin/python3 /shared/r/gangs/5e7a/4/a1/gang_supervisor.py /shared/r/gangs/5e7a/4/a1",
     ]
@@ -86,9 +89,17 @@ def test_a_step_takes_exactly_its_share() -> None:
     order = make_order({"master": Resources(4, 512, 1), "ps.1": Resources(1, 64, 0)}, SlurmSpec("/r"))
     (master,), (ps,) = order.shape.components
     assert {"--cpus-per-task=4", "--exact", "--mem=512M", "--gres=gpu:1", "--het-group=0"} <= set(
-        make_step_options(order.shape, master)
+        make_step_options(order.shape, master, order.settings)
     )
-    assert {"--cpus-per-task=1", "--mem=64M", "--gres=none", "--het-group=1"} <= set(make_step_options(order.shape, ps))
+    assert {"--cpus-per-task=1", "--mem=64M", "--gres=none", "--het-group=1"} <= set(
+        make_step_options(order.shape, ps, order.settings)
+    )
+
+
+def test_a_step_gets_the_options_that_the_user_adds() -> None:
+    order = make_order({"train": Resources(1, 64, 0)}, FULL)
+    options = make_step_options(order.shape, order.shape.components[0][0], order.settings)
+    assert options[-1] == "--container-image=a.sqsh"
 
 
 def test_a_name_is_of_one_server_experiment_and_attempt() -> None:
