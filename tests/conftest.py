@@ -70,7 +70,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def engine_url() -> str:
-    """The address of the engine that the tests use. It has all images, or those of RISEML_TEST_IMAGES.
+    """The address of the engine that the tests use. It has all images that are not compiled, or those of
+    RISEML_TEST_IMAGES.
 
     Raises:
         OSError: no engine listens: `make test` starts one.
@@ -82,8 +83,23 @@ def engine_url() -> str:
             door.connect(url.removeprefix("unix://"))
     with docker.APIClient(base_url=url, version="auto", timeout=DEADLINE) as api:
         api.ping()
-    subprocess.run([IMAGES], check=True)  # returns at once if they are there, and waits for a run under way
+    words = [] if os.environ.get("RISEML_TEST_IMAGES") else ["plain"]
+    subprocess.run([IMAGES, *words], check=True)  # returns at once if they are there, and waits for a run under way
     return url
+
+
+@pytest.fixture(scope="session")
+def horovod_image(engine_url: str) -> str:
+    """An image with Horovod and TensorFlow 2.15, which was compiled."""
+    subprocess.run([IMAGES, "horovod"], check=True)
+    return "riseml-test/horovod:0.28.1"
+
+
+@pytest.fixture(scope="session")
+def horovod_pytorch_image(engine_url: str) -> str:
+    """An image with Horovod and PyTorch, which was compiled."""
+    subprocess.run([IMAGES, "horovod-pytorch"], check=True)
+    return "riseml-test/horovod-pytorch:0.28.1"
 
 
 @pytest.fixture(scope="session")

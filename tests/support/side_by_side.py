@@ -46,6 +46,9 @@ _APART = ("tests/unit/control/test_laws.py",)
 """Files whose tests share nothing and are long, although `_FILES_TOGETHER` has their folder."""
 
 
+_COMPILED = {"horovod_image", "horovod_pytorch_image"}
+"""Fixtures with images that take minutes in a cache that is empty."""
+
 PLACES = (*_FIRST, *_TOGETHER, *_FILES_TOGETHER, *_APART)
 """Every folder and file that this module names."""
 
@@ -72,8 +75,15 @@ def choose_group(nodeid: str) -> str:
 
 
 def sort_tests(items: list[pytest.Item]) -> None:
-    """Sort the tests into the order in which groups are handed out; within a folder it stays as it is."""
-    items.sort(key=lambda item: _rank(item.nodeid))
+    """Sort the tests into the order in which groups are handed out.
+
+    Within a folder those go last that need an image that is compiled; the order of the others stays.
+    """
+    items.sort(key=lambda item: (_rank(item.nodeid), _needs_compiled(item)))
+
+
+def _needs_compiled(item: pytest.Item) -> bool:
+    return not _COMPILED.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _rank(nodeid: str) -> int:

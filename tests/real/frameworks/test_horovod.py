@@ -15,8 +15,6 @@ from tests.real.e2e.console import Console
 from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 
 DIGITS = EXAMPLE.parent / "horovod-digits"
-IMAGE = "riseml-test/horovod:0.28.1"
-PYTORCH = "riseml-test/horovod-pytorch:0.28.1"
 SCRIPT = "train_digits_hvd.py"
 FIT = "    batch = max(1, BATCH // size)\n"
 KILLED = """\
@@ -46,9 +44,9 @@ def digits(tmp_path: Path, engine_url: str, data: Path) -> Iterator[Console]:
     console.close()
 
 
-def test_a_killed_rank_is_the_cause_and_the_next_attempt_learns_on(digits: Console) -> None:
+def test_a_killed_rank_is_the_cause_and_the_next_attempt_learns_on(digits: Console, horovod_image: str) -> None:
     """Two containers with two processes each, as the example's file says."""
-    result = digits.run("train", "--set", f"train.image={IMAGE}", "-p", "epochs=6")
+    result = digits.run("train", "--set", f"train.image={horovod_image}", "-p", "epochs=6")
     assert (result.code, result.err) == (0, ""), result.out
     assert "riseml: rank 3 ended with exit code 137" in result.lines("worker.2")
     assert "Message: exit code 137" in result.out
@@ -62,11 +60,12 @@ def test_a_killed_rank_is_the_cause_and_the_next_attempt_learns_on(digits: Conso
     assert digits.leftovers() == []
 
 
-def test_pytorch_learns_with_horovod(tmp_path: Path, engine_url: str, data: Path) -> None:
+def test_pytorch_learns_with_horovod(tmp_path: Path, engine_url: str, data: Path, horovod_pytorch_image: str) -> None:
     """Two containers with two processes each: Horovod averages the gradients of PyTorch."""
     console = Console(tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(data))
     try:
-        result = console.run("train", "-f", "pytorch.yml", "--set", f"train.image={PYTORCH}", "-p", "epochs=6")
+        image = f"train.image={horovod_pytorch_image}"
+        result = console.run("train", "-f", "pytorch.yml", "--set", image, "-p", "epochs=6")
         assert (result.code, result.err) == (0, ""), result.out
         assert "[0] 4 processes, epoch 1 to 6" in result.out
         accuracies = dict(re.findall(r"\[\d\] rank (\d of 4): test accuracy: ([0-9.]+)", result.out))

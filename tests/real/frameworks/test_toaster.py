@@ -17,7 +17,6 @@ from tests.support.waiting import DEADLINE
 from tests.support.web_scene import WAIT, go, open_browser
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "ai-toaster"
-IMAGE = "riseml-test/horovod:0.28.1"
 LONG = 1000 * DEADLINE  # milliseconds until an environment is built and TensorFlow has begun
 
 
@@ -112,9 +111,9 @@ def test_the_strategies_for_one_machine_learn_the_digits(toaster: Console) -> No
     assert result.out.count("2 devices, loss") == 2
 
 
-def test_the_evaluator_of_an_estimator_tests_what_the_workers_learn(toaster: Console) -> None:
+def test_the_evaluator_of_an_estimator_tests_what_the_workers_learn(toaster: Console, horovod_image: str) -> None:
     """The image of Horovod has TensorFlow 2.15, as the example."""
-    words = ["-f", "estimator.yml", "--set", f"train.image={IMAGE}", "-p", "steps=1000"]
+    words = ["-f", "estimator.yml", "--set", f"train.image={horovod_image}", "-p", "steps=1000"]
     result = toaster.run("train", *words)
     assert (result.code, result.err) == (0, ""), result.out
     assert "chief 0 is worker 0 of 2 and has 2000 digits" in result.lines("master")

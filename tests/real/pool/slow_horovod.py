@@ -13,7 +13,6 @@ from tests.real.frameworks.test_toaster import EXAMPLE
 from tests.real.pool.conftest import PoolRig
 from tests.real.pool.test_training import provide_data, provide_image, read_hosts, run_riseml
 
-HOROVOD_PYTORCH = "riseml-test/horovod-pytorch:0.28.1"
 KILLED = """\
         if rank == 3 and epoch == 2 and os.environ["RISEML_ATTEMPT"] == "1":
             os.kill(os.getpid(), 9)
@@ -21,19 +20,19 @@ KILLED = """\
 
 
 def test_a_rank_of_horovod_is_killed_on_another_host_and_the_next_attempt_learns_on(
-    pool_rig: PoolRig, engine_url: str, tmp_path: Path
+    pool_rig: PoolRig, engine_url: str, tmp_path: Path, horovod_pytorch_image: str
 ) -> None:
     """Two containers with two processes each; Horovod averages the gradients of PyTorch between the hosts."""
     pool_rig.post("/v1/pool/join")
     provide_data(pool_rig)
-    provide_image(pool_rig.hosts[0].api, engine_url, HOROVOD_PYTORCH)
+    provide_image(pool_rig.hosts[0].api, engine_url, horovod_pytorch_image)
     project = tmp_path / "horovod-digits"
     shutil.copytree(EXAMPLE.parent / "horovod-digits", project)
     script = project / "train_digits_torch.py"
     begin, loop, body = script.read_text().partition("    for epoch in range(first, args.epochs + 1):\n")
     assert loop
     script.write_text(begin + loop + KILLED + body)
-    changes = ("--set", f"train.image={HOROVOD_PYTORCH}", "--set", "train.resources.cpus=2", "-p", "epochs=6")
+    changes = ("--set", f"train.image={horovod_pytorch_image}", "--set", "train.resources.cpus=2", "-p", "epochs=6")
     said = run_riseml(pool_rig, project, "train", "-f", "pytorch.yml", *changes)
     hosts = read_hosts(pool_rig)
     assert set(hosts) == {"worker.1", "worker.2"}

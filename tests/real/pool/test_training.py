@@ -60,8 +60,17 @@ def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str)
     ],
 )
 def test_a_group_spans_two_hosts(  # noqa: PLR0913  # one parameter for each column
-    pool_rig: PoolRig, engine_url: str, example: str, image: str, cpus: int, jobs: set[str], size: int
+    pool_rig: PoolRig,
+    engine_url: str,
+    example: str,
+    image: str,
+    cpus: int,
+    jobs: set[str],
+    size: int,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if image == HOROVOD:
+        request.getfixturevalue("horovod_image")
     pool_rig.post("/v1/pool/join")
     provide_data(pool_rig)
     provide_image(pool_rig.hosts[0].api, engine_url, image)
