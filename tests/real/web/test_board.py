@@ -27,6 +27,8 @@ from tests.support.web_scene import AXE, WAIT, enter, show
 
 expect.set_options(timeout=WAIT)
 
+_START = 1000 * DEADLINE  # milliseconds in which a TensorBoard starts: it imports TensorFlow first
+
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
@@ -245,10 +247,11 @@ def test_a_real_tensorboard_is_started_shown_and_ends_after_its_tab(docker_rig: 
     assert len(docker_rig.get("/v1/experiments")["experiments"]) == 0, "an address alone starts nothing"
     show(page, "/experiments/1")
     page.get_by_role("link", name="TensorBoard", exact=True).click()
-    page.wait_for_url(re.compile(r"^http://2-[0-9a-f]{40}\.localhost:\d+/\.riseml/$"), timeout=2 * WAIT)
+    origin = re.compile(r"^http://2-[0-9a-f]{40}\.localhost:\d+/\.riseml/$")
+    page.wait_for_url(origin, timeout=_START, wait_until="commit")
     board = page.frame_locator("#program")
     expect(board.get_by_text("2.2 lr=0.25/run").or_(board.get_by_text("1.2 lr=0.25/run")).first).to_be_visible(
-        timeout=2 * WAIT
+        timeout=_START
     )
     assert docker_rig.experiment("2")["state"] == "RUNNING"
     assert sockets == [], "the gate refuses every WebSocket, so TensorBoard may open none"
