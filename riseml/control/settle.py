@@ -136,6 +136,8 @@ def _settle_image(job: Job, action: EnsureImage, seen: Observation) -> Job:
         return job
     problem = seen.problems.get(action)
     if problem is not None and _is_final(problem, seen):
+        if problem.image_missing and _was_asked_earlier(action.reference, seen):
+            return job
         return _settle_failed_build(job, problem, seen)
     if action in seen.busy:
         return _mark_build(replace(job, message="") if job.message else job, State.RUNNING, seen)
@@ -143,6 +145,14 @@ def _settle_image(job: Job, action: EnsureImage, seen: Observation) -> Job:
         waits = (State.PENDING, Reason.WAITING_FOR_IMAGE)
         return job if (job.state, job.reason) == waits else replace(job, state=waits[0], reason=waits[1])
     return _mark_build(job, State.STARTING, seen)
+
+
+def _was_asked_earlier(reference: str, seen: Observation) -> bool:
+    """Return True when the answer of a host is older than the question for an image: the next one may name it.
+
+    A host that was silent for a while answers first what an earlier pass has asked.
+    """
+    return any(host.silent_since is None and reference not in host.images for host in seen.hosts.values())
 
 
 def _settle_data(experiment: Experiment, job: Job, host: HostName, seen: Observation) -> Job:

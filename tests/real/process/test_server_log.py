@@ -52,10 +52,12 @@ def test_the_log_tells_an_experiment_from_its_request_to_its_end(process_rig: Ri
 
 
 def test_an_idle_server_writes_nothing(process_rig: Rig) -> None:
-    before = (process_rig.home / "server.log").read_text()
+    log = process_rig.home / "server.log"
+    process_rig.wait("the server has seen its machine", lambda: " answers: " in log.read_text())
+    before = log.read_text()
     for _ in range(3):
         process_rig.get("/v1/system")  # waits for a whole pass
-    assert (process_rig.home / "server.log").read_text() == before
+    assert log.read_text() == before
 
 
 def test_a_server_whose_home_is_removed_ends(tmp_path: Path) -> None:

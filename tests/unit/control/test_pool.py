@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from riseml.control.actions import PrepareHost, ReleaseHost, ShareImage, StartJob
+from riseml.control.decide import decide
 from riseml.model import ActionFailure
 from riseml.spec.config.types import Resources, Retry
 from riseml.states import Part, Reason, State
@@ -186,6 +187,23 @@ def test_a_build_waits_for_a_silent_host_that_may_have_the_image() -> None:
     simulation.hosts[H1].faults.silent = False
     simulation.settle(4)
     assert (job_of(simulation, 1, "build").host, simulation.state(1)) == ("h1", State.RUNNING)
+
+
+def test_a_build_waits_for_a_host_that_answers_an_earlier_question_first() -> None:
+    simulation = _make_pool_without_registry()
+    simulation.hosts[H1].faults.silent = True
+    simulation.settle(2)
+    simulation.submit(make_experiment(1, make_plan("train")))
+    simulation.settle(4)
+    seen = simulation.observe()
+    late = replace(seen.hosts[H1], silent_since=None, images={})
+    (waiting,) = decide(simulation.world(), replace(seen, hosts={**seen.hosts, H1: late})).world.experiments
+    assert waiting.build is not None
+    assert waiting.build.state is State.PENDING
+    known = replace(late, images=seen.hosts[H2].images)
+    (failed,) = decide(simulation.world(), replace(seen, hosts={**seen.hosts, H1: known})).world.experiments
+    assert failed.build is not None
+    assert failed.build.state is State.FAILED
 
 
 def test_a_build_fails_once_the_silent_host_is_lost() -> None:
