@@ -88,7 +88,8 @@ def check_copy(tar: Iterator[bytes], rows: Sequence[FileRow], note: Note) -> Non
     """
     wanted = {row.path: row for row in rows}
     try:
-        with tarfile.open(fileobj=_Pieces(tar), mode="r|") as archive:  # type: ignore[call-overload]
+        # A stream needs `read` alone; the types of the standard library ask for more.
+        with tarfile.open(fileobj=_Pieces(tar), mode="r|") as archive:  # type: ignore[call-overload]  # see above
             for member in archive:
                 _, _, path = member.name.partition("/")
                 if member.isdir():

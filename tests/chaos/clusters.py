@@ -78,8 +78,8 @@ def _run_cases(site: Site, cases: tuple[Case, ...], **settings: str) -> Tally:
             with replace(site, cluster=cluster).rig() as rig:
                 rig.start()
                 rig.submit(scene.config)
-                rig.wait("it runs", lambda rig=rig: rig.state() == "RUNNING")  # type: ignore[misc]
-                rig.wait("it prints", lambda rig=rig: len(rig.lines("1", follow=False)) > 2)  # type: ignore[misc]
+                rig.wait("it runs", lambda rig=rig: rig.state() == "RUNNING")  # type: ignore[misc]  # mypy: no type for the default
+                rig.wait("it prints", lambda rig=rig: len(rig.lines("1", follow=False)) > 2)  # type: ignore[misc]  # likewise
                 harm(cluster, rig)
                 found += judge_gang(rig, scene)
     return found

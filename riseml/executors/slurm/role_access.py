@@ -12,6 +12,7 @@ import signal
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from datetime import UTC, datetime
@@ -43,7 +44,7 @@ _LATE_END = 10.0  # seconds until the end of a role is seen whose command was ki
 _STALE = 20.0  # seconds after which the next reading of a role is missing
 
 
-class RoleAccess:
+class RoleAccess(ABC):
     """What riseml does with the running roles of a cluster. Its capabilities: JobAccess, MachineLister, ProcessorMeter,
     UseMeasurer.
 
@@ -57,9 +58,9 @@ class RoleAccess:
         self._connect = connect
         self._never = threading.Event()
 
+    @abstractmethod
     def describe(self) -> str:
         """Return what runs jobs there, for people."""
-        raise NotImplementedError
 
     def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
         return open_role_command(self._roles.find_gang(key), key.job, order, self._connect)
