@@ -198,7 +198,7 @@ class DataCopies:
                 check_copy(tar, rows, lambda _: order.check())
         except EngineError:
             if not order.stop.is_set():
-                self._remove(order.host, data, copy)  # the next try begins anew
+                self._remove(order.host, data, copy)  # the next try starts again
             raise
         self._notes.note(order.host, replace(copy, whole=True, used=time.time()))
 
