@@ -97,5 +97,5 @@ def _read(path: Path) -> dict[str, HostCopy]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
         return {row["key"]: HostCopy(**row) for row in rows}
-    except (OSError, ValueError, KeyError, TypeError):  # a crash of the machine cut it off: the volumes are listed again
+    except (OSError, ValueError, KeyError, TypeError):  # a crash of the machine cut it off: volumes are listed again
         return {}
