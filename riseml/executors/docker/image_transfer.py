@@ -15,12 +15,14 @@ from riseml.errors import EngineError
 from riseml.executors.base import NotThere, Report, Work
 from riseml.executors.docker.image_names import find_local_name, inspect_image
 from riseml.executors.docker.layers import LayerFold
-from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
 from riseml.model import copy_name
 from riseml.names import split_reference
 
 _BLOCK = 2**20  # bytes
-_PATIENCE = 60.0  # seconds between two pieces of an image
+# Seconds without a byte. Engine 20.10 writes the whole image to its disk before the first byte: a disk that other jobs
+# use takes minutes for 2 GB. Keepalive finds a host that is away long before.
+_EXPORT_PATIENCE = 3600.0
 
 
 def export_environment(api: docker.APIClient, reference: str) -> Iterator[bytes]:
@@ -31,7 +33,7 @@ def export_environment(api: docker.APIClient, reference: str) -> Iterator[bytes]
     """
     name = _make_copy_name(api, reference)
     url = f"{api.base_url}/v{api.api_version}/images/get"
-    with api.get(url, params={"names": name}, stream=True, timeout=(api.timeout, _PATIENCE)) as answer:
+    with api.get(url, params={"names": name}, stream=True, timeout=(api.timeout, _EXPORT_PATIENCE)) as answer:
         if answer.status_code == 404:
             raise NotThere(_make_gone_error(reference))
         raise_for_refusal(answer)
@@ -52,7 +54,7 @@ def load_environment(api: docker.APIClient, reference: str, stream: Iterator[byt
     """
     url = f"{api.base_url}/v{api.api_version}/images/load"
     headers = {"Content-Type": "application/x-tar"}
-    with api.post(url, data=stream, headers=headers, stream=True, timeout=(api.timeout, None)) as answer:
+    with api.post(url, data=stream, headers=headers, stream=True, timeout=(SEND_PATIENCE, None)) as answer:
         raise_for_refusal(answer)
         for line in answer.iter_lines():
             if line and "error" in json.loads(line):

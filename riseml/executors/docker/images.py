@@ -24,7 +24,7 @@ from riseml.executors.docker import labels
 from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
 from riseml.executors.docker.image_names import find_local_name, inspect_image, is_fixed, refuse_own_name
 from riseml.executors.docker.layers import LayerFold
-from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
 from riseml.model import Image
 from riseml.names import split_reference
 from riseml.planning.image import first_install_step
@@ -115,7 +115,7 @@ def _stream_answer(
     """Yield the JSON lines of a long answer. Closing the connection makes the engine stop: that cancels a build."""
     headers = {"Content-Type": "application/x-tar"} if body is not None else {}
     url = f"{api.base_url}/v{api.api_version}{path}"
-    with api.post(url, params=params, data=body, headers=headers, stream=True, timeout=(api.timeout, None)) as answer:
+    with api.post(url, params=params, data=body, headers=headers, stream=True, timeout=(SEND_PATIENCE, None)) as answer:
         raise_for_refusal(answer)
         lines = CancellableStream(answer.iter_lines(), answer)
         order.cancellation.attach(lines.close)

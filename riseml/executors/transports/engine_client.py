@@ -38,6 +38,10 @@ class _ThreadClient:
         weakref.finalize(self, client.close)
 
 
+SEND_PATIENCE = 120.0
+"""Seconds within which an engine takes the next piece of a request's body, which waits for its disk. urllib3 counts the
+timeout for connecting for each piece, too."""
+
 NEWEST_API = (1, 45)
 """The newest version of the Docker Engine API that the tests have tried: Engine 26.1's."""
 

@@ -11,14 +11,20 @@ from tests.support.waiting import DEADLINE
 
 _RUN = """
 trap '' TERM
-printf 'riseml.report {"step": %s, "score": %s}\\n' 1 {{x}}
+score={{x}}
+[ "{{hold}}" = no ] || case "$EXPERIMENT_ID" in
+1.1) score=2 ;;
+*) until [ -e "$OUTPUT_DIR/../judged" ]; do sleep 0.05; done ;;
+esac
+printf 'riseml.report {"step": %s, "score": %s}\\n' 1 "$score"
 [ "{{hold}}" = no ] || until [ -e "$OUTPUT_DIR/../go" ]; do sleep 0.05; done
 """
 
 
 def make_config(hold: str = "no", **search: Any) -> str:
-    """Return a search that maximizes the parameter itself. Its jobs ignore SIGTERM; with `hold` they wait for the file
-    `go` in the folder of the set.
+    """Return a search that maximizes the parameter itself. Its jobs ignore SIGTERM; with `hold` the first trial
+    reports the best score at once, the others report when the file `judged` is in the folder of the set, and all end
+    when the file `go` is there.
     """
     train = {
         "image": BASE,
@@ -72,11 +78,12 @@ def test_a_trial_that_does_worse_stops_and_a_kill_ends_the_search(tmp_path: Path
             found = rig.experiment("1")
             return found if found["search"]["stopped"] >= 2 else None
 
+        rig.wait("the first trial has reported", lambda: rig.experiment("1.1")["metrics"])
+        Path(rig.experiment("1")["output"], "judged").touch()
         found = rig.wait("two trials are stopped early", find_stopped)
         stopped = [member for member in found["experiments"] if member["reason"] == "STOPPED_EARLY"]
         assert {member["state"] for member in stopped} == {"FINISHED"}, "it is no failure"
-        best = float(max(read_points(found), key=float))
-        assert best not in [float(member["parameters"]["x"]) for member in stopped]
+        assert "1.1" not in [member["id"] for member in stopped], "its score is the best"
         rig.post("/v1/experiments/1/kill")
         Path(found["output"], "go").touch()  # the others ignore the SIGTERM of the kill, and have all of `stop_grace`
         end = rig.wait_closed("1")
