@@ -31,6 +31,18 @@ def make_private(folder: Path) -> None:
         raise PermissionError(f"{folder} is not a folder of yours alone")
 
 
+def make_private_path(folder: Path) -> None:
+    """Create the folder and each missing one above it for this user alone, whatever the umask.
+
+    Where a group may write in one of them, its users could replace what is below.
+
+    Raises:
+        OSError: one cannot be created.
+    """
+    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
 def is_private(folder: Path) -> bool:
     """Return True when only this user may enter the folder. A link is not followed.
 

@@ -31,6 +31,7 @@ from riseml.executors.environments.makers import (
 )
 from riseml.executors.environments.venv_recipe import choose_packages, refuse_root_commands
 from riseml.executors.removal import remove_tree
+from riseml.folders import make_private_path
 from riseml.model import Image, ImageSeen
 from riseml.planning.image import parse_packages
 
@@ -140,7 +141,7 @@ class VirtualEnvironments:
         refuse_root_commands(order.image.install)
         folder = self.find_folder(order.image.reference)
         packages, remark = choose_packages(order.image.base, gpus=self._gpus)
-        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_path(self._root)
         with _hold_lock(folder.with_suffix(".lock"), order) as lock:
             if self.observe_environment(order.image.reference).present:
                 return

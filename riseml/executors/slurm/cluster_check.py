@@ -18,6 +18,7 @@ from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.slurm.job_script import list_site_options
 from riseml.executors.slurm.queue_rows import NodeState, PartitionRow
 from riseml.executors.slurm.slurm_commands import SlurmCommands
+from riseml.folders import make_private_path
 from riseml.spec.pool.types import SlurmSpec
 
 _TOKEN = ".riseml-check"  # the file that the server writes and the nodes read
@@ -121,7 +122,7 @@ class ClusterCheck:
     def _check_folder(self) -> Iterator[Finding]:
         file = self._folder / _TOKEN
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_path(self._folder)
             file.write_bytes(bytes(_PROBE))
             file.write_text(self._token)
         except OSError as error:

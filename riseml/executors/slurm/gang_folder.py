@@ -25,6 +25,7 @@ from typing import Any
 
 from riseml.control.actions import Signal
 from riseml.executors.removal import remove_tree
+from riseml.folders import make_private_path
 from riseml.model import JobKey
 from riseml.names import JobName
 from riseml.records import dataclass
@@ -66,8 +67,8 @@ class GangFolder:
 
     def make(self) -> None:
         """Make the folder, for this user alone."""
-        for folder in (self.path, self.path / "roles", self.path / "code"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in ("roles", "code"):
+            make_private_path(self.path / name)
 
     def write_gang(self, plan: Mapping[str, Any], roles: Mapping[JobName, Mapping[str, Any]]) -> None:
         """Write what the supervisor and the roles read, and their programs."""
@@ -191,7 +192,7 @@ class GangFolders:
 
     def make_experiment(self, experiment: int) -> None:
         """Make the folder of an experiment."""
-        (self.root / str(experiment) / _MACHINES).mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_path(self.root / str(experiment) / _MACHINES)
 
     def list_machines(self, experiment: int) -> list[dict[str, Any]]:
         """Return on which nodes roles of an experiment ran, of all attempts, as their wrappers wrote it."""

@@ -6,6 +6,8 @@ other one for gone after `SILENCE` seconds without any.
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
 
+import hashlib
+import hmac
 import json
 import socket
 import time
@@ -16,6 +18,19 @@ SILENCE = 60.0  # seconds without a line after which the other side counts as go
 _SUSPENDED = 20.0  # seconds between two signs of life after which this process was suspended
 _READ_SIZE = 1 << 16
 _LONGEST_LINE = 1 << 20  # bytes
+
+
+def prove(token: str, side: str, *texts: str) -> str:
+    """Return the proof that one side of a connection knows the token of the gang: an HMAC over its side and the texts.
+
+    The token itself is never sent: it opens the doors of all roles (`role_door`).
+    """
+    return hmac.new(token.encode(), "\n".join((side, *texts)).encode(), hashlib.sha256).hexdigest()
+
+
+def is_proven(proof: object, token: str, side: str, *texts: str) -> bool:
+    """Return True when `proof`, which may be anything that a stranger sends, is the proof of that side."""
+    return hmac.compare_digest(prove(token, side, *texts).encode(), str(proof).encode("utf-8", "replace"))
 
 
 class LineConnection:

@@ -184,8 +184,10 @@ class GangSupervisor:
     def _welcome(self, lines: "gang_lines.LineConnection", message: "dict[str, Any]") -> "SupervisedRole | None":
         """Return the role that calls; a stranger is sent away."""
         self.callers.remove(lines)
+        token = self.plan["token"]
         role = next((one for one in self.roles if one.name == message.get("role")), None)
-        if role is None or role.lines is not None or message.get("token") != self.plan["token"] or self.go_at:
+        known = role is not None and gang_lines.is_proven(message.get("proof"), token, "role", role.name)
+        if role is None or not known or role.lines is not None or self.go_at:
             lines.door.close()
             return None
         role.lines, role.node = lines, message["node"]
@@ -193,8 +195,10 @@ class GangSupervisor:
         role.record.update(node=role.node, host=message["host"], port=message["port"], door=message["door"])
         if all(one.address for one in self.roles) and not self.error:
             self.go_at = time.time()
+            addresses = {one.name: one.address for one in self.roles}
+            proof = gang_lines.prove(token, "supervisor", json.dumps(addresses, sort_keys=True))
             for one in self.roles:
-                self._say(one, {"go": {other.name: other.address for other in self.roles}})
+                self._say(one, {"go": addresses, "proof": proof})
             self._write_state()
         return role
 

@@ -35,6 +35,7 @@ from riseml.terminal_text import plain_line
 
 BUILDER = "environment_builder.py"
 _INTERVAL = 0.5  # seconds between two looks at the log
+_READ_SIZE, _LONGEST_LINE = 1 << 20, 1 << 16  # bytes of the log read at once, and kept of a line without an end
 _LATE_END = 10.0  # seconds for the record of a job that Slurm says is over: NFS may show it later
 _PASSED_ON = re.compile(
     r"(UV|PIP)_|(https?|no|all)_proxy$|(SSL_CERT|REQUESTS_CA|CURL_CA)_|NO_COLOR$|PYTHONUNBUFFERED$", re.IGNORECASE
@@ -103,6 +104,7 @@ class _BuildFollower:
         self._name = name
         self._job = job
         self._read = 0  # bytes of the log
+        self._line = b""  # the beginning of a line whose end was not there yet
         self._steps = 0  # install steps that have begun
         self._waits = ""  # why the job waits, as it was said last
         self._over = 0.0  # seconds since Slurm says that the job is over
@@ -119,6 +121,7 @@ class _BuildFollower:
             end = self._read_end()  # before the log: the log of a build that has ended is complete
             self._emit_log()
             if end is not None:
+                self._emit_lines(self._line)
                 break
             if cancelled.wait(_INTERVAL):
                 cancel(self._job)
@@ -148,12 +151,16 @@ class _BuildFollower:
         try:
             with (self._place / "log").open("rb") as file:
                 file.seek(self._read)
-                data = file.read()
+                while data := file.read(_READ_SIZE):
+                    self._read += len(data)
+                    whole, _, rest = (self._line + data).rpartition(b"\n")
+                    self._line = rest[-_LONGEST_LINE:]
+                    self._emit_lines(whole)
         except FileNotFoundError:  # the job waits
             return
-        whole = data.rpartition(b"\n")[0]
-        self._read += len(whole) + 1 if whole else 0
-        for line in whole.split(b"\n"):
+
+    def _emit_lines(self, data: bytes) -> None:
+        for line in data.split(b"\n"):
             text = plain_line(line.decode("utf-8", "replace"))
             if text.startswith("--> "):
                 self._steps += 1

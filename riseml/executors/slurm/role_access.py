@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from datetime import UTC, datetime
-from hmac import compare_digest
 from typing import Any
 
 from riseml.errors import EngineError, Unreachable
@@ -27,7 +26,8 @@ from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.executors.nvidia_smi import UnknownField, parse_table
 from riseml.executors.runner_streams import RunnerCodec, RunnerControl, make_runner_order
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders
-from riseml.executors.slurm.role_door import CLOSED, GONE, LONGEST_LINE, prove
+from riseml.executors.slurm.gang_lines import is_proven, prove
+from riseml.executors.slurm.role_door import CLOSED, GONE, LONGEST_LINE
 from riseml.model import JobKey
 from riseml.names import JobName
 from riseml.records import dataclass
@@ -246,7 +246,7 @@ def _introduce(door: socket.socket, token: str, request: dict[str, Any]) -> str:
     proof = prove(token, "caller", challenge, text)
     door.sendall(json.dumps({"request": text, "nonce": nonce, "proof": proof}).encode() + b"\n")
     answer = json.loads(_read_line(door))
-    if not compare_digest(prove(token, "door", challenge, nonce), str(answer.get("proof"))):
+    if not isinstance(answer, dict) or not is_proven(answer.get("proof"), token, "door", challenge, nonce):
         raise ValueError("another program listens there")
     return str(answer["error"])
 

@@ -3,9 +3,9 @@
 Standard input is the socket on which the wrapper has listened from the beginning. For each call there is a process:
 
 1. The door sends a line with a random text, its challenge.
-2. The caller sends one line of JSON: `request` (JSON as text), `nonce` (a random text of its own) and `proof`, which
-   only one who knows the token of the gang can make. The token is in a file of the user; it is never sent.
-3. The door answers with one line: `proof` that it knows the token, too, and `error` (empty, `gone` or `closed`).
+2. The caller sends one line of JSON: `request` (JSON as text), `nonce` (a random text of its own) and `proof` that it
+   knows the token of the gang (`gang_lines.prove`). The token is in files of the user; it is never sent.
+3. The door answers with one line: its own `proof`, and `error` (empty, `gone` or `closed`).
 4. What follows are messages of `command_runner` for a command, and the bytes of the port for a port.
 
 What is typed and printed is not encrypted on its way between two machines of the cluster, as with srun.
@@ -16,8 +16,6 @@ Python 3.6 or newer, standard library only. It never imports riseml: nodes do no
 """
 
 import ctypes
-import hashlib
-import hmac
 import json
 import os
 import signal
@@ -28,20 +26,16 @@ import threading
 from typing import Any
 
 from riseml.executors import command_runner, process_tree
+from riseml.executors.slurm import gang_lines
 
 GONE, CLOSED = "gone", "closed"  # errors: the role has ended; nothing of it listens on the port
 LONGEST_LINE = 1 << 20  # bytes
 _MOST_CALLS = 100  # at once; others wait
-_PATIENCE = 20.0  # seconds for a caller to say what it wants
+_PATIENCE = 20  # seconds for a caller to prove itself; others wait for its place meanwhile
 _CONNECT = 5.0  # seconds to connect to a port of this node
 _READ_SIZE = 1 << 16
 _LISTENS = "0A"  # state of a TCP port in /proc/net/tcp
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
-
-
-def prove(token: str, who: str, *texts: str) -> str:
-    """Return what only one who knows the token can say: an HMAC over the texts, for the caller or for the door."""
-    return hmac.new(token.encode(), "\n".join((who, *texts)).encode(), hashlib.sha256).hexdigest()
 
 
 class RoleDoor:
@@ -90,16 +84,17 @@ class RoleDoor:
 
     def _answer(self, door: socket.socket) -> None:
         """Check a caller, and do what it asks."""
-        door.settimeout(_PATIENCE)
+        signal.alarm(_PATIENCE)  # ends this process, also when a stranger sends a byte now and then
         door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         challenge = os.urandom(16).hex()
         door.sendall(challenge.encode() + b"\n")
         call = json.loads(_read_line(door).decode())
         token = self._order["token"]
-        if not hmac.compare_digest(prove(token, "caller", challenge, call["request"]), str(call["proof"])):
+        if not gang_lines.is_proven(call["proof"], token, "caller", challenge, call["request"]):
             return
-        answer = {"proof": prove(token, "door", challenge, call["nonce"]), "error": ""}
+        signal.alarm(0)
+        answer = {"proof": gang_lines.prove(token, "door", challenge, call["nonce"]), "error": ""}
         request = json.loads(call["request"])
         if "port" in request:
             self._open_port(door, answer, request["port"])
@@ -113,7 +108,6 @@ class RoleDoor:
             _send_line(door, dict(answer, error=GONE))
             return
         _send_line(door, answer)
-        door.settimeout(None)
         command_runner.CommandRunner(door, order).run()
 
     def _open_port(self, door: socket.socket, answer: "dict[str, str]", port: int) -> None:

@@ -44,6 +44,7 @@ class RoleWrapper:
         self.listener = socket.socket()  # of the door: riseml calls it for commands and ports
         self.listener.bind(("", 0))
         self.listener.listen(128)
+        self.listens = True  # the first call is to start the door
         self.door = None  # type: subprocess.Popen[bytes] | None
         self.door_at = 0.0  # when it was started
         self.libc = ctypes.CDLL(None, use_errno=True)
@@ -69,7 +70,8 @@ class RoleWrapper:
         name = self.lines.door.getsockname()[0]
         if name.startswith("127."):
             name = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-        hello = {"token": self.order["token"], "role": self.role, "host": name, "port": own.getsockname()[1]}
+        hello = {"role": self.role, "host": name, "port": own.getsockname()[1]}
+        hello["proof"] = gang_lines.prove(self.order["token"], "role", self.role)
         hello["door"] = self.listener.getsockname()[1]
         self.lines.send(dict(hello, node=os.environ.get("SLURMD_NODENAME") or socket.gethostname()))
         addresses = self._wait_for_all()
@@ -100,7 +102,13 @@ class RoleWrapper:
                     return None
                 for message in found:
                     if "go" in message:
-                        return message["go"]  # type: ignore[no-any-return]  # JSON of the supervisor
+                        return self._check_addresses(message)
+
+    def _check_addresses(self, message: "dict[str, Any]") -> "dict[str, str] | None":
+        """Return the addresses, which become a part of the command; None when another program has sent them."""
+        text = json.dumps(message["go"], sort_keys=True)
+        known = gang_lines.is_proven(message.get("proof"), self.order["token"], "supervisor", text)
+        return message["go"] if known else None
 
     def _start(self, addresses: "dict[str, str]") -> str:
         """Start the command; return why that failed, or an empty text."""
@@ -182,21 +190,25 @@ class RoleWrapper:
     def _open_door(self) -> None:
         """Start the door at the first call. It takes all calls from then on."""
         assert self.child is not None
-        self.door_at = time.time()
+        self.listens, self.door_at = False, time.time()
         program = os.path.join(self.folder, "role_door.py")
-        with open(os.path.join(self.folder, self.role + ".door"), "ab") as output:
-            self.door = subprocess.Popen(
-                [sys.executable, program, self.folder, self.role, str(self.child.pid)],
-                stdin=self.listener.fileno(),
-                stdout=output,
-                stderr=output,
-                preexec_fn=self._become_command,
-            )
+        try:
+            with open(os.path.join(self.folder, self.role + ".door"), "ab") as output:
+                self.door = subprocess.Popen(
+                    [sys.executable, program, self.folder, self.role, str(self.child.pid)],
+                    stdin=self.listener.fileno(),
+                    stdout=output,
+                    stderr=output,
+                    preexec_fn=self._become_command,
+                )
+        except (OSError, subprocess.SubprocessError):  # a full disk, or the command has used up all processes
+            self.door = None
 
     def _watch_door(self, poll: "select.poll") -> None:
-        """Listen again when the door has ended before the role."""
-        if self.door is not None and self.door.poll() is not None and time.time() > self.door_at + _DOOR_PAUSE:
-            self.door = None
+        """Listen again when the door has ended before the role, or could not be started."""
+        ended = self.door is None or self.door.poll() is not None
+        if not self.listens and ended and time.time() > self.door_at + _DOOR_PAUSE:
+            self.listens = True
             poll.register(self.listener, select.POLLIN)
 
     def _listen(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from riseml.executors.slurm.gang_lines import LineConnection
+from riseml.executors.slurm.gang_lines import LineConnection, is_proven, prove
 from riseml.executors.slurm.gang_records import find_stop_cause
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
 
@@ -76,7 +76,15 @@ def test_a_caller_without_token_is_refused_and_the_gang_goes_on(
 ) -> None:
     supervisor = make_supervisor(tmp_path, monkeypatch)
     peers = []
-    for message in ({"role": "a", "token": "guess"}, {"role": "z", "token": "secret"}, {"token": None}):
+    proof = prove("secret", "role", "a")
+    for message in (
+        {"role": "a", "proof": prove("guess", "role", "a")},
+        {"role": "z", "proof": prove("secret", "role", "z")},
+        {"role": "b", "proof": proof},
+        {"role": "a", "proof": "\ud800"},
+        {"role": "a", "token": "secret"},
+        {"proof": None},
+    ):
         ours, theirs = socket.socketpair()
         peers += [ours, theirs]
         supervisor.callers.append(LineConnection(ours))
@@ -89,10 +97,12 @@ def test_a_caller_without_token_is_refused_and_the_gang_goes_on(
         ours, theirs = socket.socketpair()
         peers += [ours, theirs]
         supervisor.callers.append(LineConnection(ours))
-        hello = {"role": role, "token": "secret", "host": "n1", "port": 7, "door": 8, "node": "n1"}
+        hello = {"role": role, "proof": prove("secret", "role", role), "host": "n1", "port": 7, "door": 8, "node": "n1"}
         LineConnection(theirs).send(hello)
         supervisor._take_lines(supervisor.callers[-1])
-    assert LineConnection(peers[-1]).receive() == [{"go": {"a": "n1:7", "b": "n1:7"}}]
+    (message,) = LineConnection(peers[-1]).receive() or ()
+    assert message["go"] == {"a": "n1:7", "b": "n1:7"}
+    assert is_proven(message["proof"], "secret", "supervisor", json.dumps(message["go"]))
     for peer in peers:
         peer.close()
     supervisor.door.close()

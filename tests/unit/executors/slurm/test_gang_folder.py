@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -26,6 +27,18 @@ def test_only_the_user_reads_what_a_role_gets(tmp_path: Path) -> None:
     folder = make_gang(tmp_path)
     assert stat.S_IMODE((folder.path / "roles" / "master.json").stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+
+
+def test_no_group_replaces_what_a_node_runs(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        folder = make_gang(tmp_path / "shared" / "gangs")
+        GangFolders(tmp_path / "shared" / "gangs").make_experiment(5)
+    finally:
+        os.umask(before)
+    for one in (*folder.path.parents, *(tmp_path / "shared" / "gangs" / "5" / "machines").parents):
+        if one.is_relative_to(tmp_path / "shared"):
+            assert stat.S_IMODE(one.stat().st_mode) == 0o700, one
 
 
 def test_a_gang_is_found_again_and_goes_with_its_last_role(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,9 +42,9 @@ def folder(tmp_path: Path) -> GangFolder:
     return made
 
 
-@pytest.fixture
-def door(folder: GangFolder) -> Iterator[int]:
-    """The port of the door of the role; this process stands for its wrapper and its command."""
+@contextmanager
+def open_door(folder: GangFolder) -> Iterator[int]:
+    """Give the port of the door of the role; this process stands for its wrapper and its command."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         program = [sys.executable, str(folder.path / "role_door.py"), str(folder.path), ROLE, str(os.getpid())]
         process = subprocess.Popen(program, stdin=listener.fileno())
@@ -51,6 +53,13 @@ def door(folder: GangFolder) -> Iterator[int]:
         yield port
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def door(folder: GangFolder) -> Iterator[int]:
+    """The port of the door of the role."""
+    with open_door(folder) as port:
+        yield port
 
 
 def write_state(folder: GangFolder, record: dict[str, object]) -> None:
@@ -63,7 +72,7 @@ def connect(host: str, port: int) -> socket.socket:
     return socket.create_connection((host, port))
 
 
-def test_who_does_not_know_the_token_gets_nothing(folder: GangFolder, door: int) -> None:
+def test_a_caller_without_the_token_gets_nothing(folder: GangFolder, door: int) -> None:
     with socket.create_connection(("127.0.0.1", door)) as stranger:
         challenge = stranger.makefile().readline()
         assert len(challenge) == 33
@@ -72,6 +81,18 @@ def test_who_does_not_know_the_token_gets_nothing(folder: GangFolder, door: int)
         assert stranger.recv(99) == b""
     with pytest.raises(PortClosed):
         open_role_port(folder, ROLE, 9, connect)
+
+
+def test_a_caller_that_sends_a_byte_now_and_then_is_cut_off(folder: GangFolder) -> None:
+    program = folder.path / "role_door.py"
+    program.write_text(program.read_text().replace("_PATIENCE = 20 ", "_PATIENCE = 1 "))
+    with open_door(folder) as port, socket.create_connection(("127.0.0.1", port)) as stranger:
+        assert len(stranger.makefile().readline()) == 33
+        for _ in range(200):
+            if select.select([stranger], [], [], 0.1)[0]:
+                break
+            stranger.sendall(b"x")
+        assert select.select([stranger], [], [], 0)[0], "the door still waits"
 
 
 def test_a_program_that_does_not_know_the_token_is_no_door(folder: GangFolder) -> None:

@@ -1,0 +1,36 @@
+"""The log of an environment that a node makes, as the server reads it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import EngineError
+from riseml.executors.base import BuildOrder, Cancellation
+from riseml.executors.slurm import node_environments
+from riseml.executors.slurm.job_queue import QueueAnswer
+from riseml.model import Image
+
+
+def follow(place: Path, log: bytes) -> list[str]:
+    """Return the lines of a build that has failed."""
+    (place / "log").write_bytes(log)
+    (place / "end.json").write_text(json.dumps({"error": "install step 1 failed"}))
+    lines: list[str] = []
+    build = BuildOrder(Image("python:3.11", "x", (), ()), None, lines.append, Cancellation())
+    follower = node_environments._BuildFollower(build, place, "riseml-build-x", "7")
+    with pytest.raises(EngineError, match="install step 1 failed"):
+        follower.follow(lambda: QueueAnswer((), (), 0.0), lambda job: None)
+    return lines
+
+
+def test_the_last_line_of_a_build_needs_no_end(tmp_path: Path) -> None:
+    assert follow(tmp_path, b"--> make\nmake: no such target") == ["--> make", "make: no such target"]
+
+
+def test_a_line_without_an_end_is_not_kept_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_environments, "_READ_SIZE", 10)
+    monkeypatch.setattr(node_environments, "_LONGEST_LINE", 20)
+    assert follow(tmp_path, b"one\ntwo\n" + b"x" * 1000) == ["one", "two", "x" * 20]

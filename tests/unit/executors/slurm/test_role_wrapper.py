@@ -1,0 +1,96 @@
+"""The wrapper of a role as a process, without a Slurm around it; the test stands for the gang's supervisor."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.executors.slurm.gang_lines import LineConnection, is_proven, prove
+from riseml.names import JobName
+from tests.support.waiting import wait_for
+
+ROLE = JobName("train")
+ADDRESSES = {"train": "n1:7"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> GangFolder:
+    """The folder of a gang of one role, which prints the address of its own and waits for a file."""
+    made = GangFolders(tmp_path).open_gang(GangKey(4, 1))
+    made.make()
+    order = {
+        "token": "secret",
+        "command": ["/bin/sh", "-c", "echo at ADDRESS; while [ ! -e go-on ]; do sleep 0.1; done"],
+        "tokens": {ROLE: ["ADDRESS", "PORT"]},
+        "environment": {},
+        "workdir": str(made.path),
+        "stop_grace": 1.0,
+    }
+    made.write_gang({"token": "secret"}, {ROLE: order})
+    return made
+
+
+@pytest.fixture
+def supervisor(folder: GangFolder) -> Iterator[tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]]:
+    """The wrapper, the supervisor's end of its connection, and the first message."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        program = [sys.executable, str(folder.path / "role_wrapper.py"), str(folder.path), ROLE]
+        with subprocess.Popen([*program, "127.0.0.1", str(listener.getsockname()[1])]) as process:
+            listener.settimeout(20)
+            connection = LineConnection(listener.accept()[0])
+            connection.door.settimeout(20)
+            (hello,) = connection.receive() or ()
+            yield process, connection, hello
+            connection.door.close()
+            process.kill()
+
+
+def receive_message(connection: LineConnection) -> dict[str, Any]:
+    """Return the next message that is no sign of life."""
+    while True:
+        found = [one for one in connection.receive() or ({"closed": True},) if one]
+        if found:
+            return found[0]
+
+
+def test_the_token_is_not_sent(supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]) -> None:
+    _, _, hello = supervisor
+    assert "secret" not in json.dumps(hello)
+    assert is_proven(hello["proof"], "secret", "role", ROLE)
+
+
+@pytest.mark.parametrize(
+    "proof", [None, "\ud800", prove("guess", "supervisor", json.dumps(ADDRESSES)), prove("secret", "role", ROLE)]
+)
+def test_addresses_of_another_program_do_not_become_a_command(
+    proof: str | None,
+    folder: GangFolder,
+    supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]],
+) -> None:
+    process, connection, _ = supervisor
+    connection.send({"go": ADDRESSES, "proof": proof})
+    assert process.wait(20) == 1
+    assert folder.log_path(ROLE).read_bytes() == b""
+
+
+def test_a_door_that_cannot_be_started_ends_no_role(
+    folder: GangFolder, supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]
+) -> None:
+    process, connection, hello = supervisor
+    (folder.path / f"{ROLE}.door").mkdir()  # the output of the door cannot be opened, as on a full disk
+    connection.send({"go": ADDRESSES, "proof": prove("secret", "supervisor", json.dumps(ADDRESSES))})
+    assert receive_message(connection) == {"started": True}
+    wait_for("the output of the role", lambda: b"at n1\n" in folder.log_path(ROLE).read_bytes(), 20)
+    with socket.create_connection(("127.0.0.1", hello["door"])):
+        connection.send({})
+        (folder.path / "go-on").touch()
+        assert receive_message(connection) == {"code": 0, "outside": False}
+    assert process.wait(20) == 0
