@@ -71,6 +71,10 @@ class DataGone(NotThere):
     """A volume with the data of a job is not on the host any more."""
 
 
+class WorkCancelled(EngineError):
+    """The loop has cancelled the work. Nothing has failed, and the loop may order it again."""
+
+
 class PortClosed(EngineError):
     """No process of the job listens on the port."""
 

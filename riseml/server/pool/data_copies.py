@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from riseml.data_stores.copy_set import check_copy, pack_batch, split_set
 from riseml.data_stores.data_cache import FileRow, read_rows, read_url
 from riseml.data_stores.host_copies import HostCopies, HostCopy
 from riseml.errors import EngineError, RisemlError, Unreachable
-from riseml.executors.base import Report, Work, WorkReport
+from riseml.executors.base import Report, Work, WorkCancelled, WorkReport
 from riseml.executors.capabilities import DataHolder, DataVolume, HostData
 from riseml.names import FETCHED_VOLUME, HostName
 from riseml.records import dataclass
@@ -45,7 +46,7 @@ class CopyOrder:
     def check(self) -> None:
         """Raise when the copy is to end."""
         if self.stop.is_set():
-            raise EngineError("the copy was cancelled", permanent=True)
+            raise WorkCancelled("the copy was cancelled")
 
 
 class DataCopies:
@@ -62,6 +63,7 @@ class DataCopies:
         self._notes = HostCopies(hosts.settings.home / _FOLDER)
         self._free = threading.Condition()
         self._claimed: set[tuple[HostName, str]] = set()  # hosts and keys that one thread works on
+        self._rooms: defaultdict[HostName, threading.Lock] = defaultdict(threading.Lock)
         # id of an open experiment -> the hosts and keys that it reads, or is to read
         self._readers: dict[int, frozenset[tuple[HostName, str]]] = {}
 
@@ -153,7 +155,7 @@ class DataCopies:
         size = sum(row.size for row in rows)
         url = read_url(order.files.parent)
         copy = HostCopy(order.key, self.name_volume(order.key), url, size, 0, whole=False, used=time.time())
-        with self._free:
+        with self._rooms[order.host]:
             self._make_room(order, data, size)
             self._notes.note(order.host, copy)
         return copy
@@ -168,14 +170,21 @@ class DataCopies:
         for copy in held:
             if taken <= order.limit:
                 return
-            if (order.host, copy.key) not in self._list_used():
-                with suppress(EngineError):  # a container uses it
-                    data.remove_volume(copy.volume)
-                    self._notes.drop(order.host, copy.key)
+            with self._claim_unused(order.host, copy) as is_unused:
+                if is_unused and self._remove_unused(order.host, data, copy):
                     taken -= copy.size
         if taken > order.limit:
             text = f"copies of data may have {order.limit:,} bytes on host {order.host}, and open experiments use them"
             raise EngineError(text, "wait for their end, or raise `data_cache.size` in pool.yml")
+
+    def _remove_unused(self, host: HostName, data: HostData, copy: HostCopy) -> bool:
+        """Remove a copy that no open experiment reads; return False when a container uses it."""
+        try:
+            data.remove_volume(copy.volume)
+        except EngineError:
+            return False
+        self._notes.drop(host, copy.key)
+        return True
 
     def _fill(self, order: CopyOrder, data: HostData, copy: HostCopy, rows: list[FileRow]) -> None:
         volume = DataVolume(copy.volume, copy.key)
@@ -221,6 +230,20 @@ class DataCopies:
             return (host, key) in self._claimed
 
     @contextmanager
+    def _claim_unused(self, host: HostName, copy: HostCopy) -> Iterator[bool]:
+        """Give True, and keep other threads from a copy, when no open experiment and no thread uses it."""
+        one = (host, copy.key)
+        with self._free:
+            is_unused = one not in self._list_used()
+            if is_unused:
+                self._claimed.add(one)
+        try:
+            yield is_unused
+        finally:
+            if is_unused:
+                self._release(one)
+
+    @contextmanager
     def _claim(self, order: CopyOrder) -> Iterator[None]:
         """Work on a set of a host alone: a second experiment that wants it waits, and then finds it there."""
         one = (order.host, order.key)
@@ -232,6 +255,9 @@ class DataCopies:
         try:
             yield
         finally:
-            with self._free:
-                self._claimed.discard(one)
-                self._free.notify_all()
+            self._release(one)
+
+    def _release(self, one: tuple[HostName, str]) -> None:
+        with self._free:
+            self._claimed.discard(one)
+            self._free.notify_all()

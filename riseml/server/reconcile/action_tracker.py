@@ -27,7 +27,7 @@ from riseml.control.actions import (
     owner_of,
 )
 from riseml.errors import EngineError, RisemlError
-from riseml.executors.base import ImageMissing, SubnetTaken
+from riseml.executors.base import ImageMissing, SubnetTaken, WorkCancelled
 from riseml.executors.pool import Clock
 from riseml.faultpoints import Point, reach
 from riseml.model import ActionFailure, Experiment
@@ -159,6 +159,10 @@ class ActionTracker:
         error: RisemlError | None = None
         try:
             self._perform(action, experiment)
+        except WorkCancelled:  # as a failure it would keep the experiment away from this host
+            self._note_end(action)
+            self._wake.set()
+            return
         except RisemlError as raised:
             error = raised
         except Exception as raised:
@@ -166,7 +170,7 @@ class ActionTracker:
             error = EngineError(f"riseml itself failed: {raised}", "see the server's log", permanent=True)
         seconds = self._clock() - begun
         if error is None:
-            self._note_success(action)
+            self._note_end(action)
             write_line(log, describe_done(action, experiment, seconds))
         elif self._note_failure(action, error):
             write_line(log, describe_failure(action, experiment, error.message, seconds), logging.WARNING)
@@ -174,7 +178,8 @@ class ActionTracker:
             reach(Point.GANG_STARTING)
         self._wake.set()
 
-    def _note_success(self, action: Action) -> None:
+    def _note_end(self, action: Action) -> None:
+        """Note that an action is over, and has not failed."""
         with self._lock:
             self._pending.discard(action)
             self._failed.pop(action, None)

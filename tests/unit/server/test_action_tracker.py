@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from riseml.control.actions import Action, ReleaseHost, Signal, StopJob
 from riseml.errors import EngineError
+from riseml.executors.base import WorkCancelled
 from riseml.model import Experiment, JobKey
 from riseml.names import HostName, JobName
 from riseml.server.reconcile.action_tracker import ActionTracker
@@ -55,6 +56,18 @@ def test_an_action_that_failed_is_tried_again_after_its_pause() -> None:
     scene.seconds = 1.1
     scene.begin(RELEASE)
     assert len(scene.performed) == 2
+
+
+def test_an_action_that_was_cancelled_has_not_failed() -> None:
+    scene = Scene()
+    scene.begin(RELEASE)
+    scene.seconds, scene.trouble = 1.1, WorkCancelled("the copy was cancelled")
+    scene.begin(RELEASE)
+    assert (len(scene.performed), scene.tracker.list_failures(NOW), scene.tracker.list_pending()) == (
+        2,
+        {},
+        frozenset(),
+    )
 
 
 def test_a_problem_lasts_as_long_as_the_clock_says_whatever_the_time_of_day() -> None:

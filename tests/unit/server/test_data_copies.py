@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from riseml.data_stores.data_cache import DataCache, FileRow
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import WorkReport
+from riseml.executors.base import WorkCancelled, WorkReport
 from riseml.executors.memory import MemoryExecutor
+from riseml.executors.memory_data import MemoryData
 from riseml.names import HostName
 from riseml.server.pool.data_copies import CopyOrder, DataCopies
 from tests.unit.server.test_data_keeper import make_keeper
 
 H1 = HostName("h1")
+DEADLINE = 60.0  # seconds
 FULL = EngineError("the disk of the host is full", permanent=True)
 SET = {"a": b"x" * 60, "b/c": b"y" * 40}
 
@@ -88,7 +91,7 @@ def test_a_copy_that_is_cut_goes_on(scene: Scene, monkeypatch: pytest.MonkeyPatc
     files = scene.make_set("k1", SET)
     stop = threading.Event()
     order = CopyOrder(H1, files, 1000, lambda report: stop.set() if report.done >= len(SET["a"]) else None, stop)
-    with pytest.raises(EngineError, match="cancelled"):
+    with pytest.raises(WorkCancelled):
         scene.copies.copy_set(order)
     assert (scene.read("k1"), scene.data.archives) == ({"a": SET["a"]}, 1)
     scene.data.troubles.append(Unreachable("the host does not answer"))
@@ -127,6 +130,32 @@ def test_the_oldest_unused_copies_make_room(scene: Scene) -> None:
     scene.copies.forget_readers({2})
     scene.copies.remove_copy(H1, volume)
     assert scene.read("new") is None
+
+
+def test_a_removal_that_hangs_delays_no_other_copy(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, used, new = (scene.make_set(key, SET) for key in ("old", "used", "new"))
+    scene.copy(old, 250)
+    scene.copy(used, 250)
+    scene.copies.note_readers({1: frozenset({(H1, "used")})})
+    hangs, goes_on, remove = threading.Event(), threading.Event(), type(scene.data).remove_volume
+
+    def hang(data: MemoryData, name: str) -> None:
+        hangs.set()
+        assert goes_on.wait(DEADLINE)
+        remove(data, name)
+
+    monkeypatch.setattr(MemoryData, "remove_volume", hang)
+    with ThreadPoolExecutor(2) as pool:
+        making = pool.submit(scene.copy, new, 250)
+        try:
+            assert hangs.wait(DEADLINE)
+            pool.submit(scene.copy, used, 250).result(DEADLINE)
+            (wanted,) = [copy for copy in scene.copies.list_copies(H1).values() if copy.key == "old"]
+            assert scene.copies.is_used(H1, wanted), "a copy that is being removed is no copy to read"
+        finally:
+            goes_on.set()
+        making.result(DEADLINE)
+    assert {key for key in ("old", "used", "new") if scene.read(key)} == {"used", "new"}
 
 
 def test_what_the_host_has_is_compared(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
