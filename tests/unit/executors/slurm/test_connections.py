@@ -100,9 +100,10 @@ def test_a_caller_without_token_is_refused_and_the_gang_goes_on(
         hello = {"role": role, "proof": prove("secret", "role", role), "host": "n1", "port": 7, "door": 8, "node": "n1"}
         LineConnection(theirs).send(hello)
         supervisor._take_lines(supervisor.callers[-1])
-    (message,) = LineConnection(peers[-1]).receive() or ()
-    assert message["go"] == {"a": "n1:7", "b": "n1:7"}
-    assert is_proven(message["proof"], "secret", "supervisor", json.dumps(message["go"]))
+    found: list[dict[str, Any]] = LineConnection(peers[-1]).receive() or []
+    answer = found[0]
+    assert answer["go"] == {"a": "n1:7", "b": "n1:7"}
+    assert is_proven(answer["proof"], "secret", "supervisor", json.dumps(answer["go"]))
     for peer in peers:
         peer.close()
     supervisor.door.close()

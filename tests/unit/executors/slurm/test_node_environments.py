@@ -19,7 +19,7 @@ def follow(place: Path, log: bytes) -> list[str]:
     (place / "log").write_bytes(log)
     (place / "end.json").write_text(json.dumps({"error": "install step 1 failed"}))
     lines: list[str] = []
-    build = BuildOrder(Image("python:3.11", "x", (), ()), None, lines.append, Cancellation())
+    build = BuildOrder(Image("python:3.11"), None, lines.append, Cancellation())
     follower = node_environments._BuildFollower(build, place, "riseml-build-x", "7")
     with pytest.raises(EngineError, match="install step 1 failed"):
         follower.follow(lambda: QueueAnswer((), (), 0.0), lambda job: None)

@@ -47,7 +47,7 @@ def supervisor(folder: GangFolder) -> Iterator[tuple[subprocess.Popen[bytes], Li
             listener.settimeout(20)
             connection = LineConnection(listener.accept()[0])
             connection.door.settimeout(20)
-            (hello,) = connection.receive() or ()
+            (hello,) = connection.receive() or [{}]
             yield process, connection, hello
             connection.door.close()
             process.kill()
