@@ -20,11 +20,11 @@ from riseml.names import HostName
 from riseml.records import dataclass
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.guest_program import GuestProgram
-from riseml.server.api.late_route import LateRoute
 from riseml.server.api.limits import BodyLimit
-from riseml.server.api.metric_views import show_summary
-from riseml.server.api.prometheus_routes import add_prometheus_routes
-from riseml.server.api.router import make_router
+from riseml.server.api.routes.late_route import LateRoute
+from riseml.server.api.routes.prometheus_routes import add_prometheus_routes
+from riseml.server.api.routes.router import make_router
+from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
 from riseml.server.identity import check_server, check_store_is_there

@@ -36,7 +36,12 @@ STEPS = (
     Step(0, "project.archive:take_snapshot", "Name the files by their content; send what the server lacks"),
     Step(1, "store.snapshots:SnapshotStore.receive_contents", "Keep each content once, by its digest", same_row=True),
     Step(0, "client:Client.submit", "POST /v1/experiments with a key: a repeated request is no second run"),
-    Step(1, "server.api.submit:plan_submission", "A plan for each point of the grid: roles, image", same_row=True),
+    Step(
+        1,
+        "server.api.submissions.submit:plan_submission",
+        "A plan for each point of the grid: roles, image",
+        same_row=True,
+    ),
     Step(1, "store.experiments:ExperimentStore.add_experiments", "Records of experiment and jobs, one transaction"),
     Step(2, "server.reconcile.wake:Wake", "A pass starts now, not at the next poll", same_row=True),
     Step(2, "executors.pool:HostPool.observe_hosts", "Ask every host at the same time, with one deadline"),
@@ -56,7 +61,12 @@ STEPS = (
         2, "store.logs.log_store:LogStore.append_frames", "LogPump has one follower for each container", same_row=True
     ),
     Step(2, "server.reconcile.notifier:Notifier.publish_lines", "Readers learn that there is more, not what"),
-    Step(1, "server.api.log_stream:stream_entries", "Merge states and lines; the gate orders ends", same_row=True),
+    Step(
+        1,
+        "server.api.merged_log.log_stream:stream_entries",
+        "Merge states and lines; the gate orders ends",
+        same_row=True,
+    ),
     Step(0, "cli.log_follower:follow_log", "4.worker.1 | [2026-08-31T07:23:46Z] step 1 of 100", same_row=True),
 )
 

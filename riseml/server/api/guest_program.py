@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from riseml.errors import Refused, RisemlError, StoreError, Unreachable
 from riseml.names import parse_id
 from riseml.server.api.job_doors import find_door, find_running
-from riseml.server.api.named_experiments import find_single_experiment
+from riseml.server.api.views.named_experiments import find_single_experiment
 from riseml.server.pool.job_access import JobDoor
 from riseml.server.pool.job_http import BadAnswer, JobExchange
 from riseml.server.services import Services

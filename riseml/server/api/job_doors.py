@@ -5,7 +5,7 @@ from __future__ import annotations
 from riseml.errors import Conflict, UsageError
 from riseml.model import Job
 from riseml.names import CanonicalId, parse_id
-from riseml.server.api.named_experiments import find_details, find_single_experiment
+from riseml.server.api.views.named_experiments import find_details, find_single_experiment
 from riseml.server.pool.job_access import JobDoor
 from riseml.server.services import Services
 from riseml.states import TERMINAL

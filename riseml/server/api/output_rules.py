@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from riseml.errors import Conflict
 from riseml.names import CanonicalId, experiment_name
-from riseml.server.api.named_experiments import find_details
+from riseml.server.api.views.named_experiments import find_details
 from riseml.server.services import Services
 
 

@@ -26,7 +26,7 @@ from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
 from riseml.planning.launch import make_address_tokens
 from riseml.planning.plan import first_jobs
-from riseml.server.api.metric_views import show_summary
+from riseml.server.api.views.metric_views import show_summary
 from riseml.server.clock import now
 from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet

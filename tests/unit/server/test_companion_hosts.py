@@ -14,7 +14,7 @@ from riseml.errors import Conflict, NotFound, Refused, RisemlError, Unreachable
 from riseml.model import Owner, Plan
 from riseml.names import HOST_LABEL, HostName
 from riseml.planning.plan import first_jobs
-from riseml.server.api.companions import make_tensorboard
+from riseml.server.api.submissions.companions import make_tensorboard
 from riseml.server.app import make_application
 from riseml.server.services import Services
 from riseml.settings import Settings

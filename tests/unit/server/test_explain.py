@@ -12,7 +12,7 @@ from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Experiment, HostSeen, World
 from riseml.names import HostName
-from riseml.server.api.explain import show_explanation
+from riseml.server.api.views.explain import show_explanation
 from riseml.spec.config.types import Resources
 from tests.unit.control.pools import look, ready, site
 from tests.unit.control.simulation import START

@@ -15,7 +15,7 @@ from riseml.names import HostName, JobName
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plans
-from riseml.server.api.results import ResultQuery, read_results
+from riseml.server.api.views.results import ResultQuery, read_results
 from riseml.server.app import make_application
 from riseml.server.services import Services
 from riseml.settings import Settings

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from riseml.model import Experiment, Frame, JobKey, Owner
 from riseml.names import BUILD, JobName, parse_id
 from riseml.planning.plan import first_jobs
-from riseml.server.api.log_stream import StreamRequest, stream_entries
-from riseml.server.api.stream_cursor import parse_stream_cursor
+from riseml.server.api.merged_log.log_stream import StreamRequest, stream_entries
+from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
@@ -249,7 +249,7 @@ def test_the_stream_waits_for_the_log_of_an_earlier_attempt(scene: Scene) -> Non
 @pytest.fixture
 def then(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the server shows the time of the scene."""
-    monkeypatch.setattr("riseml.server.api.log_stream.now", lambda: at(20))
+    monkeypatch.setattr("riseml.server.api.merged_log.log_stream.now", lambda: at(20))
 
 
 ENDS = ["1.master state FINISHED", "1.worker.1 state FINISHED", "1 state FINISHED"]
@@ -316,7 +316,7 @@ def test_an_old_end_waits_for_no_line(scene: Scene) -> None:
 
 @pytest.mark.usefixtures("then")
 def test_an_end_waits_no_longer_than_the_patience(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.server.api.log_gate.PATIENCE", 0.05)
+    monkeypatch.setattr("riseml.server.api.merged_log.log_gate.PATIENCE", 0.05)
     scene.save(State.FINISHED, 10)
 
     async def run() -> list[str]:

@@ -12,8 +12,8 @@ import pytest
 from riseml.model import Frame, JobKey, Owner
 from riseml.names import JobName, parse_id
 from riseml.planning.plan import first_jobs
-from riseml.server.api.log_stream import StreamRequest, stream_entries
-from riseml.server.api.stream_cursor import parse_stream_cursor
+from riseml.server.api.merged_log.log_stream import StreamRequest, stream_entries
+from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
 from riseml.states import Part, Reason, State
 from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import _READ_AT_ONCE
@@ -52,7 +52,7 @@ def test_no_line_stands_before_the_start_of_its_job(tmp_path: Path, *, batch: bo
 
 
 def test_lines_wait_for_the_start_no_longer_than_the_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.server.api.log_gate.PATIENCE", 0.0)
+    monkeypatch.setattr("riseml.server.api.merged_log.log_gate.PATIENCE", 0.0)
     scene = Scene(tmp_path)
     start(scene, State.STARTING, 1)
     scene.write("master", (2, "early"))

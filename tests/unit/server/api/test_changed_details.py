@@ -12,7 +12,7 @@ import pytest
 
 from riseml.errors import StoreError
 from riseml.names import parse_id
-from riseml.server.api.named_experiments import show_changed_details, show_details
+from riseml.server.api.views.named_experiments import show_changed_details, show_details
 from riseml.server.app import make_application
 from riseml.settings import Settings
 from riseml.store.metrics.metric_store import MetricStore

@@ -10,7 +10,7 @@ import pytest
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import make_plan
-from riseml.server.api.comparison import describe_config
+from riseml.server.api.views.comparison import describe_config
 from riseml.spec.config.loader import load_config
 from tests.support.archives import find_digest, pack
 from tests.support.rig import single

@@ -12,7 +12,7 @@ from fastapi import APIRouter, FastAPI, Query
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
-from riseml.server.api.late_route import LateRoute
+from riseml.server.api.routes.late_route import LateRoute
 from riseml.server.app import Application, make_application
 from riseml.settings import Settings
 from tests.support.waiting import DEADLINE

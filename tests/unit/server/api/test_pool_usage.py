@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from riseml.model import Job
 from riseml.names import HostName, JobName
-from riseml.server.api.pool_usage import UsageSum
+from riseml.server.api.views.pool_usage import UsageSum
 from riseml.spec.config.types import Resources
 from riseml.states import Part
 from riseml.store.samples.sample_rows import AMOUNTS, SampleRow, Span

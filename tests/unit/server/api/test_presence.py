@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from riseml.errors import Conflict, RisemlError, StoreError
-from riseml.server.api import stream_routes
+from riseml.server.api.routes import stream_routes
 from riseml.server.app import Application, make_application
 from riseml.settings import Settings
 from riseml.stream_messages import StreamFailure, StreamMessage, StreamReady, decode_message

@@ -15,7 +15,7 @@ from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Gpu
 from riseml.names import HostName
-from riseml.server.api.prometheus_families import _list_gpus
+from riseml.server.api.views.prometheus_families import _list_gpus
 from riseml.server.pool.gpu_readings import GpuScrapes
 from riseml.server.timings import BOUNDS, DurationCounts
 from tests.support.waiting import DEADLINE

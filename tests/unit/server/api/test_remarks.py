@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from riseml.server.api.remark_routes import SeenTrends
+from riseml.server.api.routes.remark_routes import SeenTrends
 from riseml.states import State
 from riseml.stragglers import RemarkKind
 from tests.unit.cli.test_live import make_sample

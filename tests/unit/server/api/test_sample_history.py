@@ -12,7 +12,7 @@ import pytest
 from riseml.model import JobKey
 from riseml.names import JobName
 from riseml.samples import Sample
-from riseml.server.api import sample_routes
+from riseml.server.api.routes import sample_routes
 from riseml.server.app import Application, make_application
 from riseml.settings import Settings
 from riseml.store.samples.sample_rows import Span

@@ -1,0 +1,390 @@
+"""The merged stream of an experiment: its changes of state and the lines of all its jobs, from a cursor on.
+
+Successive lines are sent together, unless the client requests each line separately.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from riseml import wire
+from riseml.model import Experiment, Job, JobKey
+from riseml.names import CanonicalId, JobName
+from riseml.records import dataclass
+from riseml.server.api.merged_log import log_gate
+from riseml.server.api.merged_log.followed_log import FollowedLog, StreamHead
+from riseml.server.api.merged_log.log_entries import (
+    LastLines,
+    encode_entry,
+    end_entry,
+    format_moment,
+    line_entry,
+    lines_entry,
+    report_entry,
+    split_at,
+    state_entry,
+)
+from riseml.server.api.merged_log.log_gate import Gate, LogState, gate, has_started
+from riseml.server.api.merged_log.set_growth import SetGrowth
+from riseml.server.api.merged_log.set_states import SetStates, load_set_states
+from riseml.server.api.merged_log.stream_cursor import StreamPosition
+from riseml.server.clock import now
+from riseml.server.reconcile.notifier import Notifier
+from riseml.states import TERMINAL, Part, State
+from riseml.store.experiments import ExperimentStore, StateEvent
+from riseml.store.logs.blocks import LogBlock, join_blocks
+from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.metric_tally import read_reports
+
+_HEARTBEAT = 15.0  # seconds between two entries at most
+_QUICK_READ = 16_384  # bytes of a log that are read in the event loop
+_FEW = 4  # experiments, at most, whose logs are read there
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """The stream that a client requests."""
+
+    wanted: CanonicalId  # an experiment, a set or jobs of one
+    experiments: tuple[int, ...]  # keys in the store
+    follow: bool  # False: the stream ends when everything in the store has been sent
+    positions: tuple[StreamPosition, ...]  # where to begin, one for each experiment
+    tail: int | None = None  # send only this many of the last lines in the store, and no change of state
+    since: datetime | None = None  # send nothing older
+    batch: bool = False  # several successive lines may share an entry
+    growth: SetGrowth | None = None  # of a whole set with a search; None: no members will be added
+    # end when the experiment is closed; False: end when all jobs have ended and all lines were sent
+    closed: bool = True
+    reports: bool = False  # send reports of metrics, too
+
+
+async def stream_entries(
+    request: StreamRequest, experiments: ExperimentStore, logs: LogStore, notifier: Notifier
+) -> AsyncIterator[bytes]:
+    """Yield NDJSON of `wire.Entry`: the entries of the store, then new ones, then one `end` after the last entry."""
+    reader = _StreamReader(request, experiments, logs)
+    with notifier.subscribe(request.experiments) as subscription:
+        if request.tail is not None:
+            for entry in await asyncio.to_thread(_read_tail, reader, request.tail):
+                yield encode_entry(entry)
+            # a client whose connection breaks now has a cursor
+            yield encode_entry({"type": "ping", "cursor": reader.cursor()})
+        while not reader.complete:
+            reader.mark_stale(subscription.take_changed())
+            entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
+            notifier.extend(subscription, reader.take_new())
+            if entries:
+                yield b"".join(map(encode_entry, entries))
+            if not reader.idle or reader.complete:
+                continue
+            if not request.follow:
+                return
+            patience = log_gate.PATIENCE if reader.holds_event else _HEARTBEAT
+            if not await subscription.wait_for_change(patience):
+                reader.mark_stale(frozenset(reader.identities))  # in case a notification was missed
+                yield encode_entry({"type": "ping", "cursor": reader.cursor()})
+    members = reader.experiments
+    message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
+    yield encode_entry(end_entry(request.wanted, members, reader.cursor(), message))
+
+
+class _StreamReader:
+    """Reads the experiments of one stream from their positions on."""
+
+    def __init__(self, request: StreamRequest, experiments: ExperimentStore, logs: LogStore) -> None:
+        self.idle = False  # everything that the last read found has been sent
+        self.complete = False  # nothing more will follow
+        self._request = request
+        self._store = experiments
+        self._logs = logs
+        # Without its Z, so that it sorts before the fractions of the same second.
+        self._since = "" if request.since is None else format_moment(request.since)[:-1]
+        self._stale: frozenset[int] = frozenset()
+        self._followed: list[FollowedLog] = []  # empty until the first read
+        self._set_states: SetStates | None = None  # None: the stream is not that of a set
+        self._grows = request.growth is not None  # further experiments may follow
+        self._new: list[int] = []  # experiments that have joined the stream
+
+    @property
+    def experiments(self) -> tuple[Experiment, ...]:
+        """The records as of the last read."""
+        return tuple(one.record for one in self._followed)
+
+    @property
+    def identities(self) -> tuple[int, ...]:
+        """The keys of the experiments of the stream."""
+        return tuple(one.identity for one in self._followed) or self._request.experiments
+
+    def take_new(self) -> tuple[int, ...]:
+        """Return the experiments that have joined the stream since the last call."""
+        new, self._new = tuple(self._new), []
+        return new
+
+    @property
+    def holds_event(self) -> bool:
+        """True while an event waits for lines that belong before it, or a line for the start of its job."""
+        return any(one.events or one.blocks for one in self._followed)
+
+    def mark_stale(self, changed: frozenset[int]) -> None:
+        """Load the records of these experiments again before the next read."""
+        self._stale |= changed
+
+    def is_quick(self) -> bool:
+        """Return True when a read needs no database, and only some kilobytes that another thread has just written:
+        switching to another thread and back would take longer than such a read.
+        """
+        return (
+            0 < len(self._followed) <= _FEW
+            and not self._stale
+            and sum(self._count_unread(one) for one in self._followed) <= _QUICK_READ
+        )
+
+    def read_entries(self) -> list[wire.Entry]:
+        """Return the next entries in the order of their times, as far as they are there."""
+        self._load_records()
+        # before the logs are read
+        over = not self._grows and all(self._is_over(one.record) for one in self._followed)
+        before = [one.position for one in self._followed]
+        entries = list(self._merge_experiments())
+        self.idle = before == [one.position for one in self._followed]
+        self.complete = self.idle and over and not self.holds_event
+        if self.complete and self._request.growth is not None and self._set_states is not None:
+            end = self._set_states.note_end()
+            entries += [] if end is None else [{**end, "cursor": self.cursor()}]
+        if not over and not self.holds_event and not any(map(self._count_unread, self._followed)):
+            self.idle = True  # another read would find nothing until the next notification
+        return entries
+
+    def _count_unread(self, one: FollowedLog) -> int:
+        """Return how many bytes of a log were not read yet."""
+        return self._logs.log_size(one.identity) - one.read_end.offset
+
+    def cursor(self) -> str:
+        """Return what was sent as text."""
+        return ",".join(str(one.position) for one in self._followed)
+
+    def _load_records(self) -> None:
+        """Load the records that may have changed; at the first read all of them."""
+        if not self._followed:
+            pairs = zip(self._request.experiments, self._request.positions, strict=True)
+            self._followed = [self._load_followed(*pair) for pair in pairs]
+            if self._followed[0].record.set_id is not None and self._request.wanted.sub is None:
+                sent = {one.identity: one.position.event for one in self._followed}
+                self._set_states = load_set_states(self._request.wanted.number, sent, self._store, goes_on=self._grows)
+        else:
+            for one in self._followed:
+                if one.identity in self._stale:
+                    fresh = self._load_followed(one.identity, one.position)
+                    one.record, one.events, one.ends = fresh.record, fresh.events, fresh.ends
+        if self._grows and self._stale:
+            self._load_growth()
+        self._stale = frozenset()
+
+    def _load_growth(self) -> None:
+        """Let the experiments join that a search has made."""
+        growth = self._request.growth
+        self._grows = growth is not None and growth.goes_on()
+        known = len(self._followed)
+        for identity in () if growth is None else growth.list_members()[known:]:
+            self._followed.append(self._load_followed(identity, StreamPosition()))
+            self._new.append(identity)
+            if self._set_states is not None:
+                self._set_states.add_member(identity)
+        if self._set_states is not None:
+            self._set_states.goes_on = self._grows
+
+    def _load_followed(self, identity: int, position: StreamPosition) -> FollowedLog:
+        # read the record first: the lines before its close are in the log already
+        record = self._store.get_experiment(identity).experiment
+        events = deque(self._store.read_events(identity, position.event))
+        return FollowedLog(
+            identity, position, record, events, self._logs.find_job_ends(identity), position.log_position
+        )
+
+    def _merge_experiments(self) -> Iterator[wire.Entry]:
+        """Yield the next entries of all experiments by time, until all of the lines read from one experiment are sent:
+        then another read must come first.
+        """
+        for one in self._followed:
+            self._read_on(one)
+        if any(one.is_read_up for one in self._followed):
+            return
+        heads = [
+            (head.time, number, head) for number, one in enumerate(self._followed) if (head := self._find_head(one))
+        ]
+        heapq.heapify(heads)
+        while heads:
+            _, number, head = heapq.heappop(heads)
+            one = self._followed[number]
+            yield from self._send_head(one, head, heads[0][0] if heads else "")
+            if one.is_read_up:
+                return
+            following = self._find_head(one)
+            if following is not None:
+                heapq.heappush(heads, (following.time, number, following))
+
+    def _read_on(self, one: FollowedLog) -> None:
+        """Read more of a log of which everything was sent."""
+        if one.blocks:
+            return
+        found, end = self._logs.read_blocks(one.identity, one.read_end, reports=self._request.reports)
+        one.may_have_more = end != one.read_end
+        one.read_end = end
+        one.blocks.extend(found)
+        if not found:
+            one.position = one.position.with_log_position(end)
+
+    def _find_head(self, one: FollowedLog) -> StreamHead | None:
+        """Return the next part of an experiment's stream: events and lines merged by time, each in its own order, so
+        that a cursor can hold the position in both. None: nothing can be sent now.
+        """
+        event = one.events[0] if one.events else None
+        block = one.blocks[0] if one.blocks else None
+        has_more = block is not None or one.may_have_more
+        if event is not None and self._ask_gate(one, event, has_more=has_more) is Gate.WAIT:
+            event = None
+        if block is None:
+            return None if event is None else StreamHead(format_moment(event.at), is_event=True)
+        waits = one.waits_for_start(block, time.monotonic())
+        if event is not None and (waits or one.is_before(event, block)):
+            return StreamHead(min(format_moment(event.at), block.first_at), is_event=True)
+        if waits:
+            return None
+        return StreamHead(block.first_at, until="" if event is None else format_moment(event.at))
+
+    def _send_head(self, one: FollowedLog, head: StreamHead, limit: str) -> Iterator[wire.Entry]:
+        """Send an event, or the lines before the next event and before `limit`, where another experiment comes next."""
+        if head.is_event:
+            yield from self._send_event(one, one.events.popleft())
+            return
+        block = one.blocks.popleft()
+        until = min(filter(None, (head.until, limit)), default="")
+        if until:
+            block, *rest = split_at(block, until)
+            one.blocks.extendleft(rest)
+        if self._sends_together:
+            block = self._join_blocks(one, block, until)
+        if self._request.wanted.names(block.job):
+            yield from self._send_block(one, block)
+        one.position = one.position.with_log_position(block.end if one.blocks else one.read_end)
+
+    @property
+    def _sends_together(self) -> bool:
+        """True when lines that follow each other go in one entry."""
+        return self._request.batch and not self._since
+
+    def _join_blocks(self, one: FollowedLog, block: LogBlock, until: str) -> LogBlock:
+        """Join the block with the following ones of the same job and stream: a job that prints its lines in pieces
+        makes one block of each line, and an entry for each would cost the server and the client more than the line.
+
+        An event that waits for the end of its job's log waits as long as lines before that end are there.
+        """
+        end = self._find_awaited_end(one) if not until and one.events else None
+        joined = [block]
+        while one.blocks:
+            following = one.blocks[0]
+            if (following.job, following.stream) != (block.job, block.stream) or _holds_report(block, following):
+                break
+            if end is not None and joined[-1].end.offset >= end:
+                break
+            if until and (following.count > 1 or following.first_at >= until):
+                break
+            joined.append(one.blocks.popleft())
+        return block if len(joined) == 1 else join_blocks(joined)
+
+    def _find_awaited_end(self, one: FollowedLog) -> int | None:
+        """Return the offset after the last record of the job whose end is the next event; None: not known yet."""
+        event = one.events[0]
+        return None if event.job is None else one.ends.get((event.job, event.attempt))
+
+    def _send_event(self, one: FollowedLog, event: StateEvent) -> Iterator[wire.StateEntry]:
+        """Yield the change of state, and the change of the set: a client that receives only the first gets both
+        again."""
+        before = self.cursor() if self._set_states and event.job is None else ""
+        one.position = replace(one.position, event=event.id)
+        one.last_at = event.at
+        of_set = self._set_states and self._set_states.note_event(one.identity, event)
+        if self._wants(event.job) and format_moment(event.at) >= self._since:
+            yield state_entry(one.record, event, before if of_set else self.cursor())
+            if of_set:
+                yield {**of_set, "cursor": self.cursor()}
+
+    def _send_block(
+        self, one: FollowedLog, block: LogBlock
+    ) -> Iterator[wire.LineEntry | wire.LinesEntry | wire.ReportEntry]:
+        """Yield the lines as the client requested: together, or each with its own cursor. A line that ends with a
+        report comes after the report: a client that receives only the first gets both again.
+        """
+        if self._request.reports:
+            yield from self._send_reports(one, block)
+            if block.is_report:
+                return
+        if self._sends_together:
+            one.position = one.position.with_log_position(block.end)
+            yield lines_entry(one.record, block, self.cursor())
+            return
+        for line in block.lines():
+            one.position = one.position.with_log_position(line.end)
+            if line.at >= self._since:
+                yield line_entry(one.record, line, self.cursor())
+
+    def _send_reports(self, one: FollowedLog, block: LogBlock) -> Iterator[wire.ReportEntry]:
+        """Yield each report of a block."""
+        for report, line in zip(read_reports([block]), block.lines(), strict=False):
+            if block.is_report:
+                one.position = one.position.with_log_position(line.end)
+            if report.at >= self._since:
+                yield report_entry(one.record, report, self.cursor())
+
+    def _ask_gate(self, one: FollowedLog, event: StateEvent, *, has_more: bool) -> Gate:
+        """Return the decision of the gate, from the present state of the job's log."""
+        moment = time.monotonic()
+        if has_more or one.waiting_event != event.id:
+            one.waiting_event, one.waiting_since = event.id, moment
+        log = LogState(
+            sent=one.position.offset,
+            end=None if event.job is None else one.ends.get((event.job, event.attempt)),
+            has_more=has_more,
+            is_closed=one.record.closed,
+            has_started=has_started(one.record, event),
+            age=(now() - event.at).total_seconds(),
+            quiet=moment - one.waiting_since,
+        )
+        return gate(event, log)
+
+    def _is_over(self, experiment: Experiment) -> bool:
+        """Return True when the store will get no further entries of an experiment."""
+        if experiment.closed or self._request.closed or experiment.state not in TERMINAL:
+            return experiment.closed
+        return all(
+            job.state is State.FINISHED if job.part is Part.PREPARES else self._has_complete_log(experiment, job)
+            for job in experiment.jobs
+        )
+
+    def _has_complete_log(self, experiment: Experiment, job: Job) -> bool:
+        """Return True when the job ran, and the logs of all its attempts are complete: then the job has ended."""
+        attempts = range(1, job.attempt + 1)
+        return job.started_at is not None and all(
+            self._logs.is_job_finished(JobKey(experiment.id, job.name, attempt)) for attempt in attempts
+        )
+
+    def _wants(self, job: JobName | None) -> bool:
+        return self._request.wanted.job is None if job is None else self._request.wanted.names(job)
+
+
+def _holds_report(*blocks: LogBlock) -> bool:
+    return any(block.is_report or block.report for block in blocks)
+
+
+def _read_tail(reader: _StreamReader, tail: int) -> list[wire.LineEntry | wire.LinesEntry]:
+    """Return the last `tail` lines of the store; the reader continues after them."""
+    last = LastLines(tail)
+    while not reader.idle:
+        last.add_entries(reader.read_entries())
+    return list(last.entries)

@@ -1,0 +1,62 @@
+"""The routes of leftovers: one lists them, the other removes them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from riseml import wire
+from riseml.records import dataclass
+from riseml.server.api.views.record_views import show_time
+from riseml.server.clock import now
+from riseml.server.pool.clean import Cleaner, Cleaning, CleanRequest, Leftover
+
+
+@dataclass(frozen=True, slots=True)
+class _CleanQuery:
+    """The query of both routes."""
+
+    caches: bool = False
+    days: Annotated[int, Query(ge=0, le=36_500)] = 30
+    foreign: Annotated[str, Query(max_length=64, pattern="^[0-9a-f]*$")] = ""
+
+
+def add_clean_routes(router: APIRouter, cleaner: Cleaner) -> None:
+    """Add everything below /leftovers."""
+
+    @router.get("/leftovers")
+    def read_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
+        return _show_cleaning(cleaner.find_leftovers(_make_request(query), now()))
+
+    @router.post("/leftovers/remove")
+    def remove_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
+        return _show_cleaning(cleaner.remove_leftovers(cleaner.find_leftovers(_make_request(query), now())))
+
+
+def _make_request(query: _CleanQuery) -> CleanRequest:
+    return CleanRequest(query.caches, timedelta(days=query.days), query.foreign)
+
+
+def _show_cleaning(cleaning: Cleaning) -> wire.LeftoversView:
+    return {
+        "leftovers": [_show_leftover(leftover) for leftover in cleaning.leftovers],
+        "others": cleaning.others,
+        "silent": [str(host) for host in cleaning.silent],
+    }
+
+
+def _show_leftover(leftover: Leftover) -> wire.LeftoverView:
+    item = leftover.item
+    return {
+        "kind": item.kind.value,
+        "name": item.name,
+        "host": leftover.host,
+        "server": item.server,
+        "size": item.size,
+        "made_at": show_time(item.made_at),
+        "why": leftover.why,
+        "removed": leftover.removed,
+        "problem": leftover.problem,
+    }

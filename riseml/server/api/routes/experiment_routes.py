@@ -1,0 +1,95 @@
+"""The routes of one experiment: its state, its environment, why it waits, and its kill."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from riseml import wire
+from riseml.control.observation import Observation
+from riseml.errors import UsageError
+from riseml.names import CanonicalId, parse_id
+from riseml.server.api.request_log import describe_kill
+from riseml.server.api.submissions.dry_run import show_tf_configs
+from riseml.server.api.views.explain import show_activities, show_explanation
+from riseml.server.api.views.job_environments import show_job_environments
+from riseml.server.api.views.named_experiments import (
+    find_details,
+    find_single_experiment,
+    show_changed_details,
+    show_details,
+)
+from riseml.server.api.waiting import wait_for_hosts
+from riseml.server.clock import now
+from riseml.server.log_line import write_line
+from riseml.server.services import Services
+
+log = logging.getLogger(__name__)
+
+_MOST_NUMBER = 2**31 - 1  # the largest number of an experiment, which every database can store
+
+Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
+
+
+def add_experiment_routes(router: APIRouter, services: Services) -> None:
+    """Add the routes of one experiment, and the kill."""
+
+    @router.get("/experiments/{name}")
+    def read_experiment(name: Name) -> wire.ExperimentView:
+        wanted = parse_id(name)
+        return show_details(find_details(wanted, services), wanted, services)
+
+    @router.post("/experiments/{name}/kill")
+    def kill_experiment(name: Name) -> wire.ExperimentView:
+        wanted = parse_id(name)
+        if wanted.job is not None:
+            raise UsageError(
+                f"{name} is a job, and a job cannot be killed alone",
+                f"`riseml kill {wanted.number}` kills its experiment",
+            )
+        _request_kill(wanted, services)
+        write_line(log, describe_kill(wanted))
+        return show_changed_details(find_details(wanted, services), wanted, services)
+
+    _add_inspection_routes(router, services)
+
+
+def _request_kill(wanted: CanonicalId, services: Services) -> None:
+    """Store that the user kills an experiment, or a set with its search, and wake both loops."""
+    details = find_details(wanted, services)
+    set_id = details[0].experiment.set_id
+    if set_id is not None and wanted.sub is None:
+        # end the search first, so that it makes no trial after the members are listed
+        services.searches.request_end(set_id)
+        details = find_details(wanted, services)
+    services.experiments.request_kill([detail.experiment.id for detail in details])
+    for detail in details:  # that have ended, and wait for the last copy of their output
+        services.saves.give_up(detail.experiment)
+    services.wake.set()
+    services.search_wake.set()
+
+
+def _add_inspection_routes(router: APIRouter, services: Services) -> None:
+    """Add the routes that inspect one experiment: the variables of its jobs, and why it waits."""
+
+    @router.get("/experiments/{name}/tfconfig")
+    def read_tf_configs(name: Name) -> wire.TfConfigs:
+        wanted = parse_id(name)
+        return show_tf_configs(find_single_experiment(wanted, services), wanted)
+
+    @router.get("/experiments/{name}/environment")
+    def read_job_environments(name: Name) -> wire.JobEnvironments:
+        wanted = parse_id(name)
+        return show_job_environments(find_single_experiment(wanted, services), wanted, services)
+
+    @router.get("/experiments/{name}/explain")
+    def explain_experiment(name: Name) -> wire.ExplanationView:
+        experiment = find_single_experiment(parse_id(name), services)
+        if services.passes.observation is None:
+            wait_for_hosts(services)
+        seen = services.passes.observation or Observation(now(), {})
+        world, hosts = services.experiments.load_world(), services.hosts
+        shown = show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())
+        return {**shown, "activities": show_activities(services.activities.list_activities(experiment))}

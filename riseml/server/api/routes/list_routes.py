@@ -1,0 +1,155 @@
+"""The route that lists experiments: all of them, pages, filters and sorts."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query
+
+from riseml import wire
+from riseml.errors import UsageError
+from riseml.names import experiment_name
+from riseml.server.api.submissions.submit import check_text
+from riseml.server.api.views.record_views import show_all
+from riseml.server.services import Services
+from riseml.states import State
+from riseml.store.experiment_pages import LONGEST_TEXT, PageQuery, PageSort
+from riseml.store.experiments import ExperimentDetail
+
+_MOST_NUMBER = 2**31 - 1  # of an experiment: what every database can count
+_USUAL_PAGE = 100  # numbers
+_MOST_STATES = 20
+
+SortName = Literal[
+    "number", "-number", "project", "-project", "state", "-state", "created", "-created", "started", "-started",
+    "ended", "-ended", "metric", "-metric",
+]  # fmt: skip
+
+
+class ListFilters:
+    """Conditions beyond those that `riseml status` uses, and an order. With one of them, the answer is a page."""
+
+    def __init__(
+        self,
+        state: Annotated[
+            list[wire.StateName] | None, Query(max_length=_MOST_STATES, description="one of these")
+        ] = None,
+        user: Annotated[str | None, Query(max_length=64, description="whose they are")] = None,
+        text: Annotated[str | None, Query(max_length=LONGEST_TEXT, description="words that it has")] = None,
+        sort: Annotated[SortName | None, Query(description="by default -number; - is descending")] = None,
+        offset: Annotated[int | None, Query(ge=0, le=_MOST_NUMBER, description="entries before the page")] = None,
+    ) -> None:
+        check_text([user, text])
+        self.states = tuple(State(one) for one in state or ())
+        self.user = user
+        self.text = text or ""
+        self.sort = sort
+        self.offset = offset
+
+    @property
+    def asks_for_page(self) -> bool:
+        """Return True when one of the filters was given."""
+        return bool(self.states or self.text or self.sort or self.offset is not None)
+
+
+class MetricFilter:
+    """Conditions on the last value of one metric. With a metric, the answer is a page."""
+
+    def __init__(
+        self,
+        metric: Annotated[str | None, Query(max_length=200, description="only those that have reported it")] = None,
+        least: Annotated[float | None, Query(description="and whose last value is at least this")] = None,
+        most: Annotated[float | None, Query(description="and whose last value is at most this")] = None,
+    ) -> None:
+        check_text([metric])
+        self.metric = metric or ""
+        self.least = None if least is None or math.isnan(least) else least
+        self.most = None if most is None or math.isnan(most) else most
+
+
+class ListQuery:
+    """The conditions that `riseml status` uses."""
+
+    def __init__(
+        self,
+        project: Annotated[str | None, Query(max_length=128)] = None,
+        ended: Annotated[bool, Query(alias="all")] = False,  # noqa: FBT002  # a query parameter is named by its caller
+        limit: Annotated[int | None, Query(ge=1, le=10_000, description="only the newest numbers")] = None,
+        before: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER, description="only numbers below this one")] = None,
+        companions: bool = True,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
+    ) -> None:
+        check_text(project)
+        self.project = project
+        self.ended = ended
+        self.limit = limit
+        self.before = before
+        self.companions = companions
+
+
+def add_list_routes(router: APIRouter, services: Services) -> None:
+    """Add GET /experiments, and the routes of metrics for a table of all experiments."""
+
+    @router.get("/metrics/names")
+    def list_metric_names() -> wire.MetricNames:
+        return {"names": list(services.pages.last_values.list_names(services.info.owner.user))}
+
+    @router.get("/metrics/values")
+    def read_metric_values(
+        metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
+    ) -> wire.MetricLastValues:
+        check_text([metric])
+        found = services.pages.last_values.read_values(services.info.owner.user, metric)
+        return {"metric": metric, "values": {experiment_name(one, sub): last for one, sub, last in found.values()}}
+
+    @router.get("/experiments")
+    def list_experiments(
+        query: Annotated[ListQuery, Depends()],
+        filters: Annotated[ListFilters, Depends()],
+        metric: Annotated[MetricFilter, Depends()],
+    ) -> wire.ExperimentList:
+        if filters.asks_for_page or metric.metric:
+            details = _read_page(query, filters, metric, services)
+        else:
+            details = _read_list(query, services)
+        if filters.user not in (None, services.info.owner.user):
+            details = ()
+        sets = {one.experiment.set_id for one in details if one.experiment.set_id is not None}
+        return {"experiments": show_all(details, services.hosts.roots, services.searches.load_searches(sets))}
+
+
+def _read_list(query: ListQuery, services: Services) -> tuple[ExperimentDetail, ...]:
+    return services.experiments.list_experiments(
+        services.info.owner.user,
+        ended=query.ended,
+        project=query.project,
+        limit=query.limit,
+        before=query.before,
+        companions=query.companions,
+    )
+
+
+def _read_page(
+    query: ListQuery, filters: ListFilters, metric: MetricFilter, services: Services
+) -> tuple[ExperimentDetail, ...]:
+    if query.before is not None and filters.sort not in (None, "-number"):
+        raise UsageError("`before` names the next page of the newest numbers alone", "give an offset with this sort")
+    sort = filters.sort or "-number"
+    if sort in ("metric", "-metric") and not metric.metric:
+        raise UsageError("no metric is named to sort by", "add metric=NAME: GET /v1/metrics/names lists the names")
+    page = PageQuery(
+        sort=PageSort(sort.removeprefix("-")),
+        descending=sort.startswith("-"),
+        limit=query.limit or _USUAL_PAGE,
+        offset=filters.offset or 0,
+        ended=query.ended,
+        companions=query.companions,
+        project=query.project,
+        states=filters.states,
+        text=filters.text,
+        before=query.before,
+        metric=metric.metric,
+        least=metric.least,
+        most=metric.most,
+    )
+    return services.pages.read_page(services.info.owner.user, page)

@@ -1,0 +1,162 @@
+"""The routes of whole outputs: list the kept ones, list those that a clean-up may remove, remove one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from riseml import wire
+from riseml.errors import NotFound, RisemlError
+from riseml.model import Experiment
+from riseml.names import CanonicalId, experiment_name, parse_id
+from riseml.records import dataclass
+from riseml.server.api.output_rules import check_removable
+from riseml.server.api.routes.experiment_routes import Name
+from riseml.server.api.submissions.submit import check_text
+from riseml.server.api.views.named_experiments import find_details, find_single_experiment
+from riseml.server.api.views.record_views import show_time
+from riseml.server.clock import now
+from riseml.server.log_line import LogLine, write_line
+from riseml.server.pool.file_places import open_output
+from riseml.server.services import Services
+from riseml.storage_files import MOST_ENTRIES, ListOrder, StorageFiles
+from riseml.store.experiments import ExperimentDetail
+
+_NUMBERS = 50  # experiments and sets that one request examines
+_BUDGET = 10.0  # seconds of one request
+_LONGEST = 60.0  # seconds of one removal; the client asks again
+_MOST_NUMBER = 999_999_999
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _OutputQuery:
+    """The conditions for outputs that a clean-up may remove."""
+
+    older: Annotated[int, Query(ge=0, le=400_000_000, description="seconds since its experiment ended")] = 0
+    larger: Annotated[int, Query(ge=0, le=2**60, description="bytes")] = 0
+    project: Annotated[str | None, Query(max_length=128)] = None
+    before: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER)] = None
+
+
+def add_output_routes(router: APIRouter, services: Services) -> None:
+    """Add /kept, /outputs, and the routes of one experiment's output."""
+
+    @router.get("/kept")
+    def list_kept() -> wire.KeptView:
+        return _show_kept(services)
+
+    @router.post("/experiments/{name}/keep")
+    def keep_output(name: Name, keep: bool = True) -> wire.KeptView:  # noqa: FBT001, FBT002  # a query parameter
+        ids = [detail.experiment.id for detail in find_details(parse_id(name), services)]
+        if keep:
+            services.kept.keep(ids, now())
+        else:
+            services.kept.release(ids)
+        return _show_kept(services)
+
+    @router.get("/outputs")
+    def list_outputs(query: Annotated[_OutputQuery, Depends()]) -> wire.OutputPage:
+        check_text(query.project)
+        return _find_outputs(query, services)
+
+    @router.post("/experiments/{name}/output/remove")
+    def remove_output(name: Name) -> wire.OutputView:
+        wanted = parse_id(name)
+        experiment = find_single_experiment(wanted, services)
+        check_removable(wanted, services)
+        return _remove_output(experiment, services)
+
+
+def _show_kept(services: Services) -> wire.KeptView:
+    found = [services.experiments.get_experiment(one).experiment for one in services.kept.load_kept()]
+    return {"kept": [_name_experiment(one) for one in sorted(found, key=lambda one: (one.number, one.sub or 0))]}
+
+
+def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
+    """Return a page of outputs, of the newest experiments first."""
+    end, kept = time.monotonic() + _BUDGET, services.kept.load_kept()
+    details = services.experiments.list_experiments(
+        services.info.owner.user,
+        ended=True,
+        project=query.project,
+        limit=_NUMBERS,
+        before=query.before,
+        companions=False,
+    )
+    by_number: dict[int, list[ExperimentDetail]] = {}
+    for detail in details:
+        by_number.setdefault(detail.experiment.number, []).append(detail)
+    latest = now() - timedelta(seconds=query.older)
+    found: list[wire.OutputView] = []
+    for number in sorted(by_number, reverse=True):
+        for one in (detail.experiment for detail in by_number[number]):
+            is_old = one.ended_at is not None and one.ended_at <= latest
+            if one.closed and is_old and one.id not in kept:
+                found += _measure_output(one, query.larger, services)
+        if time.monotonic() > end:
+            return {"outputs": found, "next": number}
+    return {"outputs": found, "next": min(by_number) if len(by_number) == _NUMBERS else None}
+
+
+def _measure_output(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
+    """Return an output with its size; None when there is none, or when it is too small."""
+    view = _make_view(experiment)
+    try:
+        files = _open_output(experiment, services)
+        after: str | None = None
+        while True:
+            page = files.list_files(ListOrder("", after, MOST_ENTRIES, deep=True))
+            view["files"] += sum(one.kind != "folder" for one in page.entries)
+            view["size"] += sum(one.size for one in page.entries)
+            after = page.next
+            if after is None:
+                return [view] if view["files"] and view["size"] >= larger else []
+    except NotFound:
+        return []
+    except RisemlError as error:
+        view["problem"] = error.message
+        return [view]
+
+
+def _remove_output(experiment: Experiment, services: Services) -> wire.OutputView:
+    """Remove the content of an output folder; the folder itself stays."""
+    view, end = _make_view(experiment), time.monotonic() + _LONGEST
+    files = _open_output(experiment, services)
+    while time.monotonic() < end:
+        entries = files.list_files(ListOrder("", limit=1)).entries
+        if not entries:
+            view["removed"] = True
+            break
+        part = files.remove_files(entries[0].path, MOST_ENTRIES)
+        view["files"] += part.files
+        view["size"] += part.size
+    text = f"output of {_name_experiment(experiment)} removed: {view['files']} files, {view['size']:,} bytes"
+    write_line(log, LogLine(text))
+    return view
+
+
+def _open_output(experiment: Experiment, services: Services) -> StorageFiles:
+    return open_output(services.hosts, [experiment], CanonicalId(experiment.number, experiment.sub))
+
+
+def _make_view(experiment: Experiment) -> wire.OutputView:
+    return {
+        "experiment": _name_experiment(experiment),
+        "project": experiment.project,
+        "ended_at": show_time(experiment.ended_at),
+        "size": 0,
+        "files": 0,
+        "removed": False,
+        "problem": None,
+    }
+
+
+def _name_experiment(experiment: Experiment) -> str:
+    return experiment_name(experiment.number, experiment.sub)

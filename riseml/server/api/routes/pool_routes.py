@@ -1,0 +1,220 @@
+"""The routes of the pool: show it, check it, add, remove and drain hosts, and pin their ssh keys."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Path, Query
+
+from riseml import wire
+from riseml.errors import NotFound, UsageError
+from riseml.names import HostName
+from riseml.server.api.submissions.submit import check_text
+from riseml.server.api.views.pool_views import list_jobs_on, show_hosts, show_pool
+from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
+from riseml.server.clock import now
+from riseml.server.log_line import LogLine, write_line
+from riseml.server.pool.admission import admit_host
+from riseml.server.pool.checkup import check_pool
+from riseml.server.pool.choose_executor import PROCESS
+from riseml.server.pool.dismissal import dismiss_host
+from riseml.server.pool.host_keys import pin_host_keys, scan_host_keys
+from riseml.server.pool.mode import PoolMode
+from riseml.server.services import Services
+from riseml.spec.pool.slurm import make_login_entry
+from riseml.spec.pool.types import EngineKind, HostSpec
+
+log = logging.getLogger(__name__)
+
+Name = Annotated[str, Path(max_length=100)]
+Fingerprints = Annotated[list[Annotated[str, Query(max_length=100)]], Query(min_length=1, max_length=20)]
+
+
+def add_pool_routes(router: APIRouter, services: Services) -> None:
+    """Add everything below /pool."""
+
+    @router.get("/pool")
+    def read_pool() -> wire.PoolView:
+        wait_for_hosts(services)
+        return show_pool(services)
+
+    @router.post("/pool/check")
+    def check() -> wire.PoolFindings:
+        wait_for_pool_file(services)
+        _require_pool(services)
+        return {"findings": check_pool(services.hosts)}
+
+    @router.post("/pool/join")
+    def join() -> wire.PoolMembers:
+        wait_for_pool_file(services)
+        _require_pool(services)
+        _require_engines(services)
+        found = services.hosts.join_swarm()
+        wait_for_hosts(services)
+        return {"members": [{"host": name, "membership": how.value} for name, how in sorted(found.items())]}
+
+    _add_change_routes(router, services)
+    _add_drain_routes(router, services)
+    _add_key_routes(router, services)
+
+
+def _add_change_routes(router: APIRouter, services: Services) -> None:
+    @router.post("/pool/hosts")
+    def add(new: Annotated[wire.NewHost, Body()]) -> wire.AddedHost:
+        check_text(new)
+        wait_for_pool_file(services)
+        _require_engines(services)
+        _require_change(services)
+        experiments = services.experiments.load_world().experiments
+        jobs = {name: list_jobs_on(experiments, name) for name in services.hosts.names}
+        found = admit_host(services.hosts, new, jobs)
+        if found["state"] == "added":
+            name = HostName(found["name"])
+            write_line(log, LogLine(f"host {name} added to the pool", host=name))
+            services.wake.set()
+            wait_for_pool_file(services)
+        return found
+
+    @router.post("/pool/hosts/{name}/remove")
+    def remove(name: Name, *, force: bool = False, dry_run: bool = False) -> wire.RemovedHost:
+        wait_for_pool_file(services)
+        _require_engines(services)
+        host = _require_entry(services, name)
+        jobs = list_jobs_on(services.experiments.load_world().experiments, host.name)
+        found = dismiss_host(services.hosts, host, jobs, force=force, dry_run=dry_run)
+        if found["removed"]:
+            services.drained.resume_host(host.name)  # a host that is added again gets jobs
+            write_line(log, LogLine(f"host {name} removed from the pool", host=host.name))
+            services.wake.set()
+            wait_for_pool_file(services)
+        return found
+
+
+def _add_drain_routes(router: APIRouter, services: Services) -> None:
+    @router.post("/pool/hosts/{name}/drain")
+    def drain(name: Name) -> wire.HostView:
+        host = _require_host(services, name)
+        services.drained.drain_host(host, now())
+        write_line(log, LogLine(f"host {host} drained: it gets no new jobs", host=host))
+        return _wake_and_show(services, name)
+
+    @router.post("/pool/hosts/{name}/resume")
+    def resume(name: Name) -> wire.HostView:
+        host = _require_host(services, name)
+        services.drained.resume_host(host)
+        write_line(log, LogLine(f"host {host} resumed: it gets new jobs again", host=host))
+        return _wake_and_show(services, name)
+
+
+def _add_key_routes(router: APIRouter, services: Services) -> None:
+    home = services.settings.home
+
+    @router.get("/pool/hosts/{name}/keys")
+    def show_keys(name: Name) -> wire.HostKeys:
+        wait_for_pool_file(services)
+        return scan_host_keys(_require_ssh_entry(services, name), home)
+
+    @router.post("/pool/hosts/{name}/keys")
+    def pin(name: Name, fingerprint: Fingerprints) -> wire.HostKeys:
+        wait_for_pool_file(services)
+        entry = _require_ssh_entry(services, name)
+        keys = pin_host_keys(entry, home, frozenset(fingerprint))
+        services.hosts.reconnect(entry.name)
+        services.wake.set()
+        return keys
+
+
+def _wake_and_show(services: Services, name: str) -> wire.HostView:
+    services.wake.set()
+    return next(host for host in show_hosts(services) if host["name"] == name)
+
+
+def _require_engines(services: Services) -> None:
+    """Check that the pool has hosts of its own.
+
+    Raises:
+        UsageError: it is a Slurm cluster, whose nodes Slurm adds and connects.
+    """
+    if services.hosts.executor_name == EngineKind.SLURM.value:
+        hint = "the administrator of the cluster adds nodes; `riseml pool check` says how riseml sees it"
+        raise UsageError("the pool is a Slurm cluster, which has no Docker hosts", hint)
+
+
+def _require_change(services: Services) -> None:
+    """Check that this server can create or extend a pool.yml.
+
+    Raises:
+        UsageError: the present file has problems, or this server uses none.
+    """
+    trouble = services.hosts.trouble
+    if trouble is not None:
+        raise UsageError(f"pool.yml cannot be used, so that nothing is added: {trouble.message}", trouble.hint)
+    if services.settings.executor == PROCESS:
+        raise UsageError(
+            "this server runs jobs as processes of this machine, and uses no pool",
+            "unset RISEML_EXECUTOR; `riseml server stop`, then try again",
+        )
+
+
+def _require_pool(services: Services) -> tuple[HostSpec, ...]:
+    """Return the hosts of pool.yml.
+
+    Raises:
+        UsageError: no pool.yml is in force; with the reason.
+    """
+    hosts, path = services.hosts, services.settings.pool_file
+    if isinstance(hosts.mode, PoolMode):
+        return hosts.mode.spec.hosts
+    if hosts.trouble is not None:
+        message = f"there is no pool, since its file cannot be used: {hosts.trouble.message}"
+        raise UsageError(message, hosts.trouble.hint)
+    if hosts.executor_name == PROCESS and path.exists():
+        raise UsageError(
+            f"{path} is not used: this server runs jobs as processes of this machine",
+            "unset RISEML_EXECUTOR; after `riseml server stop` the next command uses the pool",
+        )
+    raise UsageError(
+        "there is no pool: jobs run on this machine", f"name your hosts in {path}; pool.yml.example shows how"
+    )
+
+
+def _require_entry(services: Services, name: str) -> HostSpec:
+    """Return the entry of a host in pool.yml.
+
+    Raises:
+        NotFound: it names no such host.
+        UsageError: no pool.yml is in force.
+    """
+    entries = {entry.name: entry for entry in _require_pool(services)}
+    return entries[_require_host(services, name)]
+
+
+def _require_ssh_entry(services: Services, name: str) -> HostSpec:
+    """Return what pool.yml says of a host, or of the login node of its Slurm cluster.
+
+    Raises:
+        NotFound: it names no such host.
+        UsageError: no pool.yml is in force, or the server's own machine is the login node.
+    """
+    mode = services.hosts.mode
+    if not isinstance(mode, PoolMode) or mode.spec.slurm is None:
+        return _require_entry(services, name)
+    _require_host(services, name)
+    entry = make_login_entry(mode.spec.slurm)
+    if entry is None:
+        hint = "name a login node as `login` in the section `slurm` of pool.yml, if it runs elsewhere"
+        raise UsageError("Slurm's commands run on the server's machine, and not over ssh", hint)
+    return entry
+
+
+def _require_host(services: Services, name: str) -> HostName:
+    """Return the name of a host.
+
+    Raises:
+        NotFound: the pool has no such host.
+    """
+    names = services.hosts.names
+    if name not in names:
+        raise NotFound(f"the pool has no host {name}", f"its hosts: {', '.join(names)}")
+    return HostName(name)

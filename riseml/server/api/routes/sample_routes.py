@@ -1,0 +1,124 @@
+"""The routes of samples: what jobs use now, and what they have used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from riseml import wire
+from riseml.errors import UsageError
+from riseml.model import Experiment, Job
+from riseml.names import CanonicalId, parse_id
+from riseml.server.api.routes.experiment_routes import Name
+from riseml.server.api.views.named_experiments import find_details
+from riseml.server.api.views.record_views import show_sample
+from riseml.server.api.views.sample_views import show_job_samples
+from riseml.server.clock import now
+from riseml.server.services import Services
+from riseml.states import PLACED
+from riseml.store.samples.sample_rows import Span
+
+_LONGEST_STEP = 366 * 86400  # seconds
+_STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800, _LONGEST_STEP)
+_USUAL_POINTS = 300  # of a job when the client names no step
+_MOST_POINTS = 200_000  # in one answer
+_PLACED_NAMES = frozenset(state.value for state in PLACED)
+
+_Jobs = Sequence[tuple[Experiment, Job]]
+
+
+def add_sample_routes(router: APIRouter, services: Services) -> None:
+    """Add /samples and /experiments/{name}/samples."""
+
+    @router.get("/experiments/{name}/samples")
+    def read_samples(
+        name: Name,
+        since: Annotated[datetime | None, Query(description="read what jobs have used; RFC 3339")] = None,
+        until: Annotated[datetime | None, Query(description="RFC 3339; by default now, or the last end")] = None,
+        step: Annotated[int | None, Query(ge=1, le=_LONGEST_STEP, description="seconds of each mean")] = None,
+    ) -> wire.Samples | wire.SampleHistory:
+        wanted = parse_id(name)
+        found = [detail.experiment for detail in find_details(wanted, services)]
+        if since is None and until is None and step is None:
+            return _show_samples(found, wanted, services)
+        jobs = [(one, job) for one in found for job in one.gang if wanted.names(job.name)]
+        span = _choose_span(found, since, until)
+        step = _choose_step(span, len(jobs)) if step is None else _check_step(span, len(jobs), step)
+        return _show_history(jobs, span, step, services)
+
+    @router.get("/samples")
+    def read_all_samples() -> wire.Samples:
+        user = services.info.owner.user
+        details = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
+        running = [detail.experiment for detail in details if detail.experiment.ended_at is None]
+        found = _show_samples(running, None, services)["samples"]
+        return {"samples": [one for one in found if one["state"] in _PLACED_NAMES]}
+
+
+def _show_samples(experiments: list[Experiment], wanted: CanonicalId | None, services: Services) -> wire.Samples:
+    found = services.monitor.sample_jobs(experiments, wanted)
+    lines = services.pump.count_lines()
+    return {
+        "samples": [
+            show_sample(experiment, job, last, lines.get(experiment.key_of(job))) for experiment, job, last in found
+        ]
+    }
+
+
+def _show_history(jobs: _Jobs, span: Span, step: int, services: Services) -> wire.SampleHistory:
+    shown = []
+    for experiment, job in jobs:
+        rows = services.samples.store.read_rows(experiment.id, job.name, span)
+        if rows:
+            shown.append(show_job_samples(experiment, job, rows, step))
+    since, until = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (span.since, span.until))
+    return {"since": since, "until": until, "step": step, "jobs": shown}
+
+
+def _choose_span(experiments: Sequence[Experiment], since: datetime | None, until: datetime | None) -> Span:
+    """Return the requested span: by default from the first submission to now, or to the last end.
+
+    Raises:
+        UsageError: it ends before it begins, or lies beyond the calendar.
+    """
+    created = _count_seconds(min(one.created_at for one in experiments))
+    ends = [one.ended_at for one in experiments if one.ended_at is not None]
+    end = until or (max(ends) if len(ends) == len(experiments) else now())
+    first, last = max(created, created if since is None else _count_seconds(since)), _count_seconds(end) + 1
+    if last <= first and until is not None:
+        raise UsageError("until is before since", "leave until out to read up to now")
+    return Span(first, max(first + 1, last))
+
+
+def _count_seconds(moment: datetime) -> int:
+    """Return the seconds since 1970; a moment without a zone is UTC."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    try:
+        return min(max(int(aware.timestamp()), 0), 2**32 - 1)
+    except (OverflowError, ValueError):
+        raise UsageError(f"{moment} is beyond the calendar", "give a moment such as 2026-08-31T07:23:46Z") from None
+
+
+def _choose_step(span: Span, jobs: int) -> int:
+    """Return a step with which the answer stays readable."""
+    points = max(1, min(_USUAL_POINTS, _MOST_POINTS // max(jobs, 1)))
+    wanted = (span.until - span.since) / points
+    return next((step for step in _STEPS if step >= wanted), _LONGEST_STEP)
+
+
+def _check_step(span: Span, jobs: int, step: int) -> int:
+    """Return the step.
+
+    Raises:
+        UsageError: the answer would be too long.
+    """
+    points = jobs * ((span.until - span.since) // step + 1)
+    if points > _MOST_POINTS:
+        raise UsageError(
+            f"a step of {step} s makes {points:,} points of {jobs:,} jobs; an answer has at most {_MOST_POINTS:,}",
+            "give a longer step, a later since, or the ID of one job",
+        )
+    return step

@@ -1,0 +1,48 @@
+"""The routes of the server itself: its properties, its hosts, and its stop."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from riseml import wire
+from riseml.server.api.views.pool_views import show_hosts
+from riseml.server.api.views.record_views import show_time
+from riseml.server.api.waiting import wait_for_hosts
+from riseml.server.pool.mode import LocalMode
+from riseml.server.services import Services
+
+
+def add_server_routes(router: APIRouter, services: Services) -> None:
+    """Add /server and /system."""
+
+    @router.get("/server")
+    def read_server() -> wire.ServerView:
+        return show_server(services)
+
+    @router.post("/server/stop")
+    def stop_server() -> wire.ServerView:
+        services.request_stop()
+        return show_server(services)
+
+    @router.get("/system")
+    def read_system() -> wire.SystemView:
+        wait_for_hosts(services)
+        return {"server": show_server(services), "hosts": show_hosts(services)}
+
+
+def show_server(services: Services) -> wire.ServerView:
+    """Return the properties of this server for clients."""
+    info, hosts = services.info, services.hosts
+    return {
+        "version": info.version,
+        "id": info.id,
+        "pid": info.pid,
+        "started_at": show_time(info.started_at) or "",
+        "home": str(services.settings.home),
+        "executor": hosts.executor_name,
+        "note": hosts.notice,
+        "missing_engine": hosts.find_missing_engine(),
+        "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
+        "active": services.experiments.count_open(),
+        "searches": services.searches.count_open(),
+    }

@@ -1,0 +1,80 @@
+"""The routes of a whole set: the curves of its experiments, and the importance of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from riseml import wire
+from riseml.errors import UsageError
+from riseml.names import experiment_name, parse_id
+from riseml.search.importance import find_importances
+from riseml.server.api.routes.experiment_routes import Name
+from riseml.server.api.submissions.submit import check_text
+from riseml.server.api.views.named_experiments import find_details
+from riseml.server.services import Services
+from riseml.spec.config.types import Goal
+from riseml.store.metrics.metric_history import Bucket
+
+_MOST_CURVES = 1000
+_MOST_POINTS = 20_000  # of all curves of an answer
+_FEWEST_POINTS = 2  # of a curve
+
+
+def add_set_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/curves and /experiments/{name}/importance."""
+
+    @router.get("/experiments/{name}/curves")
+    def read_curves(
+        name: Name, metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")]
+    ) -> wire.CurveList:
+        check_text([metric])
+        members = [detail.experiment for detail in find_details(parse_id(name), services)]
+        found = services.metrics.read_histories([one.id for one in members], metric)
+        reported = [one for one in members if one.id in found]
+        shown = reported[-_MOST_CURVES:]
+        most = max(_FEWEST_POINTS, _MOST_POINTS // max(1, len(shown)))
+        curves = [_show_curve(experiment_name(one.number, one.sub), found[one.id], most) for one in shown]
+        return {"metric": metric, "total": len(reported), "curves": curves}
+
+    @router.get("/experiments/{name}/importance")
+    def read_importance(name: Name) -> wire.ImportanceView:
+        wanted = parse_id(name)
+        first = find_details(wanted, services)[0].experiment
+        searches = services.searches.load_searches(() if first.set_id is None else (first.set_id,))
+        record = None if first.set_id is None or wanted.sub is not None else searches.get(first.set_id)
+        if record is None:
+            raise UsageError(
+                f"{name} is no set with a search, and only a search has a metric that its parameters decide",
+                "write train.search into riseml.yml, and run `riseml train`",
+            )
+        found = find_importances(record.plan, record.trials)
+        return {
+            "id": experiment_name(record.number, None),
+            "metric": record.plan.search.metric,
+            "goal": "maximize" if record.plan.search.goal is Goal.MAXIMIZE else "minimize",
+            "trials": found.counted,
+            "stopped": found.stopped,
+            "parameters": [{"name": one, "importance": round(share, 4)} for one, share in found.parameters],
+            "message": found.message,
+        }
+
+
+def _show_curve(identity: str, buckets: Sequence[Bucket], most: int) -> wire.Curve:
+    some = thin_out(buckets, most)
+    return {
+        "id": identity,
+        "step": [one.last_step for one in some],
+        "at": [one.last_at for one in some],
+        "mean": [one.mean for one in some],
+    }
+
+
+def thin_out(buckets: Sequence[Bucket], most: int) -> list[Bucket]:
+    """Return at most `most` of the buckets, at equal distances, with the first and the last one; `most` is above 1."""
+    if len(buckets) <= most:
+        return list(buckets)
+    last = len(buckets) - 1
+    return [buckets[round(at * last / (most - 1))] for at in range(most)]

@@ -1,0 +1,163 @@
+"""The routes of streams into running jobs: a command, a port, and the presence of a client, which keeps a companion
+running.
+
+Each is one WebSocket (`riseml.stream_messages`).
+
+Every error after the handshake is a message of the stream. Every client that may connect to the server's socket may
+open a stream, except web pages: browsers name their page in `Origin`, and the server refuses such a handshake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Annotated
+
+from fastapi import APIRouter, Path, WebSocket, WebSocketDisconnect
+from starlette.concurrency import run_in_threadpool
+
+from riseml.errors import RisemlError, StoreError, UsageError
+from riseml.server.api.job_doors import find_door, find_running
+from riseml.server.api.routes.experiment_routes import Name
+from riseml.server.log_line import LogLine, write_line
+from riseml.server.pool.stream_relay import make_failure, relay_stream
+from riseml.server.services import Services
+from riseml.stream_messages import CommandOrder, StreamMessage, StreamReady, decode_message, encode_message
+
+log = logging.getLogger(__name__)
+
+_LONGEST_WAIT = 60.0  # seconds between two checks whether an experiment has ended
+
+
+def add_stream_routes(router: APIRouter, services: Services) -> None:
+    """Add the command and the ports of a job, and the presence of a client."""
+
+    @router.websocket("/experiments/{name}/command")
+    async def run_command(websocket: WebSocket, name: Name) -> None:
+        client = _WebSocketClient(websocket)
+        if not await client.accept():
+            return
+        try:
+            order = await _receive_order(client)
+            if order is None:
+                return
+            door = await run_in_threadpool(find_door, name, services)
+            stream = await run_in_threadpool(door.open_command, order)
+        except RisemlError as error:
+            await client.refuse(error)
+            return
+        write_line(log, LogLine(f"{door.title} a user runs a command in it"))
+        with services.attendance.attend(door.experiment):
+            await relay_stream(stream, client)
+        await client.close()
+
+    @router.websocket("/experiments/{name}/ports/{port}")
+    async def connect_port(websocket: WebSocket, name: Name, port: Annotated[int, Path(ge=1, le=65535)]) -> None:
+        client = _WebSocketClient(websocket)
+        if not await client.accept():
+            return
+        try:
+            door = await run_in_threadpool(find_door, name, services)
+            stream = await run_in_threadpool(door.open_port, port)
+        except RisemlError as error:
+            await client.refuse(error)
+            return
+        with services.attendance.attend(door.experiment):
+            await relay_stream(stream, client)
+        await client.close()
+
+    _add_presence_route(router, services)
+
+
+def _add_presence_route(router: APIRouter, services: Services) -> None:
+    @router.websocket("/experiments/{name}/presence")
+    async def attend_experiment(websocket: WebSocket, name: Name) -> None:
+        client = _WebSocketClient(websocket)
+        if not await client.accept():
+            return
+        try:
+            identity = await run_in_threadpool(find_running, name, services)
+        except RisemlError as error:
+            await client.refuse(error)
+            return
+        with services.attendance.attend(identity):
+            await client.send(StreamReady())
+            await _wait_for_end(client, services, name, identity)
+        await client.close()
+
+
+class _WebSocketClient:
+    """The client at the other end of a WebSocket."""
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self._websocket = websocket
+        self._gone = False
+
+    async def accept(self) -> bool:
+        """Accept the handshake; False when a web page asks for it."""
+        if "origin" in self._websocket.headers:
+            await self._websocket.close()
+            return False
+        await self._websocket.accept()
+        return True
+
+    async def receive(self) -> StreamMessage | None:
+        """Return the next message; None when the client is gone."""
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            self._gone = True
+            return None
+        return decode_message(message.get("bytes") or b"")
+
+    async def send(self, message: StreamMessage) -> None:
+        """Send a message. Does nothing when the client is gone."""
+        if self._gone:
+            return
+        try:
+            await self._websocket.send_bytes(encode_message(message))
+        except (WebSocketDisconnect, RuntimeError) as error:
+            self._gone = True
+            log.debug("the client of a stream is gone: %s", error)
+
+    async def refuse(self, error: RisemlError) -> None:
+        """Send the reason why there is no stream."""
+        await self.send(make_failure(error))
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection in order."""
+        if not self._gone:
+            try:
+                await self._websocket.close()
+            except (WebSocketDisconnect, RuntimeError) as error:
+                log.debug("the client of a stream was gone already: %s", error)
+
+
+async def _receive_order(client: _WebSocketClient) -> CommandOrder | None:
+    try:
+        message = await client.receive()
+    except ValueError as error:
+        raise UsageError(f"the request for a command is invalid: {error}") from error
+    if message is None or isinstance(message, CommandOrder):
+        return message
+    raise UsageError("a stream of a command begins with the command")
+
+
+async def _wait_for_end(client: _WebSocketClient, services: Services, name: str, identity: int) -> None:
+    """Return when the client is gone. When the experiment ends before that, tell the client."""
+    gone = asyncio.create_task(client.receive())
+    with services.notifier.subscribe((identity,)) as subscription:
+        while not gone.done():
+            subscription.take_changed()
+            try:
+                await run_in_threadpool(find_running, name, services)
+            except StoreError as error:
+                log.warning("the store does not say whether %s has ended: %s", name, error.message)
+            except RisemlError as error:
+                await client.send(make_failure(error))
+                break
+            changed = asyncio.create_task(subscription.wait_for_change(_LONGEST_WAIT))
+            await asyncio.wait((gone, changed), return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)

@@ -1,0 +1,133 @@
+"""The routes that start a run: project archives, the plan, the check, the submission, and a TensorBoard."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Request, Response
+
+from riseml import wire
+from riseml.faultpoints import Point, reach
+from riseml.server.api.failures import FAILURES
+from riseml.server.api.request_log import describe_accepted
+from riseml.server.api.submissions.companions import make_tensorboard
+from riseml.server.api.submissions.dry_run import show_plan
+from riseml.server.api.submissions.manifest_body import read_manifest_body
+from riseml.server.api.submissions.pull import pull_images
+from riseml.server.api.submissions.submit import (
+    Planned,
+    check_choice,
+    check_room,
+    check_text,
+    make_new_experiments,
+    plan_submission,
+)
+from riseml.server.api.views.named_experiments import show_details
+from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
+from riseml.server.clock import now
+from riseml.server.log_line import write_line
+from riseml.server.services import Services
+from riseml.store.insertion import NewExperiments
+
+log = logging.getLogger(__name__)
+
+Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
+Submission = Annotated[wire.Submission, Body()]
+TensorBoardOrder = Annotated[wire.TensorBoardOrder, Body()]
+
+_NO_BODY: dict[int | str, dict[str, Any]] = {code: {"model": None} for code in FAILURES}  # HEAD answers have no body
+_BINARY_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_KNOWN: dict[int | str, dict[str, Any]] = {
+    200: {"model": wire.ExperimentView, "description": "the same `key` was used before: this is what it made"}
+}
+
+
+def add_submission_routes(router: APIRouter, services: Services) -> None:
+    """Add /snapshots, /plans, /tensorboards and the POST routes of /experiments."""
+    _add_snapshot_routes(router, services)
+
+    @router.post("/plans")
+    def plan(submission: Submission) -> wire.PlanView:
+        planned = plan_submission(submission, services.snapshots)
+        if submission.get("pull"):
+            planned = pull_images(planned, services)
+        return show_plan(submission, planned, services, now())
+
+    @router.post("/experiments", status_code=201, responses=_KNOWN)
+    def submit(submission: Submission, response: Response) -> wire.ExperimentView:
+        planned = _plan_and_check_room(submission, services)
+        if submission.get("pull"):
+            planned = pull_images(planned, services)
+        reach(Point.REQUEST_READ)
+        return _store_submission(make_new_experiments(submission, planned, services.info.owner), services, response)
+
+    @router.post("/experiments/check", status_code=204, response_class=Response)
+    def check(submission: Submission) -> Response:
+        make_new_experiments(submission, _plan_and_check_room(submission, services), services.info.owner)
+        return Response(status_code=204)
+
+    @router.post("/tensorboards", status_code=201, responses=_KNOWN)
+    def submit_tensorboard(order: TensorBoardOrder, response: Response) -> wire.ExperimentView:
+        check_text(order)
+        _check_choice(order.get("executor"), services)
+        submitted = make_tensorboard(order, services)
+        check_room([submitted.plans[0][0]], services)
+        return _store_submission(submitted, services, response)
+
+
+def _store_submission(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
+    """Store an accepted submission, unless its key is known, and wake the loop."""
+    details, fresh = services.experiments.add_experiments(submitted, now())
+    reach(Point.REQUEST_STORED)
+    if fresh:
+        write_line(log, describe_accepted(details))
+    services.wake.set()
+    services.search_wake.set()
+    response.status_code = 201 if fresh else 200
+    return show_details(details, None, services)
+
+
+def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
+    snapshots = services.snapshots
+
+    @router.head("/snapshots/{digest}", responses=_NO_BODY, response_class=Response)
+    def has_snapshot(digest: Digest) -> Response:
+        return Response(status_code=200 if snapshots.has_snapshot(digest) else 404)
+
+    @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_BINARY_BODY)
+    async def put_snapshot(digest: Digest, request: Request) -> Response:
+        await snapshots.receive_archive(digest, request.stream())
+        return Response(status_code=201)
+
+    @router.put("/snapshots/{digest}/manifest", openapi_extra=_BINARY_BODY)
+    async def put_manifest(digest: Digest, request: Request) -> wire.MissingContents:
+        data = await read_manifest_body(request.stream())
+        return {"missing": await asyncio.to_thread(snapshots.receive_manifest, digest, data)}
+
+    @router.post("/snapshots/{digest}/contents", openapi_extra=_BINARY_BODY)
+    async def post_contents(digest: Digest, request: Request) -> wire.MissingContents:
+        return {"missing": await snapshots.receive_contents(digest, request.stream())}
+
+
+def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
+    """Return the plans, after checking the user's choice of an executor and the room on the hosts."""
+    planned = plan_submission(submission, services.snapshots)
+    _check_choice(submission.get("executor"), services)
+    templates = () if planned.search is None else tuple(plan for _, plan in planned.search.templates)
+    check_room((*planned.plans, *templates), services)
+    return planned
+
+
+def _check_choice(wanted: str | None, services: Services) -> None:
+    """Check the user's choice of an executor, against the hosts as they are now."""
+    wait_for_pool_file(services)
+    check_choice(wanted, services)
+    if not services.hosts.is_any_answering():
+        wait_for_hosts(services)

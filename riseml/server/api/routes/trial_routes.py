@@ -1,0 +1,80 @@
+"""The route that adds trials to a set whose points a search chooses."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+
+from riseml import wire
+from riseml.errors import Refused, UsageError
+from riseml.model import Environment
+from riseml.names import parse_id
+from riseml.search.space import list_points
+from riseml.server.api.routes.experiment_routes import Name
+from riseml.server.api.submissions.submit import check_text
+from riseml.server.api.views.named_experiments import find_details, show_changed_details
+from riseml.server.log_line import LogLine, write_line
+from riseml.server.services import Services
+from riseml.spec.config.types import SearchMethod
+from riseml.trials import SearchRecord
+
+log = logging.getLogger(__name__)
+
+
+def add_trial_routes(router: APIRouter, services: Services) -> None:
+    """Add POST /experiments/{name}/trials."""
+
+    @router.post("/experiments/{name}/trials")
+    def add_trials(name: Name, order: Annotated[wire.TrialOrder, Body()]) -> wire.ExperimentView:
+        check_text(order)
+        wanted = parse_id(name)
+        details = find_details(wanted, services)
+        first = details[0].experiment
+        found = services.searches.load_searches(() if first.set_id is None else (first.set_id,))
+        record = None if first.set_id is None or wanted.sub is not None else found.get(first.set_id)
+        if record is None:
+            raise UsageError(
+                f"{name} is no set with a search, and only a search makes further trials",
+                "write train.search into riseml.yml, and run `riseml train`",
+            )
+        _check_points(record)
+        if first.snapshot and not services.snapshots.has_snapshot(first.snapshot):
+            raise Refused(
+                f"the project's files of set {record.number} are gone from the server",
+                "run `riseml train` again: it sends them, and begins a new set",
+            )
+        services.searches.continue_search(record.id, order["trials"], _choose_variables(record, order))
+        write_line(log, LogLine(f"{record.number} {order['trials']} trials added", experiment=str(record.number)))
+        services.search_wake.set()
+        return show_changed_details(find_details(wanted, services), wanted, services)
+
+
+def _check_points(record: SearchRecord) -> None:
+    """Refuse trials that a search cannot make.
+
+    Raises:
+        Refused: it tries a grid, which has an end, or has tried every combination.
+    """
+    if record.plan.search.method is SearchMethod.GRID:
+        raise Refused(f"set {record.number} tries a grid, which has no further points", "use another search.method")
+    points = list_points(record.plan.parameters)
+    if points is not None and {one.point for one in record.trials}.issuperset(points):
+        raise Refused(
+            f"set {record.number} has tried every combination of its parameters, and has no further points",
+            "give the parameters more values, and run `riseml train` for a new set",
+        )
+
+
+def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environment:
+    """Return the variables of the new trials. The caller's values come with the order: the server does not keep them.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    sent = order["environment"]
+    missing = [one.name for one in record.variables if one.value is None and one.name not in sent]
+    if missing:
+        raise UsageError(f"the trials of set {record.number} need {missing[0]}", f"export {missing[0]}=...")
+    return tuple((one.name, sent[one.name] if one.value is None else one.value) for one in record.variables)

@@ -1,0 +1,122 @@
+"""The submission of a TensorBoard over the outputs of experiments: check it, plan it, make the record to store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from riseml import wire
+from riseml.errors import Conflict, NotFound, Refused, Unreachable, UsageError
+from riseml.model import Experiment
+from riseml.names import HostName, experiment_name, parse_id
+from riseml.planning.companions import NamedOutputs, choose_environment, plan_tensorboard
+from riseml.planning.plan import first_jobs
+from riseml.server.api.views.named_experiments import find_details
+from riseml.server.services import Services
+from riseml.states import TERMINAL
+from riseml.store.insertion import NewExperiments
+
+MOST_SHOWN = 500  # experiments in one TensorBoard
+
+_LEFT_AFTER = 60.0  # seconds without a client after which a TensorBoard ends
+
+
+def find_outputs(names: Sequence[str], services: Services) -> tuple[NamedOutputs, ...]:
+    """Return the experiments and sets whose outputs the user wants to see, each once.
+
+    Raises:
+        NotFound: one does not exist.
+        Conflict: one of them has not begun.
+        UsageError: an ID names a job, or there are too many experiments.
+    """
+    outputs = tuple(_find_named(name, services) for name in dict.fromkeys(names))
+    count = sum(len(one.members) for one in outputs)
+    if count > MOST_SHOWN:
+        raise UsageError(f"one TensorBoard shows at most {MOST_SHOWN} experiments, and these are {count}", "name fewer")
+    return outputs
+
+
+def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExperiments:
+    """Return the record to store for a TensorBoard.
+
+    Raises:
+        Refused: the outputs are on several hosts, or the server's stores.yml gives jobs no keys for their logs.
+        NotFound: an output folder is gone.
+        Unreachable: the host of the outputs does not answer, or is not in the pool.
+        RisemlError: as `find_outputs`.
+    """
+    outputs = find_outputs(order["experiments"], services)
+    host = _find_host(outputs, services)
+    for one in outputs:
+        _check_folder(one, services)
+    plan = plan_tensorboard(outputs, host, order.get("left_after", _LEFT_AFTER))
+    services.data.check_plans([plan])
+    source = choose_environment(outputs)
+    return NewExperiments(
+        owner=services.info.owner,
+        project=plan.project,
+        config="",
+        snapshot=source.snapshot if plan.image.files else "",
+        plans=((plan, first_jobs(plan)),),
+        key=order.get("key"),
+        resolved=source.resolved,
+    )
+
+
+def _find_named(name: str, services: Services) -> NamedOutputs:
+    wanted = parse_id(name)
+    if wanted.job is not None:
+        raise UsageError(f"{wanted} is a job", f"name its experiment: {experiment_name(wanted.number, wanted.sub)}")
+    members = tuple(detail.experiment for detail in find_details(wanted, services))
+    is_set = members[0].set_id is not None and wanted.sub is None
+    shown = experiment_name(wanted.number, wanted.sub)
+    for member in members:
+        if member.plan.companion is not None:
+            kind = member.plan.companion.kind.value
+            raise UsageError(f"{shown} is a {kind} and has no training to show", "name experiments that train")
+    if all(member.started_at is None for member in members):
+        why = "never ran" if all(member.state in TERMINAL for member in members) else "has not begun"
+        raise Conflict(
+            f"{'set' if is_set else 'experiment'} {shown} {why}: it has no output",
+            f"`riseml status {shown}` says why",
+        )
+    return NamedOutputs(shown, members, is_set)
+
+
+def _check_folder(one: NamedOutputs, services: Services) -> None:
+    """Check that the folder exists, where the server sees it."""
+    root = services.hosts.roots.output
+    hosts = _list_hosts((one,))
+    if not isinstance(root, str) or not all(services.hosts.is_this_machine(host) for host in hosts):
+        return
+    if not Path(root, one.folder).is_dir():
+        raise NotFound(f"the output folder of {one.name} is gone: {root}/{one.folder}", "name other experiments")
+
+
+def _find_host(outputs: Sequence[NamedOutputs], services: Services) -> HostName | None:
+    """Return the host that has the outputs; None: every host has them."""
+    hosts = _list_hosts(outputs)
+    if services.hosts.shared_output:
+        return None
+    if len(hosts) > 1:
+        where = "; ".join(f"{one.name} on {', '.join(sorted(_list_hosts((one,))))}" for one in outputs)
+        raise Refused(
+            f"the outputs are on several hosts, and one TensorBoard runs on one: {where}",
+            "name experiments of one host, or give the hosts a shared folder: `storage.output` in pool.yml",
+        )
+    if not hosts:
+        names = ", ".join(one.name for one in outputs)
+        what = f"{names} has no host now, and its outputs are on the host of its last attempt"
+        raise Conflict(what, "try again when it runs")
+    (host,) = hosts
+    if host not in services.hosts.names:
+        raise Unreachable(f"{host}, the host of the outputs, is not in the pool", "`riseml pool` lists the hosts")
+    trouble = services.hosts.find_troubles().get(host)
+    if trouble is not None:
+        raise Unreachable(f"{host}, the host of the outputs, does not answer: {trouble.message}", trouble.hint)
+    return host
+
+
+def _list_hosts(outputs: Sequence[NamedOutputs]) -> frozenset[HostName]:
+    members: list[Experiment] = [member for one in outputs for member in one.members if member.started_at is not None]
+    return frozenset(job.host for member in members for job in member.gang if job.host is not None)

@@ -1,0 +1,237 @@
+"""The dry run: the same steps as a submission, without storing anything."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from riseml import wire
+from riseml.control.explain import explain_experiment
+from riseml.control.observation import Observation
+from riseml.control.placement.place import place_gangs
+from riseml.errors import RisemlError
+from riseml.model import Experiment, HostSeen, Image, Job, Plan, PlannedJob, World, resolve_base
+from riseml.names import CanonicalId, HostName, experiment_name
+from riseml.planning.grid import makes_set
+from riseml.planning.launch import (
+    JobFolders,
+    bind_job,
+    choose_shm_size,
+    find_tf_config,
+    job_command,
+    job_folders,
+    job_lines,
+    job_variables,
+)
+from riseml.planning.plan import first_jobs
+from riseml.records import dataclass
+from riseml.server.api.submissions.submit import Planned
+from riseml.server.pool.environment_review import review_environment
+from riseml.server.pool.observe import make_observation, observe_environment
+from riseml.server.services import Services
+from riseml.spec.config.types import Goal, Spec
+from riseml.states import Part, State
+from riseml.storage.outputs import show_output
+
+_PASSED = "\0"
+"""Stands for a value from the user's environment, which no answer shows. A real value has no NUL character."""
+
+log = logging.getLogger(__name__)
+
+
+def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
+    """Return the jobs that would run, and where, if the user submitted now."""
+    first = planned.plans[0]
+    found = {image: _find_image(resolve_base(image, planned.resolved), services) for image in first.images}
+    synced = "snapshot" in submission
+    shown = {image: _show_environment(one, services, synced=synced) for image, one in found.items()}
+    experiments = _make_experiments(planned, services, moment)
+    world, seen = _add_to_world(experiments, services, found[first.image].hosts, moment)
+    world = place_gangs(world, seen)
+    guests = world.experiments[-len(planned.plans) :]
+    return {
+        **shown[first.image],
+        "project": planned.spec.project,
+        "framework": first.framework,
+        "role_environments": [{**shown[image], "role": role} for role, image in first.role_images],
+        "data": _show_data(first, services),
+        "save": _show_save(first, services),
+        "search": _show_search(planned),
+        "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
+        "notes": list(planned.spec.notes),
+    }
+
+
+def _show_data(plan: Plan, services: Services) -> list[wire.PlanData]:
+    return [
+        {
+            "url": one.url,
+            "folder": one.folder,
+            "refused": _find_refusal(replace(plan, data=(one,), save=None), services),
+        }
+        for one in plan.data
+    ]
+
+
+def _show_save(plan: Plan, services: Services) -> wire.PlanSave | None:
+    if plan.save is None:
+        return None
+    alone = replace(plan, data=(), store="")
+    return {"url": plan.save.to, "refused": _find_refusal(alone, services)}
+
+
+def _find_refusal(plan: Plan, services: Services) -> str | None:
+    try:
+        services.data.check_plans([plan])
+    except RisemlError as error:
+        return f"{error.message} ({error.hint})" if error.hint else error.message
+    return None
+
+
+def _show_search(planned: Planned) -> wire.PlanSearch | None:
+    search = planned.spec.train.search
+    if planned.search is None or search is None:
+        return None
+    return {
+        "method": search.method.value,
+        "metric": search.metric,
+        "goal": "maximize" if search.goal is Goal.MAXIMIZE else "minimize",
+        "trials": search.trials,
+        "concurrency": planned.spec.train.concurrency,
+        "stop": None if search.stop is None else search.stop.method.value,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundImage:
+    """An image with its tag resolved now."""
+
+    image: Image
+    hosts: Mapping[HostName, HostSeen]  # every host that answers, with whether it has the image
+
+
+def _find_image(image: Image, services: Services) -> _FoundImage:
+    """Return the image with its tag resolved now.
+
+    When several hosts have the tag, the first one counts, as in `control.settle.choose_builder`.
+    """
+    asked = {image.reference} if image.resolved else {image.reference, image.base}
+    hosts = observe_environment(services.hosts, frozenset(asked))
+    if not image.resolved:
+        tags = [host.images[image.base] for _, host in sorted(hosts.items())]
+        image = replace(image, resolved=next((tag.resolved for tag in tags if tag.present), ""))
+    if any(image.reference not in host.images for host in hosts.values()):
+        hosts = observe_environment(services.hosts, frozenset({image.reference}))
+    return _FoundImage(image, hosts)
+
+
+def _show_environment(found: _FoundImage, services: Services, *, synced: bool) -> wire.PlanEnvironment:
+    image = found.image
+    review = review_environment(services.hosts, image)
+    known = not image.install or synced  # an environment has no digest without the project's files
+    cached = all(host.images[image.reference].present for host in found.hosts.values())
+    return {
+        "image": image.reference if known and image.install else image.base,
+        "base": image.base,
+        "install": list(image.install),
+        "replaced_by": review.replaced_by or None,
+        "cached": cached if known and found.hosts else None,
+        "refused": review.refusal or None,
+    }
+
+
+def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfigs:
+    """Return what the jobs that an ID names read as TF_CONFIG."""
+    jobs = [job for job in experiment.gang if wanted.names(job.name)]
+    name = experiment_name(experiment.number, experiment.sub)
+    return {"id": name, "configs": {job.name: find_tf_config(experiment, job) for job in jobs}}
+
+
+def _make_experiments(planned: Planned, services: Services, moment: datetime) -> tuple[Experiment, ...]:
+    """Return the records as a submission would store them next, with their environments already built."""
+    train, owner = planned.spec.train, services.info.owner
+    last = services.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
+    number = 1 + max((detail.experiment.number for detail in last), default=0)
+    experiments = tuple(
+        Experiment(
+            id=index,
+            owner=owner,
+            number=number,
+            project=plan.project,
+            plan=plan,
+            jobs=tuple(replace(job, state=_first_state(job)) for job in first_jobs(plan)),
+            created_at=moment,
+            environment=_environment(planned.spec),
+        )
+        for index, plan in enumerate(planned.plans, 1)
+    )
+    if not makes_set(train):
+        return experiments
+    return tuple(replace(one, sub=one.id, set_id=0, concurrency=train.concurrency) for one in experiments)
+
+
+def _first_state(job: Job) -> State:
+    return State.FINISHED if job.part is Part.PREPARES else State.PENDING
+
+
+def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
+    return tuple((row.name, _PASSED if row.value is None else row.value) for row in spec.train.env)
+
+
+def _add_to_world(
+    guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostSeen], moment: datetime
+) -> tuple[World, Observation]:
+    """Return the world with these experiments as the newest, and the observation."""
+    there = services.experiments.load_world().experiments
+    last = max((one.id for one in there), default=0)
+    own_set = 1 + max((one.set_id or 0 for one in there), default=0)
+    late = (replace(one, id=last + one.id, set_id=None if one.set_id is None else own_set) for one in guests)
+    return World((*there, *late)), make_observation(services.hosts, services.drained, hosts, moment)
+
+
+def _explain_wait(guest: Experiment, world: World, seen: Observation) -> str | None:
+    """Return why an experiment would not start at once; None when it would."""
+    if guest.placed_at is not None:
+        return None
+    return explain_experiment(world, seen, guest).summary if seen.hosts else "no host answers"
+
+
+def _show_experiment(experiment: Experiment, waits: str | None, services: Services) -> wire.PlanExperiment:
+    jobs = {job.name: job for job in experiment.jobs}
+    return {
+        "id": experiment_name(experiment.number, experiment.sub),
+        "output": show_output(services.hosts.roots, experiment),
+        "waits": waits,
+        "parameters": dict(experiment.plan.parameters),
+        "jobs": [_show_job(experiment, planned, jobs[planned.name], services) for planned in experiment.plan.jobs],
+    }
+
+
+def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: Services) -> wire.PlanJob:
+    bound = bind_job(experiment, job, _folders(experiment, job, services))
+    variables = dict(job_variables(bound))
+    return {
+        "name": planned.name,
+        "image": experiment.image_of(planned.name).base,
+        "part": planned.part.value,
+        "host": job.host,
+        "cpus": planned.resources.cpus,
+        "mem_mib": planned.resources.mem,
+        "gpus": planned.resources.gpus,
+        "gpu": planned.resources.gpu if planned.resources.gpus else "",
+        "gpu_mem_mib": planned.resources.gpu_mem if planned.resources.gpus else None,
+        "limit_cpus": planned.limits.cpus,
+        "limit_mem_mib": planned.limits.mem,
+        "shm_mib": choose_shm_size(experiment.plan, planned),
+        "environment": {name: value for name, value in variables.items() if value != _PASSED},
+        "passed_on": [name for name, value in variables.items() if value == _PASSED],
+        "run": list(job_lines(bound)),
+        "command": list(job_command(bound)),
+    }
+
+
+def _folders(experiment: Experiment, job: Job, services: Services) -> JobFolders:
+    """Return the folders as the job sees them; without a place, as it would see them on the first host."""
+    return job_folders(experiment, services.data.find_target(experiment, job.host))

@@ -1,0 +1,53 @@
+"""The explanation of a failed experiment for users: the last lines of the job that caused it, and advice."""
+
+from __future__ import annotations
+
+from riseml.control.advice.advise import advise
+from riseml.control.advice.known_failure import READ_LINES, FailedJob
+from riseml.control.rollup import find_failed_job
+from riseml.model import Experiment, Job
+from riseml.names import experiment_name
+from riseml.server.api.views.record_views import NO_BAD_END, BadEnd
+from riseml.states import Part, Reason, State
+from riseml.store.logs.log_store import LogStore
+
+_LAST_LINES = 10  # that are shown
+_MOST_OTHERS = 8  # jobs whose logs are searched for the cause of a lost connection
+_SAID_BY_ENGINE = frozenset({Reason.START_FAILED, Reason.BUILD_FAILED, Reason.DATA_FAILED, Reason.ENGINE_STOPPED})
+_STOPPED = frozenset({None, 0, 128 + 9, 128 + 15})  # exit codes of jobs that the server stopped
+
+
+def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
+    """Return the last lines and the advice of an experiment that failed because of a job; empty for any other."""
+    cause = find_failed_job(experiment)
+    first = next((job for job in experiment.jobs if job.name == cause), None)
+    if first is None:
+        return NO_BAD_END
+    failed = _describe_job(experiment, first, logs)
+    printed = failed.lines[: len(failed.lines) - len(_list_said(first))]
+    others = [job for job in experiment.gang if job is not first and _failed_by_itself(job)][:_MOST_OTHERS]
+    advice = advise(failed, lambda: [_describe_job(experiment, job, logs) for job in others])
+    return BadEnd(tuple(printed[-_LAST_LINES:]), advice)
+
+
+def _failed_by_itself(job: Job) -> bool:
+    """Return True when the job failed, and not because the server stopped it."""
+    return job.state is State.FAILED or job.oom or job.exit_code not in _STOPPED
+
+
+def _describe_job(experiment: Experiment, job: Job, logs: LogStore) -> FailedJob:
+    lines = [line.text.decode("utf-8", "replace") for line in logs.read_last_lines(experiment.id, job.name, READ_LINES)]
+    planned = next((one for one in experiment.plan.jobs if one.name == job.name), None)
+    return FailedJob(
+        name=f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        reason=Reason.OUT_OF_MEMORY if job.oom else job.reason,
+        exit_code=None if job.part is Part.PREPARES else job.exit_code,  # riseml itself chose the exit code of a build
+        lines=(*lines, *_list_said(job)),
+        limit=None if planned is None else planned.limits.mem,
+        mem=job.resources.mem,
+    )
+
+
+def _list_said(job: Job) -> list[str]:
+    """Return the messages of the engine about a job that could not run."""
+    return job.message.splitlines() if job.reason in _SAID_BY_ENGINE else []

@@ -1,0 +1,189 @@
+"""The differences between experiments: parameters, resolved riseml.yml, environment and project files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from riseml import wire
+from riseml.errors import NotFound, UsageError
+from riseml.model import Experiment, Image, Plan, PlannedJob, resolve_base
+from riseml.names import experiment_name, job_type, parse_id
+from riseml.server.api.views.metric_views import show_summary
+from riseml.server.api.views.named_experiments import find_details
+from riseml.server.api.views.record_views import show_time
+from riseml.server.services import Services
+from riseml.spec.config.loader import Overrides, check_config
+from riseml.store.codec import to_json
+from riseml.store.experiments import ExperimentDetail
+from riseml.store.metrics.metric_summary import MetricSummary
+from riseml.store.snapshots import SnapshotStore
+
+_MOST_FILES = 10_000  # of an answer
+_DIGITS = 12  # of a file's digest
+_OTHERS = frozenset({"project", "image", "parameters", "jobs", "companion"})
+"""Fields of a plan that are not keys of riseml.yml, or are compared separately."""
+
+Texts = Mapping[str, str]
+"""The compared values of one experiment, by name."""
+
+
+def compare_experiments(names: Sequence[str], services: Services) -> wire.ComparisonView:
+    """Return the differences between the experiments with these IDs.
+
+    Raises:
+        NotFound: there is no such experiment.
+        UsageError: an ID names a set or a job.
+    """
+    details = [_find_experiment(name, services) for name in names]
+    found = [detail.experiment for detail in details]
+    files = [_load_files(experiment, services.snapshots) for experiment in found]
+    summaries = services.metrics.read_summaries([one.id for one in found])
+    known = [one for one in files if one is not None]
+    changed = _find_differences(known) if len(known) == len(files) else ()
+    return {
+        "experiments": [_show_compared(experiment) for experiment in found],
+        "parameters": [*_find_differences([dict(one.plan.parameters) for one in found])],
+        "config": [
+            *_find_differences([describe_config(experiment.plan) for experiment in found]),
+            *_find_environment_differences(details),
+        ],
+        "environment": [*_find_differences([_describe_environment(one) for one in found])],
+        "code": [{"path": one["name"], "versions": one["values"]} for one in islice(changed, _MOST_FILES)],
+        "metrics": [*_find_metric_differences([summaries.get(one.id, {}) for one in found])],
+        "code_unknown": [
+            experiment_name(one.number, one.sub) for one, there in zip(found, files, strict=True) if there is None
+        ],
+    }
+
+
+def _find_experiment(name: str, services: Services) -> ExperimentDetail:
+    wanted = parse_id(name)
+    details = find_details(wanted, services)
+    if wanted.job is not None:
+        raise UsageError(f"{name} is a job", f"name its experiment: {wanted.number}")
+    if len(details) > 1:
+        raise UsageError(f"{name} is a set", f"name its experiments: {wanted.number}.1 {wanted.number}.2")
+    return details[0]
+
+
+def _show_compared(experiment: Experiment) -> wire.ComparedExperiment:
+    return {
+        "id": experiment_name(experiment.number, experiment.sub),
+        "project": experiment.project,
+        "state": experiment.state.value,
+        "started_at": show_time(experiment.started_at),
+        "ended_at": show_time(experiment.ended_at),
+    }
+
+
+def _find_differences(found: Sequence[Texts]) -> Iterable[wire.Difference]:
+    """Yield the values that differ, in the order in which their names first appear."""
+    for name in dict.fromkeys(name for one in found for name in one):
+        values = [one.get(name) for one in found]
+        if len(set(values)) > 1:
+            yield {"name": name, "values": values}
+
+
+def _find_metric_differences(found: Sequence[Mapping[str, MetricSummary]]) -> Iterable[wire.MetricDifference]:
+    """Yield the metrics whose last or best values are not the same in all experiments."""
+    for name in dict.fromkeys(name for one in found for name in one):
+        metrics = [one.get(name) for one in found]
+        values = {None if one is None else (repr(one.last), one.minimum, one.maximum) for one in metrics}
+        if len(values) > 1:
+            yield {"name": name, "metrics": [None if one is None else show_summary(one) for one in metrics]}
+
+
+def describe_config(plan: Plan) -> dict[str, str]:
+    """Return the keys of a riseml.yml that the plan was made from, with their values as text.
+
+    Example: `{"framework": "tensorflow", "jobs": "master, worker.1", "worker.resources.cpus": "2", ...}`.
+    """
+    found = {"project": plan.project, "jobs": ", ".join(job.name for job in plan.jobs)}
+    kinds = {job_type(job.name): job for job in reversed(plan.jobs)}
+    for kind, job in reversed(kinds.items()):
+        section = f"{kind}." if len(kinds) > 1 else ""
+        found |= {f"{section}{name}": text for name, text in _describe_job(job).items()}
+    rest = {name: value for name, value in to_json(plan).items() if name not in _OTHERS}
+    return found | _flatten("", rest)
+
+
+def _describe_job(job: PlannedJob) -> dict[str, str]:
+    fields = {"run": "\n".join(job.run), "resources": to_json(job.resources), "limits": to_json(job.limits)}
+    return _flatten("", fields)
+
+
+def _flatten(name: str, value: Any) -> dict[str, str]:
+    """Return nested values by their path; empty values have no entry."""
+    if isinstance(value, dict):
+        return {
+            path: text
+            for key, one in value.items()
+            for path, text in _flatten(f"{name}.{key}" if name else key, one).items()
+        }
+    if value is None or value in ("", (), []):
+        return {}
+    if isinstance(value, tuple | list):
+        pairs = all(isinstance(one, tuple) and len(one) == 2 for one in value)
+        return {name: ", ".join("=".join(map(str, one)) if pairs else str(one) for one in value)}
+    return {name: f"{value:g}" if isinstance(value, float) else str(value)}
+
+
+def _find_environment_differences(details: Sequence[ExperimentDetail]) -> Iterable[wire.Difference]:
+    """Yield which variables of `env` differ. Their values may be secrets, and are never shown."""
+    for one in _find_differences([_read_environment(detail) for detail in details]):
+        shown = [None if value is None else _hide(value) for value in one["values"]]
+        if len(set(shown)) == 1:
+            shown = ["(set, with different values)" for _ in shown]
+        yield {"name": one["name"], "values": shown}
+
+
+def _hide(value: str) -> str:
+    return "(set)" if value else "(passed on)"
+
+
+def _read_environment(detail: ExperimentDetail) -> dict[str, str]:
+    """Return the variables of `env` in a riseml.yml; one that passes on the user's own value has an empty text."""
+    checked = check_config(detail.config, overrides=Overrides(detail.experiment.plan.parameters))
+    variables = () if checked.spec is None else checked.spec.train.env
+    return {f"env.{one.name}": "" if one.value is None else f"={one.value}" for one in variables}
+
+
+def _describe_environment(experiment: Experiment) -> dict[str, str]:
+    """Return the fields of each environment by name; fields of a role's environment begin with the name of the role."""
+    plan = experiment.plan
+    images = [("", plan.image), *((f"{role}: ", image) for role, image in plan.role_images)]
+    return {
+        f"{role}{name}": text
+        for role, image in images
+        for name, text in _describe_image(resolve_base(image, experiment.resolved)).items()
+        if text
+    }
+
+
+def _describe_image(image: Image) -> dict[str, str]:
+    return {
+        "image": image.base,
+        "image digest": image.resolved,
+        "install": "\n".join(image.install),
+        "files that install reads": ", ".join(image.files),
+    }
+
+
+def _load_files(experiment: Experiment, snapshots: SnapshotStore) -> dict[str, str] | None:
+    """Return the project's files with their contents' digests; None: the server does not have them any more."""
+    if not experiment.snapshot:
+        return {}
+    try:
+        files = snapshots.load_manifest(experiment.snapshot).files
+    except NotFound:
+        return None
+    return {path: _name_version(mark) for path, mark in sorted(files.items())}
+
+
+def _name_version(mark: str) -> str:
+    """Return the first digits of a content's digest; an executable file has an `x` before them."""
+    if mark.startswith("link:"):
+        return mark[: _DIGITS * 4]
+    return f"{mark[:1].strip('-')}{mark[1 : 1 + _DIGITS]}"

@@ -1,0 +1,97 @@
+"""Find the experiments that a canonical ID names, and show them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from riseml import wire
+from riseml.control.rollup import find_usual_failure
+from riseml.errors import NotFound, RisemlError, UsageError
+from riseml.model import Experiment
+from riseml.names import CanonicalId
+from riseml.server.api.views.bad_end import explain_bad_end
+from riseml.server.api.views.metric_views import show_summary
+from riseml.server.api.views.record_views import NO_BAD_END, show_experiment, show_set
+from riseml.server.api.views.saved_views import show_saved_summary
+from riseml.server.services import Services
+from riseml.store.experiments import ExperimentDetail
+
+log = logging.getLogger(__name__)
+
+_Metrics = Mapping[int, list[wire.MetricView]]
+"""By the id of the experiment."""
+
+
+def find_details(wanted: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
+    """Return the experiment, or the members of the set, that an ID names.
+
+    Raises:
+        NotFound: there is none, it belongs to another user, or it has no such job.
+    """
+    user = services.info.owner.user
+    if wanted.user is not None and wanted.user != user:
+        raise NotFound(f"there is no experiment {wanted}", "`riseml status -a` lists all of yours")
+    details = services.experiments.find_by_number(user, wanted.number, wanted.sub)
+    if wanted.job is not None:
+        jobs = [job.name for detail in details for job in detail.experiment.jobs]
+        if not any(wanted.names(job) for job in jobs):
+            known = ", ".join(dict.fromkeys(jobs))
+            raise NotFound(f"experiment {wanted.number} has no job {wanted.job}", f"its jobs are {known}")
+    return details
+
+
+def find_single_experiment(wanted: CanonicalId, services: Services) -> Experiment:
+    """Return the one experiment that an ID names.
+
+    Raises:
+        NotFound: there is none.
+        UsageError: the ID names a set.
+    """
+    details = find_details(wanted, services)
+    if details[0].experiment.set_id is not None and wanted.sub is None:
+        raise UsageError(f"{wanted} is a set", f"name one of its experiments: {wanted.number}.1")
+    return details[0].experiment
+
+
+def show_details(
+    details: tuple[ExperimentDetail, ...], wanted: CanonicalId | None, services: Services
+) -> wire.ExperimentView:
+    """Return an experiment, or a whole set; with `wanted`, only the jobs that it names.
+
+    Raises:
+        StoreError: the metrics cannot be read.
+    """
+    return _show_with_metrics(details, wanted, services, _read_metrics(details, services))
+
+
+def show_changed_details(
+    details: tuple[ExperimentDetail, ...], wanted: CanonicalId, services: Services
+) -> wire.ExperimentView:
+    """Return experiments that were just changed, as `show_details` does; without metrics when they cannot be read."""
+    metrics: _Metrics = {}
+    try:
+        metrics = _read_metrics(details, services)
+    except (OSError, RisemlError) as error:
+        log.warning("the answer about %s has no metrics: %s", wanted, error)
+    return _show_with_metrics(details, wanted, services, metrics)
+
+
+def _read_metrics(details: tuple[ExperimentDetail, ...], services: Services) -> _Metrics:
+    summaries = services.metrics.read_summaries([detail.experiment.id for detail in details])
+    return {identity: [show_summary(one) for one in found.values()] for identity, found in summaries.items()}
+
+
+def _show_with_metrics(
+    details: tuple[ExperimentDetail, ...], wanted: CanonicalId | None, services: Services, metrics: _Metrics
+) -> wire.ExperimentView:
+    roots = services.hosts.roots
+    first = details[0].experiment
+    if first.set_id is not None and (wanted is None or wanted.sub is None):
+        search = services.searches.load_searches((first.set_id,)).get(first.set_id)
+        failed = find_usual_failure([detail.experiment for detail in details])
+        end = NO_BAD_END if failed is None else explain_bad_end(failed, services.logs)
+        return show_set(details, roots, search, metrics, end)
+    end = explain_bad_end(first, services.logs)
+    shown = show_experiment(details[0], roots, wanted, end, metrics.get(first.id, ()))
+    return {**shown, "saved": show_saved_summary(first, services.saves)}

@@ -1,0 +1,240 @@
+"""Records in the shapes of the HTTP API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Literal
+
+from riseml import wire
+from riseml.control.rollup import find_failed_job, find_usual_failure, roll_up_set
+from riseml.control.settle import signal_name
+from riseml.model import Experiment, Job
+from riseml.names import CanonicalId, experiment_name
+from riseml.planning.launch import StorageRoots
+from riseml.records import dataclass
+from riseml.samples import Sample, Traffic
+from riseml.server.api.views.search_view import describe_end, show_search
+from riseml.states import SENTENCES, TERMINAL, CompanionKind, State
+from riseml.storage.outputs import show_output
+from riseml.store.experiments import ExperimentDetail
+from riseml.trials import SearchRecord
+
+
+@dataclass(frozen=True, slots=True)
+class BadEnd:
+    """The last lines and the advice that users see of an experiment that failed."""
+
+    last_lines: tuple[str, ...] = ()  # of the job that caused it
+    advice: str = ""  # what the user can do next; empty: not known
+
+
+NO_BAD_END = BadEnd()
+
+_TYPES: dict[CompanionKind, Literal["tensorboard", "notebook"]] = {
+    CompanionKind.TENSORBOARD: "tensorboard",
+    CompanionKind.NOTEBOOK: "notebook",
+}
+
+
+def show_time(moment: datetime | None) -> str | None:
+    """Return a moment as RFC 3339 in UTC, in whole seconds."""
+    return None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def show_job(experiment: Experiment, job: Job) -> wire.JobView:
+    """Return one job."""
+    return {
+        "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        "name": job.name,
+        "state": job.state.value,
+        "reason": job.reason.value,
+        "message": _message(job),
+        "host": job.host,
+        "attempt": job.attempt,
+        "exit_code": job.exit_code,
+        "signal": signal_name(job.exit_code),
+        "oom": job.oom,
+        "cpus": job.resources.cpus,
+        "mem_mib": job.resources.mem,
+        "gpus": job.resources.gpus,
+        "image": experiment.image_of(job.name).base,
+        "started_at": show_time(job.started_at),
+        "ended_at": show_time(job.ended_at),
+    }
+
+
+def _message(job: Job) -> str:
+    if job.ending is not None and job.state not in TERMINAL:
+        return f"Being stopped. {SENTENCES[job.ending]}"
+    return job.message or SENTENCES[job.reason]
+
+
+def show_experiment(
+    detail: ExperimentDetail,
+    output: StorageRoots,
+    wanted: CanonicalId | None = None,
+    end: BadEnd = NO_BAD_END,
+    metrics: Iterable[wire.MetricView] = (),
+) -> wire.ExperimentView:
+    """Return one experiment; with `wanted`, only the jobs that it names."""
+    experiment = detail.experiment
+    plan = experiment.plan
+    jobs = [job for job in experiment.jobs if wanted is None or wanted.names(job.name)]
+    return {
+        "id": experiment_name(experiment.number, experiment.sub),
+        "user": experiment.owner.user,
+        "project": experiment.project,
+        "type": "experiment" if plan.companion is None else _TYPES[plan.companion.kind],
+        "shows": [] if plan.companion is None else list(plan.companion.shows),
+        "state": experiment.state.value,
+        "reason": experiment.reason.value,
+        "message": experiment.message or SENTENCES[experiment.reason],
+        "cause": find_failed_job(experiment),
+        "last_lines": list(end.last_lines),
+        "advice": end.advice,
+        "created_at": show_time(experiment.created_at) or "",
+        "started_at": show_time(experiment.started_at),
+        "ended_at": show_time(experiment.ended_at),
+        "image": plan.image.base,
+        "image_digest": dict(experiment.resolved).get(plan.image.base),
+        "framework": plan.framework,
+        "parameters": dict(plan.parameters),
+        "output": "" if experiment.reads else show_output(output, experiment),
+        "exit_code": exit_code_of(experiment),
+        "closed": experiment.closed,
+        "jobs": [show_job(experiment, job) for job in jobs],
+        "experiments": [],
+        "search": None,
+        "metrics": list(metrics),
+        "notes": list(detail.notes),
+        "saved": None,
+    }
+
+
+def show_set(
+    details: tuple[ExperimentDetail, ...],
+    output: StorageRoots,
+    search: SearchRecord | None = None,
+    metrics: Mapping[int, list[wire.MetricView]] = MappingProxyType({}),
+    end: BadEnd = NO_BAD_END,
+) -> wire.ExperimentView:
+    """Return a whole set with its members inside, with what its `search` does, the `metrics` of the members by their
+    keys in the store, and the `end` of the member that stands for those that failed.
+    """
+    members = [show_experiment(detail, output, metrics=metrics.get(detail.experiment.id, ())) for detail in details]
+    experiments = [detail.experiment for detail in details]
+    names = {metric["name"] for found in metrics.values() for metric in found}
+    goes_on = search is not None and search.end is None
+    state, reason = roll_up_set(experiments, goes_on=goes_on)
+    ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
+    started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
+    end = end if state is State.FAILED else NO_BAD_END
+    return {
+        **members[0],
+        "id": str(experiments[0].number),
+        "type": "set",
+        "state": state.value,
+        "reason": reason.value,
+        "message": ("" if goes_on else describe_end(experiments, search, names)) or SENTENCES[reason],
+        "cause": name_cause(state, experiments),
+        "last_lines": list(end.last_lines),
+        "advice": end.advice,
+        "started_at": show_time(min(started, default=None)),
+        "ended_at": show_time(max(ended)) if len(ended) == len(experiments) and not goes_on else None,
+        "parameters": {},
+        "output": show_output(output, experiments[0]).rpartition("/")[0],
+        "exit_code": 0 if state is State.FINISHED else find_exit_code(state, experiments),
+        "closed": all(experiment.closed for experiment in experiments) and not goes_on,
+        "jobs": [],
+        "experiments": members,
+        "metrics": [],
+        "search": None if search is None else show_search(search, names),
+    }
+
+
+def show_all(
+    details: Iterable[ExperimentDetail], output: StorageRoots, searches: Mapping[int, SearchRecord]
+) -> list[wire.ExperimentView]:
+    """Return experiments in order; the members of a set are inside their set.
+
+    Args:
+        details: the experiments.
+        output: where their outputs are.
+        searches: those of the sets among them, by the key of the set.
+    """
+    groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
+    for detail in details:
+        groups.setdefault((detail.experiment.owner.user, detail.experiment.number), []).append(detail)
+    return [
+        show_experiment(group[0], output)
+        if (set_id := group[0].experiment.set_id) is None
+        else show_set(tuple(group), output, searches.get(set_id))
+        for group in groups.values()
+    ]
+
+
+def name_cause(state: State, members: Sequence[Experiment]) -> str | None:
+    """Return which job made a set of this state fail, for the usual cause: `3.train`; without a job, the member."""
+    failed = find_usual_failure(members) if state is State.FAILED else None
+    return None if failed is None else ".".join(filter(None, [str(failed.sub), find_failed_job(failed)]))
+
+
+def find_exit_code(state: State, members: Sequence[Experiment]) -> int | None:
+    """Return the exit code of the job that `name_cause` names; None when it names none."""
+    failed = find_usual_failure(members) if state is State.FAILED else None
+    return None if failed is None else exit_code_of(failed)
+
+
+def exit_code_of(experiment: Experiment) -> int | None:
+    """Return the exit code of the job that decided; None while there is none."""
+    verdict = experiment.verdict
+    for job in experiment.jobs:
+        if verdict is not None and job.name == verdict.job:
+            return job.exit_code
+    return None
+
+
+def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: int | None) -> wire.SampleView:
+    """Return the last sample of a job together with its requested resources.
+
+    Args:
+        experiment: the record of its experiment.
+        job: its record.
+        last: its last sample.
+        lines: the number of its lines since the server follows its log.
+    """
+    traffic = Traffic() if last is None or last.traffic is None else last.traffic
+    return {
+        "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        "project": experiment.project,
+        "state": job.state.value,
+        "host": job.host,
+        "time": None if last is None else show_time(last.at),
+        "cpu": None if last is None else round(last.cpu, 1),
+        "mem": None if last is None else _percent(last.mem_used, last.mem_total),
+        "mem_used": None if last is None else last.mem_used,
+        "mem_total": None if last is None else last.mem_total,
+        "gpu": None if last is None else last.gpu,
+        "gpu_mem": None if last is None else _percent(last.gpu_mem_used, last.gpu_mem_total),
+        "gpu_mem_used": None if last is None else last.gpu_mem_used,
+        "gpu_mem_total": None if last is None else last.gpu_mem_total,
+        "net_in": _round_rate(traffic.net_in),
+        "net_out": _round_rate(traffic.net_out),
+        "disk_read": _round_rate(traffic.disk_read),
+        "disk_write": _round_rate(traffic.disk_write),
+        "lines": lines,
+        "cpus": job.resources.cpus,
+        "mem_mib": job.resources.mem,
+        "gpus": job.resources.gpus,
+        "image": experiment.image_of(job.name).base,
+    }
+
+
+def _round_rate(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 1)
+
+
+def _percent(used: int | None, total: int | None) -> float | None:
+    return None if used is None or not total else round(100 * used / total, 2)

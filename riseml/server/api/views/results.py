@@ -1,0 +1,179 @@
+"""The results of experiments: read from the store, filtered, sorted and ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from types import MappingProxyType
+
+from riseml import wire
+from riseml.errors import NotFound, UsageError
+from riseml.names import experiment_name, parse_id
+from riseml.records import dataclass
+from riseml.results.filters import filter_rows, parse_where
+from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
+from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
+from riseml.server.api.views.metric_views import show_summary
+from riseml.server.services import Services
+from riseml.store.metrics.metric_summary import MetricSummary
+from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
+
+_NO_METRICS: Mapping[str, MetricSummary] = MappingProxyType({})
+_NOT_RUN = ExperimentRun()
+_RUN_COLUMNS = ("time", "host", "workers", "started", "ended")
+"""Columns of `ExperimentRun`: the server reads them for all experiments only when a condition or the order names
+one."""
+Summaries = Mapping[int, Mapping[str, MetricSummary]]
+"""The metrics of experiments by their keys in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultQuery:
+    """The requested results, as the user wrote the request."""
+
+    names: tuple[str, ...] = ()  # IDs of experiments and sets; empty: all of `project`
+    project: str | None = None
+    where: tuple[str, ...] = ()  # texts of conditions; all must hold
+    sort: str = ""  # `-accuracy,time`; empty: by the objective
+    limit: int | None = None  # rows of the answer; None: all
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was read of the experiments."""
+
+    outcomes: Mapping[str, ExperimentOutcome]  # by their names, oldest first
+    metrics: Summaries
+    runs: Mapping[int, ExperimentRun]  # by their keys in the store; empty: read later, for the shown experiments only
+    moment: datetime  # now
+
+
+def read_results(query: ResultQuery, services: Services, moment: datetime) -> wire.ResultList:
+    """Return the results of experiments.
+
+    Raises:
+        NotFound: there is no such experiment.
+        UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
+    """
+    found = _load_rows(query, services, moment)
+    rows = [_make_row(name, one, found) for name, one in found.outcomes.items()]
+    metrics, parameters = frozenset(list_metrics(rows)), frozenset(list_parameters(rows))
+    keys = parse_sort(query.sort)
+    objective = choose_objective(keys, metrics, _find_objective(found, services))
+    columns = Columns(parameters, metrics, {objective.metric: objective.goal} if objective else {})
+    conditions = [condition for text in query.where for condition in parse_where(text)]
+    matched = sort_rows(filter_rows(rows, conditions, columns), keys, columns)
+    ranks = rank_rows(matched, objective) if objective else {}
+    if objective and not keys:
+        matched = sort_by_rank(matched, ranks)
+    varying, same = find_varying(matched)
+    shown = [row.name for row in matched[: query.limit]]
+    best = next((row.name for row in matched if ranks.get(row.name) == 1), None)
+    views = _show_results([*shown, *([] if best is None else [best])], found, ranks, services)
+    return {
+        "objective": {"metric": objective.metric, "goal": objective.goal.value} if objective else None,
+        "total": len(rows),
+        "matched": len(matched),
+        "parameters": varying,
+        "same": same,
+        "metrics": list_metrics(matched),
+        "best": None if best is None else views[best],
+        "experiments": [views[name] for name in shown],
+    }
+
+
+def _find_objective(found: _Found, services: Services) -> Objective | None:
+    """Return the objective of the sets among the experiments; None when they differ, or no set has a search."""
+    sets = {one.set_id for one in found.outcomes.values()} - {None}
+    plans = services.searches.load_plans([identity for identity in sets if identity is not None])
+    wanted = {Objective(one.search.metric, one.search.goal) for one in plans}
+    return wanted.pop() if len(wanted) == 1 else None
+
+
+def _load_rows(query: ResultQuery, services: Services, moment: datetime) -> _Found:
+    outcomes = services.outcomes.read_outcomes(services.info.owner.user, _make_outcome_query(query, services))
+    if not outcomes:
+        what = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
+        raise NotFound(f"{what} no experiment", "`riseml status -a` lists all of yours")
+    by_name = {experiment_name(one.number, one.sub): one for one in outcomes}
+    sets = {str(one.number) for one in outcomes} if query.names else frozenset()
+    for name in query.names:
+        wanted = parse_id(name)
+        if experiment_name(wanted.number, wanted.sub) not in by_name.keys() | sets:
+            raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
+    ids = [one.id for one in outcomes]
+    needs_runs = any(name in text for text in (query.sort, *query.where) for name in _RUN_COLUMNS)
+    runs = services.outcomes.read_runs(ids) if needs_runs else {}
+    return _Found(by_name, services.metrics.read_summaries(ids), runs, moment)
+
+
+def _make_outcome_query(query: ResultQuery, services: Services) -> OutcomeQuery:
+    numbers = []
+    for name in query.names:
+        wanted = parse_id(name)
+        if wanted.user not in (None, services.info.owner.user):
+            raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
+        if wanted.job is not None:
+            raise UsageError(f"{name} is a job", f"name its experiment: {wanted.number}")
+        numbers.append((wanted.number, wanted.sub))
+    if not numbers and query.project is None:
+        raise UsageError("neither an experiment nor a project is named", "name one")
+    return OutcomeQuery(tuple(numbers), None if numbers else query.project)
+
+
+def _make_row(name: str, outcome: ExperimentOutcome, found: _Found) -> ResultRow:
+    row = ResultRow(
+        name,
+        outcome.state.value,
+        outcome.reason,
+        (outcome.number, outcome.sub or 0),
+        outcome.parameters,
+        found.metrics.get(outcome.id, _NO_METRICS),
+    )
+    run = found.runs.get(outcome.id)
+    if run is None:
+        return row
+    return row._replace(
+        seconds=_count_seconds(run, found.moment),
+        started=_show_moment(run.started_at),
+        ended=_show_moment(run.ended_at),
+        hosts=run.hosts,
+        workers=run.workers,
+    )
+
+
+def _count_seconds(run: ExperimentRun, moment: datetime) -> float | None:
+    """Return for how long an experiment has run; None: not yet."""
+    return None if run.started_at is None else max(0.0, ((run.ended_at or moment) - run.started_at).total_seconds())
+
+
+def _show_moment(moment: datetime | None) -> str:
+    """Return a moment of the store, which is in UTC, as RFC 3339; ten times as fast as `show_time`."""
+    return "" if moment is None else f"{moment.isoformat()[:19]}Z"
+
+
+def _show_results(
+    names: Collection[str], found: _Found, ranks: Mapping[str, int], services: Services
+) -> dict[str, wire.ResultView]:
+    """Return the answers for some of the experiments, by their names."""
+    wanted = {name: found.outcomes[name] for name in names}
+    runs = found.runs or services.outcomes.read_runs([one.id for one in wanted.values()])
+    views: dict[str, wire.ResultView] = {}
+    for name, outcome in wanted.items():
+        run = runs.get(outcome.id, _NOT_RUN)
+        seconds = _count_seconds(run, found.moment)
+        views[name] = {
+            "id": name,
+            "project": outcome.project,
+            "rank": ranks.get(name),
+            "state": outcome.state.value,
+            "reason": outcome.reason,
+            "parameters": dict(outcome.parameters),
+            "metrics": [show_summary(one) for one in found.metrics.get(outcome.id, _NO_METRICS).values()],
+            "workers": run.workers,
+            "hosts": list(run.hosts),
+            "seconds": None if seconds is None else round(seconds, 3),
+            "started_at": _show_moment(run.started_at) or None,
+            "ended_at": _show_moment(run.ended_at) or None,
+        }
+    return views

@@ -1,0 +1,74 @@
+"""Saved outputs in the shapes of the HTTP API."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from riseml import wire
+from riseml.control.saving import find_attempt
+from riseml.data_stores.save_manifest import measure_files
+from riseml.data_stores.save_notes import SaveNote
+from riseml.model import Experiment
+from riseml.names import experiment_name
+from riseml.planning.launch import output_folder
+from riseml.server.api.views.record_views import show_time
+from riseml.server.pool.save_keeper import SaveKeeper, SaveProgress
+from riseml.states import TERMINAL
+
+
+def show_saved_summary(experiment: Experiment, keeper: SaveKeeper) -> wire.SavedSummary | None:
+    """Return how far the output of an experiment is saved; None: its riseml.yml saves nothing."""
+    if experiment.plan.save is None:
+        return None
+    note, progress = keeper.read_note(experiment), keeper.read_progress(experiment)
+    begun = note.restored
+    return {
+        "place": note.place or f"{experiment.plan.save.to}/{output_folder(experiment)}",
+        "state": _find_state(experiment, note, progress),
+        "saved_at": show_time(note.saved_at),
+        "files": len(note.named),
+        "bytes": measure_files(note.named),
+        "missing": len(note.missing),
+        "trouble": note.trouble,
+        "done": 0 if progress is None else progress.done,
+        "total": 0 if progress is None else progress.total,
+        "restored": None
+        if begun is None
+        else {"attempt": begun.attempt, "files": begun.files, "bytes": begun.size, "kept": begun.kept},
+    }
+
+
+def show_saved(experiment: Experiment, keeper: SaveKeeper, summary: wire.SavedSummary) -> wire.SavedView:
+    """Return what is saved of an output, file by file."""
+    note = keeper.read_note(experiment)
+    return {
+        **summary,
+        "id": experiment_name(experiment.number, experiment.sub),
+        "manifest": [
+            {
+                "path": file.path,
+                "size": file.size,
+                "sha256": file.sha256,
+                "changed": show_time(datetime.fromtimestamp(file.changed / 1e9, UTC)) or "",
+                "url": f"{summary['place']}/{file.key}",
+            }
+            for file in note.named
+        ],
+        "missing_paths": list(note.missing),
+        "left_out": [{"path": path, "why": why} for path, why in note.left_out],
+    }
+
+
+def _find_state(
+    experiment: Experiment, note: SaveNote, progress: SaveProgress | None
+) -> Literal["waiting", "saving", "saved", "incomplete", "nothing"]:
+    if progress is not None:
+        return "saving"
+    if experiment.state not in TERMINAL:
+        return "waiting"
+    if experiment.started_at is None:
+        return "nothing"
+    if note.last >= find_attempt(experiment):
+        return "saved"
+    return "incomplete" if experiment.closed else "saving"
