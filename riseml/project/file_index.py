@@ -10,19 +10,15 @@ The index is a cache. One that is damaged, of another project or another user's 
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 
-from riseml.folders import make_private
+from riseml.project.cache_file import CacheFile
 
 FileState = tuple[int, int, int, int, int]
 """Size, mtime and ctime in ns, inode and device of a file."""
 
-_BEGIN = b"riseml index 1\n"
-_SUM = 32  # bytes of the SHA-256 of what follows
+_KIND = "index 1"
 _STATE = Struct("<QqqQQ32s")
 _COUNT = Struct("<QQ")  # files, bytes of the folder's path
 _RACY = 2_000_000_000  # ns; a tick of the coarsest clock of a file system (FAT)
@@ -44,7 +40,7 @@ class FileIndex:
 
     def __init__(self, folder: Path, path: Path | None = None) -> None:
         self._folder = os.fsencode(os.path.realpath(folder))
-        self._path = path
+        self._file = None if path is None else CacheFile(path, _KIND, _MOST_FILES)
         self._known = self._load_entries()
         self._kept: dict[str, tuple[FileState, bytes]] = {}
         self._is_new = False
@@ -79,36 +75,19 @@ class FileIndex:
 
     def save(self) -> None:
         """Write the index, when something in it is new. A disk that is full or read-only makes no error."""
-        if self._path is None or not (self._is_new or len(self._kept) != len(self._known)):
+        if self._file is None or not (self._is_new or len(self._kept) != len(self._known)):
             return
-        with suppress(OSError):  # it is a cache: without it, the files are read again
-            make_private(self._path.parent)
-            handle, name = tempfile.mkstemp(dir=self._path.parent, suffix=".part")
-            try:
-                with open(handle, "wb") as file:
-                    file.write(self._pack())
-                os.replace(name, self._path)
-            except OSError:
-                os.unlink(name)
-                raise
-            _remove_oldest(self._path.parent)
+        self._file.write(self._pack())
         self._known, self._is_new = dict(self._kept), False
 
     def _pack(self) -> bytes:
-        from hashlib import sha256
-
         states = b"".join(_STATE.pack(*state, content) for state, content in self._kept.values())
         paths = os.fsencode("\0".join(self._kept))
-        body = _COUNT.pack(len(self._kept), len(self._folder)) + self._folder + states + paths
-        return _BEGIN + sha256(body).digest() + body
+        return _COUNT.pack(len(self._kept), len(self._folder)) + self._folder + states + paths
 
     def _load_entries(self) -> dict[str, tuple[FileState, bytes]]:
-        from hashlib import sha256
-
-        data = b"" if self._path is None else _read_own_file(self._path)
-        begin = len(_BEGIN) + _SUM
-        body = data[begin:]
-        if not data.startswith(_BEGIN) or sha256(body).digest() != data[len(_BEGIN) : begin]:
+        body = b"" if self._file is None else self._file.read()
+        if not body:
             return {}
         count, length = _COUNT.unpack_from(body)
         at = _COUNT.size + length
@@ -118,23 +97,3 @@ class FileIndex:
             return {}
         rows = _STATE.iter_unpack(body[at:end])
         return {path: (row[:5], row[5]) for path, row in zip(paths, rows, strict=True)}
-
-
-def _read_own_file(path: Path) -> bytes:
-    """Return the content of a file that only this user may write; empty when there is no such file."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    with open(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-            return b""
-        return file.read()
-
-
-def _remove_oldest(folder: Path) -> None:
-    """Remove the indexes that have not been written for the longest time, and temporary files of killed commands."""
-    files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
-    for path in files[:-_MOST_FILES]:
-        path.unlink(missing_ok=True)

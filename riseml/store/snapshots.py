@@ -102,14 +102,7 @@ class SnapshotStore:
         Raises:
             UsageError: the text is no digest.
         """
-        data = self._read_manifest(digest)
-        if data is None:
-            return self._adopt_former(digest)
-        lost = self._contents.find_lost()
-        if lost and lost & list_contents(data):
-            return False
-        os.utime(self._manifest_path(digest))
-        return True
+        return self._find_manifest(digest) is not None
 
     def find_files(self, digest: str) -> ProjectFiles | None:
         """Return the files of a snapshot; None: it is not there.
@@ -117,7 +110,7 @@ class SnapshotStore:
         Raises:
             UsageError: the text is no digest.
         """
-        data = self._read_manifest(digest) if self.has_snapshot(digest) else None
+        data = self._find_manifest(digest)
         return None if data is None else StoredFiles(self._contents, data, self._read_manifest)
 
     def load_manifest(self, digest: str) -> Manifest:
@@ -327,9 +320,20 @@ class SnapshotStore:
         self._remove_former(digest)
 
     def _load_manifest(self, digest: str) -> bytes:
-        data = self._read_manifest(digest) if self.has_snapshot(digest) else None
+        data = self._find_manifest(digest)
         if data is None:
             raise NotFound(f"the project's files {digest[:12]} are not on the server", "run `riseml train` again")
+        return data
+
+    def _find_manifest(self, digest: str) -> bytes | None:
+        """Return the manifest of a state whose contents are all stored, and note its use; None: there is none."""
+        data = self._read_manifest(digest)
+        if data is None:
+            return self._read_manifest(digest) if self._adopt_former(digest) else None
+        lost = self._contents.find_lost()
+        if lost and lost & list_contents(data):
+            return None
+        os.utime(self._manifest_path(digest))
         return data
 
     def _read_manifest(self, digest: str) -> bytes | None:

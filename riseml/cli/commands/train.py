@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from enum import Enum
@@ -24,8 +24,8 @@ from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.cli.checked_config import CheckedConfig
     from riseml.client import Client
-    from riseml.spec.config.types import Spec
 
 Pairs = list[tuple[str, str]]
 
@@ -185,25 +185,41 @@ def prepare_submission(
         Exit: riseml.yml has errors.
         UsageError: riseml cannot run the framework, or train.env passes on a variable that is not set.
     """
-    from riseml.frameworks.registry import choose_framework
-
-    spec = _read_spec(command, source, parameters, settings)
-    command.printer.print_notes(spec.notes)
-    choose_framework(spec.train)
+    checked = _check_file(command, source, parameters, settings)
+    command.printer.print_notes(checked.notes)
     submission: wire.Submission = {
-        "project": spec.project,
+        "project": checked.project,
         "file": source.name,
         "config": source.text,
         "parameters": parameters,
         "settings": settings,
-        "environment": _collect_passed_variables(spec, command.environ),
+        "environment": _collect_variables(checked.passed, command.environ),
         "pull": pull,
     }
     return command.add_executor(submission)
 
 
-def _read_spec(command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs) -> Spec:
+def _check_file(command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs) -> CheckedConfig:
+    """Check riseml.yml, unless an earlier command found no problem in the same text."""
+    from riseml.cli.checked_config import CheckedFile
+
+    file = CheckedFile(command.settings(), source, parameters, settings)
+    known = file.load()
+    if known is not None:
+        return known
+    checked, is_clean = _check_anew(command, source, parameters, settings)
+    if is_clean:
+        file.keep(checked)
+    return checked
+
+
+def _check_anew(
+    command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs
+) -> tuple[CheckedConfig, bool]:
+    """Check riseml.yml; return what is in it, and True when the check found no problem, not even a warning."""
+    from riseml.cli.checked_config import CheckedConfig
     from riseml.cli.output.problem_lines import count_problems
+    from riseml.frameworks.registry import choose_framework
     from riseml.spec.config.loader import Overrides
 
     spec, problems = check_config_source(source, Overrides(tuple(parameters), tuple(settings)))
@@ -211,11 +227,11 @@ def _read_spec(command: CommandContext, source: ConfigSource, parameters: Pairs,
     if spec is None:
         command.printer.say(f"{source.name} has {count_problems(problems)}. Nothing was started.")
         raise Exit(UsageError.exit_code)
-    return spec
+    choose_framework(spec.train)
+    return CheckedConfig.of_spec(spec), not problems
 
 
-def _collect_passed_variables(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
-    names = [variable.name for variable in spec.train.env if variable.value is None]
+def _collect_variables(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
     missing = [name for name in names if name not in environ]
     if missing:
         raise UsageError(

@@ -26,7 +26,7 @@ from riseml.executors.docker.image_names import find_local_image, inspect_image
 from riseml.executors.docker.project_archive import WORKING_FOLDER, pack_working_directory
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.faultpoints import Point, reach
-from riseml.model import Launch
+from riseml.model import ImageSeen, Launch
 from riseml.names import CODE_REPOSITORY
 from riseml.records import dataclass
 
@@ -80,6 +80,18 @@ class CodeLayers:
         self._changed = threading.Condition()
         self._taken: set[str] = set()  # names of layers that a thread finds or makes at this moment
         self._users: dict[tuple[str, ...], int] = {}  # the first experiment with each small project, oldest first
+        self._environments: dict[str, str] = {}  # the image behind each reference, as the engine was last observed
+        self._known: dict[tuple[str, ...], str] = {}  # layers that jobs got, by what they hold, oldest first
+
+    def note_images(self, present: Mapping[str, ImageSeen]) -> None:
+        """Remember the environments that an observation has found."""
+        self._environments = {name: one.resolved or name for name, one in present.items() if one.present}
+
+    def note_use(self, layer: str | None, *, found: bool) -> None:
+        """Forget a layer that a job was to get and that the engine did not have any more."""
+        if not found:
+            with self._changed:
+                self._known = {what: name for what, name in self._known.items() if name != layer}
 
     @contextmanager
     def lend(
@@ -90,7 +102,7 @@ class CodeLayers:
         Give None when the code has to be unpacked into the job's own container: the code is small, the image has a
         volume at the working folder, or the engine could not make the layer. Helper containers are removed at the end,
         when the job runs. A small project gets a layer when a second experiment uses it, for the experiments that
-        follow.
+        follow. For a layer that a job got before, the engine is not asked: it may be gone (see `note_use`).
 
         Args:
             api: the engine.
@@ -101,6 +113,20 @@ class CodeLayers:
         Raises:
             EngineError: a file is damaged.
         """
+        what = self._describe_layer(launch, code)
+        known = self._known.get(what)
+        if known is not None:
+            yield known
+            return
+        with self._find_layer(api, launch, code, compresses=compresses) as layer:
+            if layer is not None and all(what):
+                self._note_layer(what, layer)
+            yield layer
+
+    @contextmanager
+    def _find_layer(
+        self, api: docker.APIClient, launch: Launch, code: ProjectFiles, *, compresses: bool
+    ) -> Iterator[str | None]:
         order = None
         is_large = is_worth_it(code, compresses=compresses)
         if is_large or (not compresses and self._is_used_again(launch, code)):
@@ -115,6 +141,18 @@ class CodeLayers:
         else:
             yield None
             self._make_for_later(api, order)
+
+    def _note_layer(self, what: tuple[str, ...], layer: str) -> None:
+        with self._changed:
+            self._known[what] = layer
+            while len(self._known) > _REMEMBERED:
+                del self._known[next(iter(self._known))]
+
+    def _describe_layer(self, launch: Launch, code: ProjectFiles) -> tuple[str, ...]:
+        """Return what a layer for this job holds; a part is empty when it is not known."""
+        environment = self._environments.get(launch.image.reference, "")
+        identity = code.identity if isinstance(code, KeptState) else ""
+        return (environment, identity, f"{launch.owner.uid}:{launch.owner.gid}")
 
     def remove_forgotten(self, api: docker.APIClient) -> None:
         """Remove the helper containers of a server that was killed."""

@@ -96,8 +96,7 @@ class DockerExecutor:
         self._server = server
         self._build_network = build_network
         self._facts = FactsReader(host)
-        # subnets of experiments whose network another host created, or which need none
-        self._shares: dict[int, str] = {}
+        self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
         self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
         self._gpus = GpuReader()
         self._inventory = GpuInventory(host, server, self._gpus if engine.is_local else None)
@@ -127,6 +126,7 @@ class DockerExecutor:
             merged = self._observe_containers(api, changed)
             subnets = list_network_subnets(api, self._server, self.name, self._stuck.written_off())
             present = image_names.observe_images(api, references)
+            self._code.note_images(present)
             facts = self._facts.read_fresh(api, STILL_FRESH if references else FRESH)
             devices = self._inventory.find_devices(self.engine, self._facts.info)
         self._seen = {one.seen.id: one.seen for one in merged}
@@ -239,6 +239,7 @@ class DockerExecutor:
                 most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem
                 request = container_request(launch, most_mem, self._find_renamed_network(api, launch))
                 has_code = create_container(api, request, name, layer)
+                self._code.note_use(layer, found=has_code)
             except APIError as error:
                 if error.status_code != _CONFLICT:
                     raise
@@ -292,9 +293,8 @@ class DockerExecutor:
     def _find_renamed_network(self, api: docker.APIClient, launch: Launch) -> str | None:
         """Return the id of the experiment's network where a network that was written off holds its name."""
         written_off = self._stuck.written_off()
-        if not written_off:
-            return None
-        return next(iter(find_networks(api, self._server, launch.key.experiment, written_off)), None)
+        found = find_networks(api, self._server, launch.key.experiment, written_off) if written_off else []
+        return next(iter(found), None)
 
     def check_host(self) -> HostReport:
         with self.engine.api() as api:

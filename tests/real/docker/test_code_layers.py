@@ -227,6 +227,24 @@ def test_a_start_that_is_repeated_and_a_layer_that_is_gone(site: Site, monkeypat
     assert site.helpers() == []
 
 
+def test_a_job_gets_its_code_when_a_layer_that_an_earlier_job_had_is_gone(site: Site) -> None:
+    fill(site.project)
+    digest, code = site.keep()
+
+    def start() -> str:
+        site.executor.observe(frozenset({site.image.reference}))  # as before each start
+        return site.start("exec sleep 600", digest, code)
+
+    first = start()
+    site.api.remove_container(first, force=True)
+    site.executor.discard_item(site.layers()[0])
+    second = start()
+    assert site.layers() == [], "the executor did not look for it: the code is unpacked into the container"
+    third = start()
+    assert [layer.name for layer in site.layers()] == [site.api.inspect_container(third)["Config"]["Image"]]
+    assert site.read(second) == site.read(third)
+
+
 def test_a_small_project_gets_its_layer_when_a_second_experiment_has_used_it(site: Site) -> None:
     site.project.mkdir()
     (site.project / "train.py").write_text("pass\n")

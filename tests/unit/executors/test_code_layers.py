@@ -23,7 +23,7 @@ from riseml.executors.docker.code_layers import (
     is_worth_it,
     stores_compressed,
 )
-from riseml.model import Image, JobKey, Launch, Owner
+from riseml.model import Image, ImageSeen, JobKey, Launch, Owner
 from riseml.names import JobName
 from riseml.spec.config.types import Limits, Resources
 
@@ -127,6 +127,36 @@ def test_a_small_project_of_one_experiment_gets_no_layer() -> None:
     assert api.asked == []
     assert lend(layers, api, 10, 2) is None
     assert len(api.asked) == 1, "a second experiment has the same code: its layer is made for those that follow"
+
+
+class LayeredEngine(FullEngine):
+    """An engine that has the environment and every layer."""
+
+    def inspect_image(self, name: str) -> dict[str, Any]:
+        self.asked.append(name)
+        return {"Id": "sha256:1", "Config": {}}
+
+
+def test_the_engine_is_asked_once_for_a_layer_that_many_jobs_get() -> None:
+    layers, api = CodeLayers("5e17e4"), LayeredEngine()
+    layers.note_images({"python": ImageSeen(present=True, resolved="sha256:1")})
+    first = lend(layers, api, LEAST_SIZE, 1)
+    assert first is not None
+    assert api.asked == ["python", first]
+    assert [lend(layers, api, LEAST_SIZE, experiment) for experiment in (1, 1, 2)] == [first] * 3
+    assert api.asked == ["python", first]
+    layers.note_images({"python": ImageSeen(present=True, resolved="sha256:2")})
+    lend(layers, api, LEAST_SIZE, 2)
+    assert len(api.asked) == 4, "the environment is another one"
+    layers.note_use(first, found=True)
+    lend(layers, api, LEAST_SIZE, 2)
+    assert len(api.asked) == 4
+    layers.note_use(first, found=False)
+    lend(layers, api, LEAST_SIZE, 2)
+    assert len(api.asked) == 6, "the engine no longer had the layer"
+    layers.note_images({})
+    lend(layers, api, LEAST_SIZE, 2)
+    assert len(api.asked) == 8, "the environment was not there at the last look"
 
 
 def layer(size: int = 1) -> dict[str, Any]:
