@@ -233,7 +233,8 @@ def _explain_host(job: Job, gang: list[Job], candidates: dict[HostName, Candidat
         reasons.append(f"no host held the whole gang; this one has {len(beside) + 1} of its {len(gang)} jobs")
     else:
         reasons.append("no host held the whole gang")
-    if host is not None and host.gpus == 0 and not any(other.resources.gpus for other in gang):
+    spares = host is not None and host.gpus == 0 and any(one.gpus for one in candidates.values())
+    if spares and not any(other.resources.gpus for other in gang):
         reasons.append("hosts with GPUs stay free for jobs that need GPUs")
     return "; ".join(reasons)
 

@@ -16,6 +16,7 @@ class ComparedExperiment(TypedDict):
     state: StateName
     started_at: str | None  # RFC 3339
     ended_at: str | None  # RFC 3339
+    seconds: float | None  # that it ran, or has run so far; null: it has not started
 
 
 class Difference(TypedDict):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, build_table, measure_table
-from riseml.cli.output.text import clean_text, count_noun, format_metric, format_moment, format_seconds, parse_moment
+from riseml.cli.output.text import clean_text, count_noun, format_metric, format_moment, format_seconds
 from riseml.cli.output.widths import pad_to_width, shorten_to_width, wrap_to_width
 
 if TYPE_CHECKING:
@@ -45,14 +45,13 @@ def list_comparison(found: wire.ComparisonView, style: Style) -> list[str]:
 
 
 def _make_head_row(one: wire.ComparedExperiment) -> list[str]:
-    started, ended = one["started_at"], one["ended_at"]
-    took = (parse_moment(ended) - parse_moment(started)).total_seconds() if started and ended else None
+    started, seconds = one["started_at"], one["seconds"]
     return [
         one["id"],
         one["project"],
         one["state"],
         format_moment(started) if started else _MISSING,
-        _MISSING if took is None else format_seconds(took),
+        _MISSING if seconds is None else format_seconds(seconds),
     ]
 
 

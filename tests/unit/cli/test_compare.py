@@ -16,8 +16,22 @@ from tests.unit.cli.test_results import make_metric
 
 FOUND: wire.ComparisonView = {
     "experiments": [
-        {"id": "4", "project": "toaster", "state": "FINISHED", "started_at": NOW, "ended_at": "2026-08-31T09:23:46Z"},
-        {"id": "7", "project": "toaster", "state": "RUNNING", "started_at": None, "ended_at": None},
+        {
+            "id": "4",
+            "project": "toaster",
+            "state": "FINISHED",
+            "started_at": NOW,
+            "ended_at": "2026-08-31T09:23:46Z",
+            "seconds": 7200.0,
+        },
+        {
+            "id": "7",
+            "project": "toaster",
+            "state": "RUNNING",
+            "started_at": NOW,
+            "ended_at": None,
+            "seconds": 200.5,
+        },
     ],
     "parameters": [{"name": "lr", "values": ["0.1", "0.01"]}, {"name": "depth", "values": [None, "3"]}],
     "config": [
@@ -45,7 +59,7 @@ def test_the_differences_are_listed_by_subject(riseml: Riseml, fake_server: Fake
     assert result.out.splitlines() == [
         "ID  PROJECT  STATE     STARTED               TIME",
         "4   toaster  FINISHED  2026-08-31T07:23:46Z  2 hours",
-        "7   toaster  RUNNING   -                     -",
+        "7   toaster  RUNNING   2026-08-31T07:23:46Z  3 minutes",
         "",
         "Parameters",
         "       4    7",

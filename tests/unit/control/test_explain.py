@@ -137,6 +137,8 @@ def test_the_place_of_a_running_experiment_is_explained() -> None:
         "of the hosts with room, this one has the least left; hosts with GPUs stay free for jobs that need GPUs"
     )
     assert alone.jobs[0].alternatives == ("h1", "h2")
+    plain = tell(look(h1=site(4), h2=site(16)), ready(1, ONE_JOB))
+    assert plain.jobs[0].why == "of the hosts with room, this one has the least left"
 
 
 def test_an_experiment_before_its_queue_and_one_after_its_end_are_explained() -> None:

@@ -23,7 +23,7 @@ def add_result_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/comparison")
     def compare(names: Names) -> wire.ComparisonView:
-        return compare_experiments([name[:200] for name in names], services)
+        return compare_experiments([name[:200] for name in names], services, now())
 
     @router.get("/results")
     def read(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,7 @@ from riseml.model import Experiment, Image, Plan, PlannedJob, resolve_base
 from riseml.names import experiment_name, job_type, parse_id
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.named_experiments import find_details
-from riseml.server.api.views.record_views import show_time
+from riseml.server.api.views.record_views import count_seconds, show_time
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, check_config
 from riseml.store.codec import to_json
@@ -29,8 +30,13 @@ Texts = Mapping[str, str]
 """The compared values of one experiment, by name."""
 
 
-def compare_experiments(names: Sequence[str], services: Services) -> wire.ComparisonView:
+def compare_experiments(names: Sequence[str], services: Services, moment: datetime) -> wire.ComparisonView:
     """Return the differences between the experiments with these IDs.
+
+    Args:
+        names: IDs of experiments.
+        services: of the server.
+        moment: now.
 
     Raises:
         NotFound: there is no such experiment.
@@ -43,7 +49,7 @@ def compare_experiments(names: Sequence[str], services: Services) -> wire.Compar
     known = [one for one in files if one is not None]
     changed = _find_differences(known) if len(known) == len(files) else ()
     return {
-        "experiments": [_show_compared(experiment) for experiment in found],
+        "experiments": [_show_compared(experiment, moment) for experiment in found],
         "parameters": [*_find_differences([dict(one.plan.parameters) for one in found])],
         "config": [
             *_find_differences([describe_config(experiment.plan) for experiment in found]),
@@ -68,13 +74,15 @@ def _find_experiment(name: str, services: Services) -> ExperimentDetail:
     return details[0]
 
 
-def _show_compared(experiment: Experiment) -> wire.ComparedExperiment:
+def _show_compared(experiment: Experiment, moment: datetime) -> wire.ComparedExperiment:
+    seconds = count_seconds(experiment, moment)
     return {
         "id": experiment_name(experiment.number, experiment.sub),
         "project": experiment.project,
         "state": experiment.state.value,
         "started_at": show_time(experiment.started_at),
         "ended_at": show_time(experiment.ended_at),
+        "seconds": None if seconds is None else round(seconds, 3),
     }
 
 

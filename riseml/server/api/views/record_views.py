@@ -19,6 +19,7 @@ from riseml.server.api.views.search_view import describe_end, show_search
 from riseml.states import SENTENCES, TERMINAL, CompanionKind, State
 from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
+from riseml.store.outcomes import ExperimentRun
 from riseml.trials import SearchRecord
 
 
@@ -41,6 +42,11 @@ _TYPES: dict[CompanionKind, Literal["tensorboard", "notebook"]] = {
 def show_time(moment: datetime | None) -> str | None:
     """Return a moment as RFC 3339 in UTC, in whole seconds."""
     return None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def count_seconds(run: Experiment | ExperimentRun, moment: datetime) -> float | None:
+    """Return for how many seconds an experiment had run at a moment; None: it had not started."""
+    return None if run.started_at is None else max(0.0, ((run.ended_at or moment) - run.started_at).total_seconds())
 
 
 def show_job(experiment: Experiment, job: Job) -> wire.JobView:

@@ -14,6 +14,7 @@ from riseml.results.filters import filter_rows, parse_where
 from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
 from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
 from riseml.server.api.views.metric_views import show_summary
+from riseml.server.api.views.record_views import count_seconds
 from riseml.server.services import Services
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
@@ -134,17 +135,12 @@ def _make_row(name: str, outcome: ExperimentOutcome, found: _Found) -> ResultRow
     if run is None:
         return row
     return row._replace(
-        seconds=_count_seconds(run, found.moment),
+        seconds=count_seconds(run, found.moment),
         started=_show_moment(run.started_at),
         ended=_show_moment(run.ended_at),
         hosts=run.hosts,
         workers=run.workers,
     )
-
-
-def _count_seconds(run: ExperimentRun, moment: datetime) -> float | None:
-    """Return for how long an experiment has run; None: not yet."""
-    return None if run.started_at is None else max(0.0, ((run.ended_at or moment) - run.started_at).total_seconds())
 
 
 def _show_moment(moment: datetime | None) -> str:
@@ -161,7 +157,7 @@ def _show_results(
     views: dict[str, wire.ResultView] = {}
     for name, outcome in wanted.items():
         run = runs.get(outcome.id, _NOT_RUN)
-        seconds = _count_seconds(run, found.moment)
+        seconds = count_seconds(run, found.moment)
         views[name] = {
             "id": name,
             "project": outcome.project,

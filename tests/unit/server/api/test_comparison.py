@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -11,7 +12,9 @@ from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import make_plan
 from riseml.server.api.views.comparison import describe_config
+from riseml.server.api.views.record_views import count_seconds
 from riseml.spec.config.loader import load_config
+from riseml.store.outcomes import ExperimentRun
 from tests.support.archives import find_digest, pack
 from tests.support.rig import single
 from tests.unit.server.api.conftest import SUBMISSION
@@ -51,7 +54,7 @@ def test_only_what_differs_is_in_the_answer(client: httpx.Client) -> None:
     files = {"t.py": "1!", "more.txt": "pip", "same.py": "3"}
     second = submit(client, text, files, settings=[["train.resources.mem", "128MiB"], ["train.retry", "2"]])
     found = compare(client, first, second)
-    assert [one["id"] for one in found["experiments"]] == [first, second]
+    assert [(one["id"], one["seconds"]) for one in found["experiments"]] == [(first, None), (second, None)]
     assert by_name(found["parameters"]) == {"lr": ["0.1", "0.2"]}
     assert by_name(found["config"]) == {
         "run": ["python t.py {{lr}}", "echo 1\npython t.py {{lr}}"],
@@ -119,3 +122,11 @@ def test_a_plan_is_described_in_the_keys_of_its_file() -> None:
         "retry.scope": "experiment",
     }
     assert found.items() >= wanted.items()
+
+
+def test_an_experiment_that_runs_has_its_time_so_far() -> None:
+    begun = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+    run = ExperimentRun(begun)
+    assert count_seconds(run, begun + timedelta(seconds=5)) == 5.0
+    assert count_seconds(run._replace(ended_at=begun + timedelta(seconds=3)), begun + timedelta(seconds=5)) == 3.0
+    assert count_seconds(ExperimentRun(), begun) is None
