@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from riseml.executors.environments.build_step import BuildStep, run_build_step
 from riseml.executors.environments.project_files import unpack_project
 from riseml.executors.environments.venv_recipe import DOCKER_HINT, make_installer_variables
 from riseml.executors.removal import remove_tree
+from riseml.records import dataclass
 
 READY = ".ready"  # is there in an environment that is complete
 PROJECT = "project"

@@ -6,11 +6,12 @@ Each finding is one sentence. What no job can get past ends the check: the rest 
 from __future__ import annotations
 
 import errno
+import os
 import shlex
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import RisemlError
@@ -19,9 +20,10 @@ from riseml.executors.slurm.job_script import list_site_options
 from riseml.executors.slurm.queue_rows import NodeState, PartitionRow
 from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.folders import make_private_path
+from riseml.records import dataclass
 from riseml.spec.pool.types import SlurmSpec
 
-_TOKEN = ".riseml-check"  # the file that the server writes and the nodes read
+_FILE = ".riseml-check-"  # begins the name of the file that the server writes and the nodes read
 _PROBE = 1 << 20  # bytes that are written: a quota may leave room for an empty file
 _FULL = {errno.EDQUOT: "your quota there is used up", errno.ENOSPC: "it is full"}
 _WRITES = "writes"  # what a node prints when it could write
@@ -57,6 +59,7 @@ class ClusterCheck:
         self._commands = commands
         self._folder = Path(settings.folder)
         self._token = uuid.uuid4().hex
+        self._file = self._folder / f"{_FILE}{self._token[:16]}"
 
     def run(self) -> Iterator[Finding]:
         """Yield the findings."""
@@ -73,7 +76,7 @@ class ClusterCheck:
             yield Finding("slurm", Outcome.FAILED, f"{error.message}{hint}")
         finally:
             with suppress(OSError):
-                (self._folder / _TOKEN).unlink(missing_ok=True)
+                self._file.unlink(missing_ok=True)
 
     def _check_cluster(self) -> Iterator[Finding]:
         version = self._commands.read_version()
@@ -120,17 +123,15 @@ class ClusterCheck:
         yield Finding("jobs", Outcome.OK, "Slurm accepts a job with these settings")
 
     def _check_folder(self) -> Iterator[Finding]:
-        file = self._folder / _TOKEN
         try:
             make_private_path(self._folder)
-            file.write_bytes(bytes(_PROBE))
-            file.write_text(self._token)
+            self._write_file()
         except OSError as error:
             why = _FULL.get(error.errno or 0, error.strerror)
             yield Finding("folder", Outcome.FAILED, f"{self._folder} cannot be written by the server: {why}")
             raise _Stuck from error
         try:
-            found = self._commands.read_text(str(file))
+            found = self._commands.read_text(str(self._file))
         except RisemlError as error:
             yield Finding("folder", Outcome.FAILED, f"the login node does not read {self._folder}: {error.message}")
             raise _Stuck from error
@@ -138,6 +139,20 @@ class ClusterCheck:
             message = f"{self._folder} of the login node is not the folder that the server has: mount the same one"
             yield Finding("folder", Outcome.FAILED, message)
             raise _Stuck
+        mode = stat.S_IMODE(self._folder.stat().st_mode)
+        if mode & 0o022:
+            what = f"other users may write in {self._folder} (mode {mode:04o}), and could replace what your jobs run"
+            yield Finding("folder", Outcome.FAILED, f"{what}: `chmod go-w {self._folder}`")
+
+    def _write_file(self) -> None:
+        """Write what the nodes read, after what a full disk or a quota refuses; a file or link of others stays."""
+        with self._file.open("xb") as file:
+            file.write(bytes(_PROBE))
+            file.flush()
+            os.fsync(file.fileno())
+            file.truncate(0)
+            file.seek(0)
+            file.write(self._token.encode())
 
     def _check_nodes(self) -> Iterator[Finding]:
         """Run a short command on every idle node, and compare what it sees; name the nodes that were not asked."""
@@ -157,7 +172,7 @@ class ClusterCheck:
             yield Finding("nodes", Outcome.NOTE, f"not asked: {_name_nodes(others)}")
 
     def _ask(self, nodes: list[str]) -> list[str]:
-        file, python = shlex.quote(f"{self._folder}/{_TOKEN}"), shlex.quote(self._settings.python)
+        file, python = shlex.quote(str(self._file)), shlex.quote(self._settings.python)
         probe = f'{file}."$SLURMD_NODENAME"'
         script = (
             f'echo "riseml|$SLURMD_NODENAME|$(id -u)|$(id -un 2>/dev/null)|$(cat {file} 2>&1)'

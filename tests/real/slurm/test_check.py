@@ -96,6 +96,7 @@ def test_a_folder_and_a_user_that_a_node_sees_in_another_way(
     cluster: SlurmCluster, settings: SlurmSpec, tmp_path: Path
 ) -> None:
     Path(settings.folder).mkdir()
+    Path(settings.folder).chmod(0o775)
     names = tmp_path / "passwd"
     names.write_text(Path("/etc/passwd").read_text().replace("root:x:0:", "anna:x:0:"))
     with ExitStack() as stack:
@@ -105,7 +106,9 @@ def test_a_folder_and_a_user_that_a_node_sees_in_another_way(
     messages = [message for _, outcome, message in found if outcome == "failed"]
     assert any(one.startswith(f"node n2: {settings.folder} is not the folder that the server has") for one in messages)
     assert "node n3: user 0 is anna there and root here: users need the same IDs on all nodes" in messages
-    assert len(messages) == 2
+    written = f"other users may write in {settings.folder} (mode 0775), and could replace what your jobs run"
+    assert f"{written}: `chmod go-w {settings.folder}`" in messages
+    assert len(messages) == 3
 
 
 def test_a_full_folder_a_frozen_controller_and_no_slurm(
