@@ -271,7 +271,7 @@ class ContainerSeen:
     waits: str = ""  # why the job still waits in the queue of its host; empty: the job waits in no queue
     address: str | None = None  # where the other jobs reach it, if only its host knows
     port: int | None = None  # the port where the other jobs reach it, if only its host knows
-    ending: Reason | None = None  # why its host ended it by the rules of its gang; None: it did not
+    ending: Reason | None = None  # why its host ended it, or did not start it, if the job is not the cause
 
     @property
     def running(self) -> bool:

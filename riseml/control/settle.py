@@ -211,7 +211,7 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
         return _end_without_exit(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
     found = host.containers.get(experiment.key_of(job))
     if found is not None and found.error and not found.started:
-        return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, found.error)
+        return _end_without_exit(job, seen, State.FAILED, found.ending or Reason.START_FAILED, found.error)
     if found is None or not found.started:
         return _settle_queued(_settle_absent(experiment, job, host, seen), found)
     if found.exit_code is None:

@@ -20,6 +20,7 @@ from riseml.states import Part, Reason
 
 WAITS = "the nodes that it needs are not free yet"
 CANCELLED = "the job was cancelled"
+PREEMPTED = "another job preempted it"
 _PORT = 40000  # of the first role that starts; each has another one
 
 
@@ -73,6 +74,15 @@ class MemoryCluster(MemoryExecutor):
         gang = self.gangs.get(identity)
         if gang is not None:
             self._apply_rules(gang, next(role for role in gang.roles if role.launch.key == key), code)
+
+    def preempt(self, key: JobKey, code: int) -> None:
+        """End a job for another one, as Slurm ends each role of a gang: it answers SIGTERM with this exit code."""
+        found = self.containers[key]
+        if found.waits:
+            self.containers[key] = replace(found, waits="", error=PREEMPTED, ending=Reason.ENGINE_STOPPED)
+        elif found.running:
+            super().exit(key, code)
+            self.containers[key] = replace(self.containers[key], error=PREEMPTED)
 
     def start_waiting(self) -> None:
         """Start the gangs that fit, in the order of the queue; a gang that does not fit blocks the later ones."""

@@ -31,7 +31,10 @@ from riseml.names import JobName
 from riseml.records import dataclass
 
 PROGRAMS = (
-    *(Path(__file__).with_name(f"{name}.py") for name in ("gang_supervisor", "gang_lines", "gang_records")),
+    *(
+        Path(__file__).with_name(f"{name}.py")
+        for name in ("gang_supervisor", "gang_roles", "gang_lines", "gang_records")
+    ),
     *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "log", "use", "door")),
     *(Path(__file__).parents[1] / f"{name}.py" for name in ("command_runner", "process_tree")),
 )

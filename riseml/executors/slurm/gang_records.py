@@ -9,13 +9,16 @@ import select
 from typing import Any
 
 STOPPED = "Slurm ended the job"
+UNSAID = STOPPED + ": a scancel, or a preemption"
 _CAUSES = (
     ("DUE TO PREEMPTION", "another job preempted it"),
     ("DUE TO JOB REQUEUE", "it was requeued in Slurm"),
     ("DUE TO TIME LIMIT", "its time limit was reached"),
     ("DUE TO NODE FAILURE", "a node failed"),
 )
-"""What Slurm writes into the output of a job or step when it ends one, and what that means."""
+"""What Slurm writes into the output of a job or step before it ends one, and what that means."""
+
+_MARK = " CANCELLED AT "  # in each of these lines
 
 _OUTPUT_READ = 20000  # bytes from the end of such an output
 _PAUSE = 2.0  # seconds between two attempts to write the last record
@@ -56,17 +59,34 @@ def read_exit(folder: str, role: str) -> "dict[str, Any] | None":
         return None
 
 
+def read_orders(folder: str, start: int) -> "tuple[list[dict[str, Any]], int]":
+    """Return what the server has ordered from this byte on, and where the next order begins.
+
+    NFS looks for news when a file is opened.
+    """
+    try:
+        with open(os.path.join(folder, "orders"), "rb") as file:
+            file.seek(start)
+            data = file.read()
+    except OSError:
+        return [], start
+    whole = data[: data.rfind(b"\n") + 1]
+    return [json.loads(line.decode()) for line in whole.split(b"\n") if line.strip()], start + len(whole)
+
+
 def find_stop_cause(folder: str) -> str:
-    """Return why Slurm ends the job, as far as it has said so."""
+    """Return why Slurm ends the job or one of its steps; empty when it has not said so."""
+    said = []
     for name in sorted(os.listdir(folder)):
         if name == "batch.log" or name.endswith(".srun"):
             with open(os.path.join(folder, name), "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _OUTPUT_READ))
                 text = file.read().decode("utf-8", "replace")
-            for words, meaning in _CAUSES:
-                if words in text:
-                    return STOPPED + ": " + meaning
-    return STOPPED + ": a scancel, or a preemption"
+            said += [line for line in text.split("\n") if "*** " in line and _MARK in line]
+    for words, meaning in _CAUSES:
+        if any(words in line for line in said):
+            return STOPPED + ": " + meaning
+    return UNSAID if said else ""
 
 
 def read_last_words(folder: str, role: str) -> str:

@@ -11,9 +11,10 @@ FOLDER is on the shared file system. The server writes `gang.json` and `roles/RO
 appends to `orders` what is to stop. The supervisor takes the file `claim`, so that a second job of the same gang (whose
 submission got no answer) ends at once; it replaces `state.json` at every change and writes `verdict.json` last.
 
-What srun returns proves nothing: it returns 0 when the node of its step has died. A role that says nothing for
-`SILENCE` seconds, or whose connection breaks before it has told its end, is lost. Behind a partition of the network it
-ends itself after that time and its grace; only then its end is written, so that no later attempt meets it.
+`gang_roles` says when the end that a role has told counts. What srun returns proves nothing: it returns 0 when the node
+of its step has died. A role that says nothing for `SILENCE` seconds, or whose connection breaks before it has told its
+end, is lost. Behind a partition of the network it ends itself after that time and its grace; only then its end is
+written, so that no later attempt meets it.
 
 The modification time of `claim` moves on every `BEAT` seconds: by it the server sees that the supervisor lives, as the
 controller counts a job as running whose node was off and on within seconds. A full disk has room for a time.
@@ -31,7 +32,7 @@ import sys
 import time
 from typing import Any
 
-from riseml.executors.slurm import gang_lines, gang_records
+from riseml.executors.slurm import gang_lines, gang_records, gang_roles
 
 BARRIER = 120.0  # seconds until every role has called
 LOST_EXIT = 128 + signal.SIGKILL
@@ -42,27 +43,6 @@ _SRUN_END = 10.0  # seconds for srun to end after its role
 _WARNING = "Slurm's time limit of the job was reached"
 
 
-class SupervisedRole:
-    """One role: how far it is, and what is known of its end."""
-
-    def __init__(self, plan: "dict[str, Any]") -> None:
-        self.plan = plan
-        self.name = plan["role"]  # type: str
-        self.srun = None  # type: subprocess.Popen[bytes] | None
-        self.lines = None  # type: gang_lines.LineConnection | None
-        self.address = ""  # host:port, once it has called
-        self.node = ""
-        self.lost_at = 0.0  # when its connection broke; 0: it did not
-        self.silent = False  # nothing came over its connection any more: it may run on behind a partition
-        self.kill_at = 0.0  # when it gets SIGKILL; 0: it is not to end
-        self.killed = False
-        self.record = {}  # type: dict[str, Any]
-
-    @property
-    def ended(self) -> bool:
-        return "finished_at" in self.record
-
-
 class GangSupervisor:
     """One gang from the claim of its folder to its verdict."""
 
@@ -70,13 +50,15 @@ class GangSupervisor:
         self.folder = folder
         with open(os.path.join(folder, "gang.json")) as file:
             self.plan = json.load(file)
-        self.roles = [SupervisedRole(one) for one in self.plan["roles"]]
+        self.roles = [gang_roles.SupervisedRole(one) for one in self.plan["roles"]]
+        self.ends = gang_roles.ToldEnds()
         self.job = os.environ.get("SLURM_JOB_ID", "")
         self.began = time.time()
         self.go_at = 0.0  # when all started
         self.success_at = 0.0  # when all that decide had ended with 0
         self.failed = False  # a role ended the gang, or Slurm did
         self.error = ""  # why the gang could not start, or was ended from outside
+        self.stopped = ""  # why Slurm ends the job, or a step of it; empty: it does not, as far as is known
         self.orders_read = 0  # bytes
         self.beat_at = 0.0  # when `claim` said last that this process lives
         self.callers = []  # type: list[gang_lines.LineConnection]
@@ -107,6 +89,7 @@ class GangSupervisor:
             self._start_srun(role)
         while not all(role.ended for role in self.roles):
             self._wait()
+            self._settle_ends()
             self._read_orders()
             self._look_after_roles()
             self._keep_rules()
@@ -116,7 +99,7 @@ class GangSupervisor:
         gang_records.write_record(self.folder, "verdict.json", verdict)
         return 0 if self.success_at and not self.failed else 1
 
-    def _start_srun(self, role: SupervisedRole) -> None:
+    def _start_srun(self, role: gang_roles.SupervisedRole) -> None:
         host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         wrapper = os.path.join(self.folder, "role_wrapper.py")
         ask = [self.plan["python"], wrapper, self.folder, role.name, host, str(self.door.getsockname()[1])]
@@ -153,8 +136,9 @@ class GangSupervisor:
         found = os.read(self.signals, 512)
         if signal.SIGUSR1 in found:
             self._end_all(_WARNING)
-        elif signal.SIGTERM in found:
-            self._end_all(gang_records.find_stop_cause(self.folder))
+        if signal.SIGTERM in found:
+            self.stopped = gang_records.find_stop_cause(self.folder) or gang_records.UNSAID
+            self._end_all(self.stopped)
 
     def _take_lines(self, lines: "gang_lines.LineConnection") -> None:
         found = lines.receive()
@@ -175,13 +159,13 @@ class GangSupervisor:
                 role.record["started_at"] = time.time()
                 self._write_state()
             elif "error" in message:
-                self._end_role(role, LOST_EXIT, message["error"], started=False)
+                self._end_role(gang_roles.ToldEnd(role, LOST_EXIT, message["error"]), started=False)
             elif "code" in message:
-                if message.get("outside") and not role.kill_at:  # Slurm signals all roles at once
-                    self._end_all(gang_records.find_stop_cause(self.folder))
-                self._end_role(role, message["code"], "")
+                self._take_end(gang_roles.ToldEnd(role, message["code"], "", bool(message.get("outside"))))
 
-    def _welcome(self, lines: "gang_lines.LineConnection", message: "dict[str, Any]") -> "SupervisedRole | None":
+    def _welcome(
+        self, lines: "gang_lines.LineConnection", message: "dict[str, Any]"
+    ) -> "gang_roles.SupervisedRole | None":
         """Return the role that calls; a stranger is sent away."""
         self.callers.remove(lines)
         token = self.plan["token"]
@@ -198,31 +182,26 @@ class GangSupervisor:
             addresses = {one.name: one.address for one in self.roles}
             proof = gang_lines.prove(token, "supervisor", json.dumps(addresses, sort_keys=True))
             for one in self.roles:
-                self._say(one, {"go": addresses, "proof": proof})
+                one.say({"go": addresses, "proof": proof})
             self._write_state()
         return role
 
     def _look_after_roles(self) -> None:
         """Send signs of life, and find roles that are lost or that srun could not start."""
         for role in self.roles:
-            if role.ended:
+            if role.ended or role.told:
                 continue
-            if role.lines is not None:
-                try:
-                    role.lines.beat()
-                except OSError:
-                    role.lines, role.lost_at = None, time.time()
-                if role.lines is not None and role.lines.is_silent():
-                    role.lines.door.close()
-                    role.lines, role.lost_at, role.silent = None, time.time(), True
+            role.keep_alive()
             if role.lost_at and not self.go_at:
-                self._fail_start(f"{role.name} was lost before all roles were there")
+                self._settle_early_loss(role)
             elif role.lost_at:
                 self._settle_lost(role)
-            elif not role.address and role.srun is not None and role.srun.poll() is not None:
-                self._fail_start(
-                    f"srun could not start {role.name}: {gang_records.read_last_words(self.folder, role.name)}"
-                )
+            elif not role.address and role.srun is not None and role.srun_ended:
+                self._settle_refusal(role)
+        self._keep_barrier()
+
+    def _keep_barrier(self) -> None:
+        """End a gang whose roles are not all there in time."""
         if not self.go_at and time.time() - self.began > BARRIER:
             missing = [role.name for role in self.roles if not role.address]
             texts = "; ".join(
@@ -234,39 +213,78 @@ class GangSupervisor:
             who, why = ", ".join(missing), texts or "srun says nothing"
             self._fail_start(f"{who} did not start in {BARRIER:.0f} s: {why}")
 
-    def _settle_lost(self, role: SupervisedRole) -> None:
+    def _settle_lost(self, role: gang_roles.SupervisedRole) -> None:
         """End a role whose connection broke: with its own record if there is one, else as lost."""
         found = gang_records.read_exit(self.folder, role.name)
         if found is not None:
-            self._end_role(role, found["exit_code"], found["error"])
+            self._take_end(gang_roles.ToldEnd(role, found["exit_code"], found["error"]))
             return
-        if role.silent and not self.success_at and _is_bad_end(role, LOST_EXIT, ""):
+        if role.silent and not self.success_at and role.is_bad_end(LOST_EXIT, ""):
             self._fail()
         late = _LATE_EXIT + (self.plan["stop_grace"] if role.silent else 0.0)
         if time.time() - role.lost_at > late:
-            self._end_role(role, LOST_EXIT, f"node {role.node} does not answer any more, or its step was killed")
+            cause = gang_records.find_stop_cause(self.folder)
+            if cause:
+                self._end_all(cause)
+            lost = f"node {role.node} does not answer any more, or its step was killed"
+            self._end_role(gang_roles.ToldEnd(role, LOST_EXIT, cause or lost))
+
+    def _settle_early_loss(self, role: gang_roles.SupervisedRole) -> None:
+        """End a gang of which a role was lost before all were there: its node is, or Slurm ends the job."""
+        if role.srun_ended or time.time() - role.lost_at > _LATE_EXIT:
+            lost = f"{role.name} was lost before all roles were there"
+            self._end_all(gang_records.find_stop_cause(self.folder) or lost)
+
+    def _settle_refusal(self, role: gang_roles.SupervisedRole) -> None:
+        """End a gang of which srun has not started a role."""
+        cause = gang_records.find_stop_cause(self.folder)
+        if cause:
+            self._end_all(cause)
+        else:
+            words = gang_records.read_last_words(self.folder, role.name)
+            self._fail_start(f"srun could not start {role.name}: {words}")
+
+    def _take_end(self, end: gang_roles.ToldEnd) -> None:
+        """Take the end of a role. One that this process has ended is settled at once; else Slurm may be the cause."""
+        end.role.close()
+        if end.role.kill_at:
+            self._end_role(end)
+        else:
+            self.ends.add(end)
+
+    def _settle_ends(self) -> None:
+        """Settle the ends of roles of which all is known that Slurm says."""
+        while True:
+            end = self.ends.take_next()
+            if end is None:
+                return
+            self.stopped = self.stopped or gang_records.find_stop_cause(self.folder)
+            if self.stopped or end.outside:
+                self.stopped = self.stopped or gang_records.UNSAID
+                end.role.record["outside"] = self.stopped
+                self._end_all(self.stopped)
+            self._end_role(end)
 
     def _fail_start(self, reason: str) -> None:
         """End a gang that cannot start as a whole."""
         self.error, self.failed = self.error or reason, True
         for role in self.roles:
             if not role.ended:
-                self._say(role, {"signal": "KILL"})
-                self._end_role(role, LOST_EXIT, self.error, started="started_at" in role.record)
+                role.say({"signal": "KILL"})
+                self._end_role(gang_roles.ToldEnd(role, LOST_EXIT, self.error), started="started_at" in role.record)
 
-    def _end_role(self, role: SupervisedRole, code: int, error: str, started: bool = True) -> None:  # noqa: FBT001, FBT002  # 3.6 style
+    def _end_role(self, end: gang_roles.ToldEnd, started: bool = True) -> None:  # noqa: FBT001, FBT002  # 3.6 style
         """Note the end of a role; the first bad end, and the last good one, decide about the others."""
+        role, code, error = end.role, end.code, end.error
         if role.ended:
             return
-        if role.lines is not None:
-            role.lines.door.close()
-            role.lines = None
-        role.record.update(exit_code=code, error=error, finished_at=time.time())
+        role.close()
+        role.record.update(exit_code=code, error=error, finished_at=end.at)
         if not started:
             role.record.pop("started_at", None)
         self._write_state()
         wanted = "ending" in role.record or role.kill_at
-        if _is_bad_end(role, code, error) and not wanted and not self.success_at and not self.failed:
+        if role.is_bad_end(code, error) and not wanted and not self.success_at and not self.failed:
             self._fail()
         deciders = [one.record for one in self.roles if one.plan["part"] == "DECIDES"]
         if not self.failed and all(one.get("exit_code") == 0 and not one["error"] for one in deciders):
@@ -287,7 +305,7 @@ class GangSupervisor:
         for role in self.roles:
             if role.kill_at and now >= role.kill_at and not role.ended and not role.killed:
                 role.killed = True
-                self._say(role, {"signal": "KILL"})
+                role.say({"signal": "KILL"})
 
     def _fail(self) -> None:
         """End every role that runs, because of one of them."""
@@ -298,38 +316,31 @@ class GangSupervisor:
 
     def _end_all(self, reason: str) -> None:
         """End every role, because Slurm ends the job; no role is the cause."""
+        for role in self.roles:
+            if not role.ended and not role.told:
+                role.record.setdefault("outside", reason)
         if not self.go_at:
             self._fail_start(reason)
             return
         self.error, self.failed = self.error or reason, True
         for role in self.roles:
-            if not role.ended:
-                role.record["outside"] = reason
-                self._end(role, "")
+            self._end(role, "")
 
-    def _end(self, role: SupervisedRole, ending: str) -> None:
+    def _end(self, role: gang_roles.SupervisedRole, ending: str) -> None:
         """Send SIGTERM to a role once, and note why."""
-        if role.ended or role.kill_at:
+        if role.ended or role.told or role.kill_at:
             return
         if ending:
             role.record["ending"] = ending
         role.kill_at = time.time() + self.plan["stop_grace"]
-        self._say(role, {"signal": "TERM"})
+        role.say({"signal": "TERM"})
         self._write_state()
 
     def _read_orders(self) -> None:
-        """Obey what the server has appended since the last look. NFS looks for news when a file is opened."""
-        try:
-            with open(os.path.join(self.folder, "orders"), "rb") as file:
-                file.seek(self.orders_read)
-                data = file.read()
-        except OSError:
-            return
-        whole = data.rpartition(b"\n")[0]
-        self.orders_read += len(whole) + 1 if whole else 0
-        for line in whole.split(b"\n"):
-            if line.strip():
-                self._obey(json.loads(line.decode()))
+        """Obey what the server has ordered since the last look."""
+        orders, self.orders_read = gang_records.read_orders(self.folder, self.orders_read)
+        for order in orders:
+            self._obey(order)
 
     def _obey(self, order: "dict[str, Any]") -> None:
         for role in self.roles:
@@ -359,27 +370,12 @@ class GangSupervisor:
                 except subprocess.TimeoutExpired:
                     role.srun.kill()
 
-    def _say(self, role: SupervisedRole, message: "dict[str, Any]") -> None:
-        if role.lines is None:
-            return
-        try:
-            role.lines.send(message)
-        except OSError:
-            role.lines.door.close()
-            role.lines, role.lost_at = None, time.time()
-
     def _describe(self, more: "dict[str, Any]") -> "dict[str, Any]":
         roles = {role.name: role.record for role in self.roles}
         return dict(job=self.job, began=self.began, error=self.error, roles=roles, **more)
 
     def _write_state(self) -> None:
         gang_records.write_record(self.folder, "state.json", self._describe({}))
-
-
-def _is_bad_end(role: SupervisedRole, code: int, error: str) -> bool:
-    """Return True when such an end of a role ends the gang."""
-    part = role.plan["part"]
-    return part == "SERVES" or (part in ("DECIDES", "HELPS") and (code != 0 or bool(error)))
 
 
 def main() -> int:

@@ -32,6 +32,8 @@ class LateEnd:
 
     why: str
     sure: bool  # False: a role may run on behind a partition, until it notices that it is alone
+    lost: bool  # Slurm or a node has ended it, and not its roles
+    signalled: bool  # Slurm has signalled its roles: one that answers SIGTERM with 0 has not finished
 
 
 class GangWatch:
@@ -155,7 +157,8 @@ class GangWatch:
             return None
         hidden = row is None or row.may_run_on
         late = _LATE_END + float(folder.read_plan().get("stop_grace", 0)) if hidden else _LATE_RECORD
-        return LateEnd(describe_end(answer.rows, job), sure=since > late)
+        signalled = row is not None and row.was_signalled
+        return LateEnd(describe_end(answer.rows, job), since > late, lost=hidden or signalled, signalled=signalled)
 
     def _describe_waiting(self, folder: GangFolder, job: str, answer: QueueAnswer) -> str:
         if answer.trouble:
@@ -172,13 +175,19 @@ def _add_shape(container: ContainerSeen, shape: str) -> ContainerSeen:
 
 
 def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], over: LateEnd) -> dict[str, Any]:
-    """Return the end of a role that its supervisor did not write: the wrapper's record, else that it is lost."""
+    """Return the end of a role that its supervisor did not write: the wrapper's record, else that it is lost.
+
+    A wrapper that has got no signal itself cannot know whether Slurm has ended its command. Where Slurm has ended the
+    job, its record is no cause.
+    """
     own = folder.read_exit(role)
     if own:
-        return {**own, "error": own.get("error", "")}
+        doubtful = over.lost if own["exit_code"] else over.signalled
+        return {**own, "error": own.get("error") or (over.why if doubtful else "")}
+    lost = {"exit_code": LOST, "error": over.why, "finished_at": None, **({"outside": over.why} if over.lost else {})}
     if not record.get("started_at"):
-        return {"exit_code": LOST, "error": over.why, "finished_at": None}
-    return {"exit_code": LOST, "error": over.why, "finished_at": time.time()} if over.sure else {}
+        return lost
+    return {**lost, "finished_at": time.time()} if over.sure else {}
 
 
 def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], waits: str) -> ContainerSeen:
@@ -196,7 +205,7 @@ def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], w
         waits=waits if started is None and not error else "",
         address=record.get("host") if started is not None else None,
         port=record.get("port") if started is not None else None,
-        ending=_read_ending(record.get("ending")),
+        ending=_find_ending(record),
     )
 
 
@@ -204,5 +213,9 @@ def _read_time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _read_ending(name: str | None) -> Reason | None:
+def _find_ending(record: dict[str, Any]) -> Reason | None:
+    """Return why the supervisor has ended a role, or why one never started that could have."""
+    if not record.get("started_at"):
+        return Reason.ENGINE_STOPPED if "outside" in record else None
+    name = record.get("ending")
     return Reason(name) if name in (Reason.CASCADE.value, Reason.NO_LONGER_NEEDED.value) else None

@@ -80,6 +80,11 @@ class QueueRow:
         return self.state in _ENDED
 
     @property
+    def was_signalled(self) -> bool:
+        """Whether Slurm has ended it by signals to its roles, whose exit codes then say nothing."""
+        return self.state in ("CANCELLED", "DEADLINE", "PREEMPTED", "REVOKED", "TIMEOUT")
+
+    @property
     def may_run_on(self) -> bool:
         """Whether Slurm has given a node up without knowing that its processes have ended."""
         return self.state in ("NODE_FAIL", "BOOT_FAIL")

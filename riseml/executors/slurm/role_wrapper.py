@@ -165,6 +165,7 @@ class RoleWrapper:
             self._keep_alive(poll)
             if self.kill_at and time.time() >= self.kill_at:
                 self._signal_tree(signal.SIGKILL)
+        self._take_signals()
         self._kill_rest()
         for descriptor in self.streams:
             while self._copy(descriptor):
@@ -180,12 +181,16 @@ class RoleWrapper:
             self._open_door()
             return False
         if descriptor == self.signals:
-            if signal.SIGTERM in self._read_signals():
-                if not self.kill_at:
-                    self.outside, self.error = True, gang_records.STOPPED
-                self._end_command("TERM")
+            self._take_signals()
             return True
         return self._listen()
+
+    def _take_signals(self) -> None:
+        """Pass SIGTERM on, which Slurm or a user's scancel sends: the supervisor speaks over the connection."""
+        if signal.SIGTERM in self._read_signals():
+            if not self.kill_at:
+                self.outside, self.error = True, gang_records.STOPPED
+            self._end_command("TERM")
 
     def _open_door(self) -> None:
         """Start the door at the first call. It takes all calls from then on."""

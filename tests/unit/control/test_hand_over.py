@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from riseml.control.explain import explain_experiment
 from riseml.control.placement.refusal import describe_misfit
-from riseml.executors.memory_cluster import WAITS, MemoryCluster
-from riseml.model import Capacity
+from riseml.executors.memory_cluster import PREEMPTED, WAITS, MemoryCluster
+from riseml.model import Capacity, JobKey
 from riseml.names import HostName, JobName
-from riseml.spec.config.types import Resources, Retry, RetryScope
+from riseml.spec.config.types import Resources, Retry, RetryOn, RetryScope
 from riseml.states import Network, Reason, State
 from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan
 
@@ -67,6 +69,33 @@ def test_what_the_cluster_ended_after_the_first_cause_is_no_cause() -> None:
         State.KILLED,
         Reason.CASCADE,
     )
+
+
+@pytest.mark.parametrize("order", [("master", "worker.1"), ("worker.1", "master")])
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_a_gang_that_its_cluster_preempts_is_lost_whatever_its_roles_answer(order: tuple[str, str], code: int) -> None:
+    """Exit code 0 is no success then: a job may answer SIGTERM with it."""
+    simulation, cluster = make_cluster()
+    submit_gang(simulation, 1, Retry(max=1, on=frozenset({RetryOn.HOST_LOST})))
+    simulation.settle()
+    for attempt in (1, 2):
+        for name in order:
+            cluster.preempt(JobKey(1, JobName(name), attempt), code)
+            simulation.turn()
+        simulation.settle()
+    found = simulation.stored[1]
+    assert (found.state, found.reason, found.message) == (State.FAILED, Reason.ENGINE_STOPPED, PREEMPTED)
+
+
+def test_a_gang_that_its_cluster_gives_up_before_the_start_is_lost_too() -> None:
+    simulation, cluster = make_cluster()
+    submit_gang(simulation, 1)
+    submit_gang(simulation, 2, Retry(max=1, on=frozenset({RetryOn.HOST_LOST})))
+    simulation.settle()
+    for name in ("master", "worker.1"):
+        cluster.preempt(JobKey(2, JobName(name), 1), 143)
+    simulation.settle()
+    assert job_of(simulation, 2, "master").attempt == 2
 
 
 def test_a_role_that_fails_there_is_retried_with_its_whole_gang() -> None:

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from riseml.clusters import NodeKind
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_view import LOST, GangWatch
@@ -85,7 +87,7 @@ def test_a_job_that_slurm_has_ended_without_a_record_is_lost_after_a_moment(tmp_
     view.write("ps.1.exit", exit_code=3, finished_at=2.0)
     view.now += 10.0
     found = view.look(over)
-    assert (found[PS].exit_code, found[PS].error) == (3, "")
+    assert (found[PS].exit_code, "a node of the job failed" in found[PS].error) == (3, True)
     assert found[MASTER].running, "it may run on behind a partition until it notices that it is alone"
     view.now += 60.0
     found = view.look(over)
@@ -99,6 +101,37 @@ def test_a_job_that_slurm_has_ended_on_nodes_that_answer_is_over_at_once(tmp_pat
     assert view.look(over)[MASTER].running
     view.now += 11.0
     assert view.look(over)[MASTER].exit_code == LOST
+
+
+@pytest.mark.parametrize("state", ["PREEMPTED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "FAILED", ""])
+def test_a_wrapper_alone_does_not_know_that_slurm_has_ended_its_job(state: str, tmp_path: Path) -> None:
+    """Without its supervisor's record, an exit code counts only as far as Slurm cannot be its cause."""
+    view = View(tmp_path)
+    view.write("state.json", job="7", roles={"master": {"started_at": 1.0}, "ps.1": {"started_at": 1.0}})
+    view.write("master.exit", exit_code=0, error="", finished_at=2.0)
+    view.write("ps.1.exit", exit_code=143, error="", finished_at=2.0)
+    over = f"7|{state}|None|N/A|riseml-a-4-1\n" if state else ""
+    view.look(over)
+    view.now += 20.0
+    view.look(over)
+    view.now += 20.0
+    found = view.look(over)
+    assert (found[MASTER].exit_code, found[PS].exit_code) == (0, 143)
+    assert bool(found[MASTER].error) is (state in ("PREEMPTED", "CANCELLED", "TIMEOUT"))
+    assert bool(found[PS].error) is (state != "FAILED")
+
+
+@pytest.mark.parametrize(("state", "ending"), [("CANCELLED", Reason.ENGINE_STOPPED), ("FAILED", None)])
+def test_a_job_that_slurm_has_ended_before_its_start_says_who_did(
+    state: str, ending: Reason | None, tmp_path: Path
+) -> None:
+    view = View(tmp_path)
+    view.folder.write_job("7")
+    over = f"7|{state}|None|N/A|riseml-a-4-1\n"
+    view.look(over)
+    view.now += 20.0
+    found = view.look(over)[MASTER]
+    assert (found.started, found.ending, bool(found.error)) == (False, ending, True)
 
 
 def test_a_role_whose_end_no_record_says_runs_no_more(tmp_path: Path) -> None:

@@ -1,0 +1,120 @@
+"""What a gang's supervisor knows of its roles, and the ends that they have told it.
+
+Slurm signals every process of a step when it ends a job: the role's command may end before its wrapper and before the
+supervisor hear of it, and the supervisor may hear of that end first. So the end that a role tells is no verdict yet.
+Slurm writes into the output of a step or job that it ends it before it signals a process there, and srun ends once the
+whole output of its step has come. So an end waits for the end of its srun; then `find_stop_cause` knows whether Slurm
+has caused it. Ends are settled in the order in which they came, so that the first failure stays the first.
+
+Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
+"""
+
+import subprocess
+import time
+from typing import Any
+
+from riseml.executors.slurm import gang_lines
+
+_LATE_SRUN = 10.0  # seconds for srun to end after its role: a process of another user may keep its step
+
+
+class SupervisedRole:
+    """One role: how far it is, and what is known of its end."""
+
+    def __init__(self, plan: "dict[str, Any]") -> None:
+        self.plan = plan
+        self.name = plan["role"]  # type: str
+        self.srun: subprocess.Popen[bytes] | None = None
+        self.lines: gang_lines.LineConnection | None = None
+        self.address = ""  # host:port, once it has called
+        self.node = ""
+        self.lost_at = 0.0  # when its connection broke; 0: it did not
+        self.silent = False  # nothing came over its connection any more: it may run on behind a partition
+        self.kill_at = 0.0  # when it gets SIGKILL; 0: it is not to end
+        self.killed = False
+        self.told = False  # it has told its end, which is not settled yet
+        self.record = {}  # type: dict[str, Any]
+
+    @property
+    def ended(self) -> bool:
+        return "finished_at" in self.record
+
+    @property
+    def srun_ended(self) -> bool:
+        """Whether nothing more comes from its step."""
+        return self.srun is None or self.srun.poll() is not None
+
+    def say(self, message: "dict[str, Any]") -> None:
+        """Send a message to its wrapper, if that is connected."""
+        if self.lines is None:
+            return
+        try:
+            self.lines.send(message)
+        except OSError:
+            self.lose()
+
+    def keep_alive(self) -> None:
+        """Send a sign of life, and find out whether its wrapper gives one."""
+        if self.lines is None:
+            return
+        try:
+            self.lines.beat()
+        except OSError:
+            self.lose()
+            return
+        if self.lines.is_silent():
+            self.lose()
+            self.silent = True
+
+    def lose(self) -> None:
+        """Note that its connection broke."""
+        self.close()
+        self.lost_at = time.time()
+
+    def close(self) -> None:
+        """End its connection, if there is one."""
+        if self.lines is not None:
+            self.lines.door.close()
+            self.lines = None
+
+    def is_bad_end(self, code: int, error: str) -> bool:
+        """Return True when such an end of this role ends the gang."""
+        part = self.plan["part"]
+        return part == "SERVES" or (part in ("DECIDES", "HELPS") and (code != 0 or bool(error)))
+
+
+class ToldEnd:
+    """The end of a role as the role has told it.
+
+    Args:
+        role: which.
+        code: its exit code.
+        error: why it ended although neither its command nor the supervisor wanted it to; empty: it was not so.
+        outside: its wrapper has got a signal that the supervisor did not send.
+    """
+
+    def __init__(self, role: SupervisedRole, code: int, error: str, outside: bool = False) -> None:  # noqa: FBT001, FBT002  # 3.6 style
+        self.role, self.code, self.error, self.outside = role, code, error, outside
+        self.at = time.time()
+
+    def is_ready(self) -> bool:
+        """Return True when all that Slurm has to say of it has come."""
+        return self.role.srun_ended or time.time() > self.at + _LATE_SRUN
+
+
+class ToldEnds:
+    """The ends that are not settled yet, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._waiting = []  # type: list[ToldEnd]
+
+    def add(self, end: ToldEnd) -> None:
+        """Add the end of a role, which has no other one."""
+        end.role.told = True
+        self._waiting.append(end)
+
+    def take_next(self) -> "ToldEnd | None":
+        """Return the first end when it can be settled."""
+        if not self._waiting or not self._waiting[0].is_ready():
+            return None
+        return self._waiting.pop(0)

@@ -1,0 +1,181 @@
+"""Whatever comes first of what Slurm does when it ends a job, no role of the gang is the cause."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from riseml.executors.slurm.gang_lines import LineConnection
+from riseml.executors.slurm.gang_records import UNSAID
+from riseml.executors.slurm.gang_supervisor import GangSupervisor
+from tests.unit.executors.slurm.supervisors import make_supervisor
+
+MASTER, PS = "a", "b"
+PREEMPTED = "Slurm ended the job: another job preempted it"
+WORDS = "slurmstepd: error: *** STEP 3.{} ON n2 CANCELLED AT 2026-11-23T13:45:00 DUE TO PREEMPTION ***\n"
+
+
+class Step:
+    """The step of a role, which srun waits for; without a Slurm around it."""
+
+    code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.code
+
+
+class Stage:
+    """A gang of a master and a ps that run, and what happens to it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.supervisor: GangSupervisor = make_supervisor(folder, monkeypatch)
+        self.supervisor.go_at = 1.0
+        self.steps = {role.name: Step() for role in self.supervisor.roles}
+        self.wrappers: dict[str, socket.socket] = {}
+        for role in self.supervisor.roles:
+            ours, self.wrappers[role.name] = socket.socketpair()
+            role.lines = LineConnection(ours)
+            role.address, role.record["started_at"] = "n1:7", 1.0
+            role.srun = self.steps[role.name]  # type: ignore[assignment]  # what is asked of srun
+
+    def tell(self, name: str, **message: Any) -> None:
+        """Let a role tell its end."""
+        role = next(one for one in self.supervisor.roles if one.name == name)
+        if role.lines is not None:
+            LineConnection(self.wrappers[name]).send(message)
+            self.supervisor._take_lines(role.lines)
+
+    def end_step(self, name: str, words: str = "") -> None:
+        """Let srun end after what Slurm has to say of its step."""
+        (self.folder / f"{name}.srun").write_text(words)
+        self.steps[name].code = 0
+
+    def terminate(self) -> None:
+        """Let Slurm send SIGTERM to the supervisor."""
+        self.supervisor.signals, writer = socket.socketpair()  # type: ignore[assignment]  # read below
+        writer.send(bytes([signal.SIGTERM]))
+        with self.supervisor.signals, writer:  # type: ignore[attr-defined]  # a socket
+            self.supervisor.signals = self.supervisor.signals.fileno()  # type: ignore[attr-defined]  # as it reads
+            self.supervisor._take_signals()
+
+    def turn(self) -> None:
+        """Do what the supervisor does between two events."""
+        self.supervisor._settle_ends()
+        self.supervisor._look_after_roles()
+        self.supervisor._keep_rules()
+
+    def read_roles(self) -> dict[str, Any]:
+        """Return the records that the server reads."""
+        found: dict[str, Any] = json.loads((self.folder / "state.json").read_text())["roles"]
+        return found
+
+    def close(self) -> None:
+        for role in self.supervisor.roles:
+            role.close()
+        for one in self.wrappers.values():
+            one.close()
+        self.supervisor.door.close()
+
+
+Event = Callable[[Stage], None]
+STOP: dict[str, Event] = {
+    "the end of the master": lambda stage: stage.tell(MASTER, code=0),  # it answers SIGTERM with 0
+    "the end of the ps": lambda stage: stage.tell(PS, code=143),
+    "the end of the master's step": lambda stage: stage.end_step(MASTER, WORDS.format(0)),
+    "the end of the ps' step": lambda stage: stage.end_step(PS, WORDS.format(1)),
+    "SIGTERM at the supervisor": Stage.terminate,
+}
+
+
+def test_no_order_of_what_slurm_does_makes_a_role_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, order in enumerate(itertools.permutations(STOP)):
+        stage = Stage(tmp_path / str(number), monkeypatch)
+        for name in order:
+            STOP[name](stage)
+            stage.turn()
+            if (stage.folder / "state.json").exists():
+                ended = [one for one in stage.read_roles().values() if "exit_code" in one]
+                assert all(one["outside"] in (PREEMPTED, UNSAID) and "ending" not in one for one in ended), order
+        assert [one.get("exit_code") for one in stage.read_roles().values()] == [0, 143], order
+        assert not stage.supervisor.success_at, order
+        stage.close()
+
+
+def test_a_role_that_fails_by_itself_is_the_cause_in_every_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: dict[str, Event] = {
+        "the end of the ps": lambda stage: stage.tell(PS, code=143),
+        "the end of the ps' step": lambda stage: stage.end_step(PS),
+        "the end of the master's step": lambda stage: stage.end_step(MASTER, "srun: error: n1: Exited with code 7\n"),
+    }
+    for number, order in enumerate(itertools.permutations(ends)):
+        stage = Stage(tmp_path / str(number), monkeypatch)
+        stage.tell(MASTER, code=7)
+        for name in order:
+            stage.turn()
+            ends[name](stage)
+        stage.turn()
+        master, ps = stage.read_roles().values()
+        assert (master["exit_code"], master["error"], "outside" in master) == (7, "", False), order
+        assert (ps["exit_code"], "outside" in ps) == (143, False), order
+        assert ps.get("ending") == "CASCADE" or ps["finished_at"] >= master["finished_at"], order
+        stage.close()
+
+
+def test_a_step_that_does_not_end_holds_no_verdict_back_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path / "gang", monkeypatch)
+    stage.tell(MASTER, code=0)
+    stage.turn()
+    assert not stage.supervisor.success_at
+    (told,) = stage.supervisor.ends._waiting
+    told.at -= 3600.0
+    stage.turn()
+    assert stage.supervisor.success_at
+    stage.close()
+
+
+def test_a_role_that_says_that_slurm_signalled_it_has_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with exit code 0, and when Slurm says nothing of it."""
+    stage = Stage(tmp_path / "gang", monkeypatch)
+    stage.tell(MASTER, code=0, outside=True)
+    stage.end_step(MASTER)
+    stage.turn()
+    master, ps = stage.read_roles().values()
+    assert (master["exit_code"], master["outside"], ps["outside"]) == (0, UNSAID, UNSAID)
+    assert "ending" not in ps
+    assert not stage.supervisor.success_at
+    stage.close()
+
+
+@pytest.mark.parametrize("words", ["", WORDS.format(0)])
+def test_a_job_that_slurm_ends_before_its_roles_are_all_there_counts_as_lost(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path / "gang", monkeypatch)
+    stage.supervisor.go_at = 0.0
+    for role in stage.supervisor.roles:
+        del role.record["started_at"]
+    master = stage.supervisor.roles[0]
+    master.lose()
+    stage.turn()
+    assert not master.ended
+    stage.end_step(MASTER, words)
+    stage.turn()
+    records = stage.read_roles().values()
+    assert {one["outside"] for one in records} == {PREEMPTED if words else "a was lost before all roles were there"}
+    assert not any("started_at" in one for one in records)
+    stage.close()
