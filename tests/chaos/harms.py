@@ -45,8 +45,8 @@ Harm = Callable[[PatientRig], None]
 def host_faults() -> list[Fault]:
     """Return a fault for each kind."""
     return [
-        Fault("container removed behind our back", _remove_each_job),
-        Fault("container killed behind our back", _kill_each_job),
+        Fault("container removed by another program", _remove_each_job),
+        Fault("container killed by another program", _kill_each_job),
         Fault("supervisor of a process killed", _kill_each_supervisor, ("process",)),
         Fault("container paused, then goes on", _pause_and_resume_jobs),
         Fault("container paused and then killed by user", kill_paused_jobs),

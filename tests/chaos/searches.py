@@ -18,9 +18,9 @@ from tests.support.rig import BASE
 
 SEARCH_POINTS = {
     Point.ASKING: "a trial is about to be made",
-    Point.ASKED: "a trial made, nobody told",
-    Point.TELLING: "a trial ended, not told",
-    Point.TOLD: "a trial told, none made since",
+    Point.ASKED: "a trial stored, not announced",
+    Point.TELLING: "a trial ended, not yet noted",
+    Point.TOLD: "a result noted, no trial since",
     Point.STOPPING: "a trial to stop, not saved",
     Point.STOPPED: "a stop saved, its job runs",
 }
