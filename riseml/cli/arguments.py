@@ -11,7 +11,7 @@ from riseml.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
     from riseml.project.folder import Project
 
 

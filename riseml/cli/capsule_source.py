@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.capsules.folder import CapsuleInFolder
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _HEADERS = 1 << 30  # bytes of an archive in addition to the contents, to which the limit of uploads applies
 

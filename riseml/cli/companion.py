@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from riseml.cli.job_command import ask_job
 from riseml.cli.log_follower import make_reconnect, open_footer
 from riseml.cli.port_forward import HOST, ForwardOrder, PortPair, choose_local_port, find_answering_jobs, forward_ports
-from riseml.client import LogQuery
+from riseml.client.server_client import LogQuery
 from riseml.errors import Conflict, ExperimentFailed, Interrupted, NotFound, RisemlError
 from riseml.records import dataclass
 from riseml.states import NO_LOGS, NO_PROGRAM
@@ -22,7 +22,7 @@ from riseml.states import NO_LOGS, NO_PROGRAM
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _ERROR = "error: "  # prefix of the line in which a companion prints why it ends
 _PORTS = 65536

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from riseml.client.exchange import check_peer, read_address
 from riseml.errors import RisemlError
-from riseml.exchange import check_peer, read_address
 from riseml.settings import read_settings
 
 _PATIENCE = 0.5  # seconds for the whole answer; a typing user does not wait longer

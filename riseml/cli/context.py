@@ -13,7 +13,7 @@ from riseml.records import dataclass
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Printer
-    from riseml.client import Client
+    from riseml.client.server_client import Client
     from riseml.settings import Settings
 
 

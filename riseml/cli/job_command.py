@@ -11,9 +11,9 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from riseml.client.exchange import Address
+from riseml.client.stream_client import StreamConnection, command_path, open_stream
 from riseml.errors import Interrupted
-from riseml.exchange import Address
-from riseml.stream_client import StreamConnection, command_path, open_stream
 from riseml.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece, WindowSize
 
 _INPUT, _OUTPUT, _ERRORS = 0, 1, 2  # of this process

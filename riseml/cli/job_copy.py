@@ -20,11 +20,11 @@ from typing import BinaryIO
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.project_files import OpenTar
 from riseml.archives.writer import END, pad_content, write_header
+from riseml.client.exchange import Address
+from riseml.client.stream_client import StreamConnection, command_path, open_stream
 from riseml.errors import NotFound, Refused, RisemlError, UsageError
-from riseml.exchange import Address
 from riseml.project.unpacking import OpenFolder, unpack_entries
 from riseml.records import dataclass
-from riseml.stream_client import StreamConnection, command_path, open_stream
 from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
 
 _PIECE = 256 * 1024  # bytes of a file that are read at once

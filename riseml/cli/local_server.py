@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from riseml import __version__
 from riseml.cli.output.text import count_noun
 from riseml.cli.versions import VersionOrder, compare_versions
-from riseml.client import Client, read_address
+from riseml.client.server_client import Client, read_address
 from riseml.errors import Refused, Unreachable
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width, is_job_id
 from riseml.cli.output.style import paint_state
-from riseml.client import LogQuery
+from riseml.client.server_client import LogQuery
 from riseml.errors import ExperimentFailed, Interrupted, Unreachable
 from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Printer
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _RESTART_TRY = 3  # failed requests (about a second) before this command starts the server itself
 _COPY_INTERVAL = 0.5  # seconds between two requests about a copy

@@ -9,10 +9,10 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+from riseml.client.exchange import Address
+from riseml.client.stream_client import StreamConnection, open_stream, port_path, presence_path
 from riseml.errors import Conflict, NotFound, PortReset, RisemlError, Unreachable
-from riseml.exchange import Address
 from riseml.records import dataclass
-from riseml.stream_client import StreamConnection, open_stream, port_path, presence_path
 from riseml.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
 
 HOST = "127.0.0.1"

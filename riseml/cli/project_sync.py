@@ -13,7 +13,7 @@ from riseml.errors import Unreachable
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
     from riseml.project.archive import Snapshot
     from riseml.project.file_index import FileIndex
     from riseml.project.listing import Listing

@@ -18,7 +18,7 @@ from riseml.folders import check_home
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 
 def confirm_processes(command: CommandContext, client: Client) -> None:

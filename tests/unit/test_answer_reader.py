@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.answer_reader import AnswerCut, AnswerReader
-from riseml.socket_http import SocketConnections, make_request
+from riseml.client.answer_reader import AnswerCut, AnswerReader
+from riseml.client.socket_http import SocketConnections, make_request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from riseml.client.exchange import read_address
 from riseml.errors import Refused
-from riseml.exchange import read_address
 from riseml.folders import check_home, find_intruder, open_folder
 from riseml.settings import read_settings
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from riseml.answer_reader import AnswerCut
-from riseml.socket_http import AnswerOverdue, SocketAnswer, SocketConnections, make_request
+from riseml.client.answer_reader import AnswerCut
+from riseml.client.socket_http import AnswerOverdue, SocketAnswer, SocketConnections, make_request
 
 _PATIENCE = 60.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Name: a\r\n\r\nok"

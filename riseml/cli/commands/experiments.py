@@ -19,7 +19,7 @@ from riseml.settings import MOST_TAIL
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.client import Client
+    from riseml.client.server_client import Client
     from riseml.trends import Trends
 
 FollowOption = Annotated[
@@ -135,7 +135,7 @@ def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
     The exit code is 0 even when the experiment failed.
     """
     from riseml.cli.log_follower import LogDisplay, follow_log
-    from riseml.client import LogQuery
+    from riseml.client.server_client import LogQuery
 
     command: CommandContext = context.obj
     query = LogQuery(follow, tail, None if since is None else parse_since(since, command.now()))
@@ -233,7 +233,7 @@ def _print_capsule(command: CommandContext, identity: str | None, *, json: bool)
 
 def _print_saved(command: CommandContext, identity: str | None, *, json: bool) -> None:
     from riseml.cli.output.saved_view import list_saved
-    from riseml.saved_client import SavedClient
+    from riseml.client.saved_client import SavedClient
 
     with command.connect() as client, SavedClient(client.address) as saved:
         found = saved.get_saved(choose_experiment_id(command, client, identity))

@@ -14,7 +14,7 @@ from riseml.cli.output.style import ENDED_STATES
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _MOST_MEMBERS = 20  # members of a set that are explained
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from riseml.capsules.exported_run import ExportedFile, ExportedRun
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 
 class ExportKind(Enum):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
     from riseml.cli.port_forward import PortPair
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _PORTS = re.compile(r"(?:(\d{1,5}):)?(\d{1,5})", re.ASCII)
 _LAST_PORT = 65535

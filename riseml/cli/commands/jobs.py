@@ -14,7 +14,7 @@ from riseml.errors import Conflict, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The job: 4.worker.1, or 4.")]
 OptionalJobArgument = Annotated[

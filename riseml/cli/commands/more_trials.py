@@ -12,7 +12,7 @@ from riseml.errors import UsageError
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 
 def check_trials(identity: str | None, trials: int | None, new: Sequence[object]) -> tuple[str, int]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from riseml.cli.companion import CompanionView
     from riseml.cli.config_source import ConfigSource
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _JOB = "notebook"
 _PORT = 8888

@@ -13,7 +13,7 @@ from riseml.records import dataclass
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
     from riseml.cli.output.chart import Chart
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _CURVES = 10  # most curves in one chart
 

@@ -14,7 +14,7 @@ from riseml.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _HostKeyOption = Annotated[
     list[str] | None,

@@ -27,7 +27,7 @@ from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.client import Client
+    from riseml.client.server_client import Client
     from riseml.spec.config.types import Spec
 
 _IMAGE_SETTINGS = ("train.image", "train.tensorflow", "train.pytorch", "train.jax", "train.roles")

@@ -13,7 +13,7 @@ from riseml.errors import Interrupted, Unreachable
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.saved_client import SavedClient
+    from riseml.client.saved_client import SavedClient
 
 _INTERVAL = 0.5  # seconds between two requests
 
@@ -24,7 +24,7 @@ def save_output(context: typer.Context, identity: IdArgument = None, *, json: Js
     While the experiment runs, and after its end when the last copy failed. Only what has changed travels.
     """
     from riseml.cli.output.saved_view import list_saved
-    from riseml.saved_client import SavedClient
+    from riseml.client.saved_client import SavedClient
 
     command: CommandContext = context.obj
     with command.connect() as client, SavedClient(client.address) as saved:

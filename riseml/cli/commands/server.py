@@ -20,7 +20,7 @@ def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Say whether a server runs, and which. Starts none."""
     from riseml.cli.local_server import probe_server
     from riseml.cli.output.host_views import list_server
-    from riseml.client import Client, read_address
+    from riseml.client.server_client import Client, read_address
 
     command: CommandContext = context.obj
     settings = command.settings()
@@ -56,7 +56,7 @@ def start_server(context: typer.Context, *, json: JsonOption = False) -> None:
 def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Stop your server. Training goes on; the next command starts the server again."""
     from riseml.cli import local_server
-    from riseml.client import Client, read_address
+    from riseml.client.server_client import Client, read_address
 
     command: CommandContext = context.obj
     settings = command.settings()
@@ -111,7 +111,7 @@ def print_server_log(
     RISEML_LOG_FORMAT=json makes a server write JSON lines.
     """
     from riseml.cli.server_log import ServerLogReader
-    from riseml.client import read_address
+    from riseml.client.server_client import read_address
 
     command: CommandContext = context.obj
     settings = command.settings()

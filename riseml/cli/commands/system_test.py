@@ -18,7 +18,7 @@ from riseml.names import HOST_LABEL
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 TEST_PROJECT = "riseml-system-test"
 """The project of the tests' experiments. `status -a` does not list those that have ended."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.companion import CompanionView
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _JOB = "tensorboard"
 _PORT = 6006

@@ -25,7 +25,7 @@ from riseml.records import dataclass
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.checked_config import CheckedConfig
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 Pairs = list[tuple[str, str]]
 

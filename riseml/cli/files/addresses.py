@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from riseml.cli.files.names import to_path
+from riseml.client.file_client import StoragePlace
 from riseml.errors import NotFound, UsageError
-from riseml.file_client import StoragePlace
 from riseml.job_programs.folder_paths import FilesError, split_path
 from riseml.names import parse_id
 from riseml.records import dataclass

@@ -12,15 +12,15 @@ from riseml.cli.files.addresses import StorageAddress, check_project, parse_stor
 from riseml.cli.files.copies import CopyEnd
 from riseml.cli.files.names import join_paths, show_name, to_path
 from riseml.cli.files.sides import LocalSide, split_local
+from riseml.client.file_client import FileClient
 from riseml.errors import NotFound, UsageError
-from riseml.file_client import FileClient
 from riseml.job_programs.folder_paths import Seen
 from riseml.records import dataclass
 from riseml.storage_files import MOST_ENTRIES, ListOrder
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
+    from riseml.client.server_client import Client
 
 _HIDDEN = "."
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from riseml import wire
 from riseml.cli.files.opened import OpenedPath
+from riseml.client.file_client import FileClient
 from riseml.errors import UsageError
-from riseml.file_client import FileClient
 
 
 def check_removal(found: Sequence[OpenedPath], text: str, *, recursive: bool) -> Sequence[OpenedPath]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from riseml.client.file_client import Content
 from riseml.errors import NotFound, Refused, UsageError
-from riseml.file_client import Content
 from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, list_page

@@ -12,7 +12,7 @@ import pytest
 from riseml.cli.context import CommandContext
 from riseml.cli.main import execute
 from riseml.cli.output.printer import Printer
-from riseml.client import Address, Client, RetryPolicy
+from riseml.client.server_client import Address, Client, RetryPolicy
 from tests.unit.cli.fake_server import FakeServer, open_fake_server
 
 CONFIG = """\

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from riseml import errors, wire
-from riseml.client import Address, Client, LogQuery, RetryPolicy, make_error, read_address
+from riseml.client.server_client import Address, Client, LogQuery, RetryPolicy, make_error, read_address
 from riseml.settings import Settings
 from riseml.spec.yaml.problems import SpecError
 from tests.unit.cli.fake_server import FakeServer, end, line, make_experiment, state

@@ -15,9 +15,9 @@ from riseml.cli.commands.notebook import parse_duration
 from riseml.cli.companion import open_browser
 from riseml.cli.output.experiment_views import list_experiment, list_experiments
 from riseml.cli.output.style import Style
-from riseml.client import Client
+from riseml.client.exchange import Address
+from riseml.client.server_client import Client
 from riseml.errors import UsageError
-from riseml.exchange import Address
 from riseml.states import NO_PROGRAM
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer, end, make_experiment

@@ -16,7 +16,7 @@ from riseml.cli import local_server
 from riseml.cli.local_server import connect_client, ensure_server
 from riseml.cli.output.printer import Printer
 from riseml.cli.server_process import ServerProcess, ServerStarter, spawn_server
-from riseml.client import Address, Client
+from riseml.client.server_client import Address, Client
 from riseml.errors import Refused, Unreachable
 from riseml.settings import Settings, read_settings
 from tests.unit.cli.conftest import Riseml

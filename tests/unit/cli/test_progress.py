@@ -19,7 +19,7 @@ from riseml.cli.output.waiting_view import list_waiting
 from riseml.cli.output.widths import measure_width
 from riseml.cli.progress_footer import ProgressFooter
 from riseml.cli.sync_progress import show_sync
-from riseml.client import Address
+from riseml.client.server_client import Address
 from tests.support.screen import read_screen
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.cli.conftest import Riseml

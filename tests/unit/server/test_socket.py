@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from riseml.client.exchange import read_address
 from riseml.errors import Refused
-from riseml.exchange import read_address
 from riseml.server.process import _bind_socket
 from riseml.settings import Settings, read_settings
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from riseml.client.exchange import Address, RetryPolicy
+from riseml.client.file_client import FileClient, StoragePlace
 from riseml.errors import Conflict, NotFound, RisemlError, UsageError
-from riseml.exchange import Address, RetryPolicy
-from riseml.file_client import FileClient, StoragePlace
 from riseml.job_programs.folder_contents import Incoming, read_pieces
 from riseml.server.app import make_application
 from riseml.settings import Settings

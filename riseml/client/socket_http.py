@@ -1,6 +1,6 @@
 """HTTP over a unix socket, with the standard library alone: how a command reaches the user's own server.
 
-`riseml.exchange` reaches every other server with httpx. To import httpx and to make its client takes about 60 ms of
+`exchange` reaches every other server with httpx. To import httpx and to make its client takes about 60 ms of
 processor time, which was half of what `riseml status` took.
 """
 
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 from urllib.parse import urlencode
 
-from riseml.answer_reader import AnswerCut, AnswerHead, AnswerReader
+from riseml.client.answer_reader import AnswerCut, AnswerHead, AnswerReader
 from riseml.records import dataclass
 
 _SMALL_BODY = 1 << 14  # bytes that are sent together with the head of their request

@@ -6,7 +6,7 @@ from typing import Self, cast
 from urllib.parse import quote
 
 from riseml import wire
-from riseml.exchange import Address, Exchange
+from riseml.client.exchange import Address, Exchange
 
 
 class SavedClient:

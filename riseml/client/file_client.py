@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any, cast
 
 from riseml import wire
+from riseml.client.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, ServerAbsent
 from riseml.errors import NotFound, Refused, RisemlError, Unreachable
-from riseml.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, ServerAbsent
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_listing import Page
 from riseml.job_programs.folder_paths import FilesError, Seen, split_path

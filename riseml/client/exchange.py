@@ -25,12 +25,12 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from riseml import errors
-from riseml.answer_reader import AnswerCut
+from riseml.client.answer_reader import AnswerCut
+from riseml.client.socket_http import AnswerOverdue, ServerAnswer, SocketConnections, make_request
 from riseml.errors import Refused, RisemlError, Unreachable, UsageError
 from riseml.folders import check_home, is_private, name_user
 from riseml.records import dataclass
 from riseml.settings import PLAINTEXT_VARIABLE, allows_plaintext
-from riseml.socket_http import AnswerOverdue, ServerAnswer, SocketConnections, make_request
 
 if TYPE_CHECKING:
     import httpx

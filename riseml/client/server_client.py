@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
-from riseml.errors import Unreachable
-from riseml.exchange import (
+from riseml.client.exchange import (
     Address,
     AnswerLost,
     Exchange,
@@ -21,6 +20,7 @@ from riseml.exchange import (
     read_address,
     split_lines,
 )
+from riseml.errors import Unreachable
 from riseml.records import dataclass
 
 if TYPE_CHECKING:

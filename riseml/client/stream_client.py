@@ -15,8 +15,8 @@ from urllib.parse import quote
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
 
+from riseml.client.exchange import Address, Exchange, make_error
 from riseml.errors import Unreachable
-from riseml.exchange import Address, Exchange, make_error
 from riseml.stream_messages import (
     LONGEST_MESSAGE,
     Channel,
