@@ -33,6 +33,21 @@ def is_proven(proof: object, token: str, side: str, *texts: str) -> bool:
     return hmac.compare_digest(prove(token, side, *texts).encode(), str(proof).encode("utf-8", "replace"))
 
 
+def read_line(door: socket.socket) -> bytes:
+    """Return the next line; nothing of what follows is read.
+
+    Raises:
+        OSError: the connection ends before it, or it is too long.
+    """
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        data = door.recv(1) if len(line) < _LONGEST_LINE else b""
+        if not data:
+            raise OSError("the connection was closed")
+        line += data
+    return bytes(line)
+
+
 class LineConnection:
     """A connection that carries one JSON object a line."""
 

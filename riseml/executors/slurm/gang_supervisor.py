@@ -34,7 +34,7 @@ from typing import Any
 
 from riseml.executors.slurm import gang_lines, gang_records, gang_roles
 
-BARRIER = 120.0  # seconds until every role has called
+BARRIER = 600.0  # seconds until every role has called; a step may have to fetch a container image first
 LOST_EXIT = 128 + signal.SIGKILL
 _STRANGERS = 100  # connections that say nothing
 _TICK = 500  # milliseconds between two looks at orders and deadlines

@@ -23,6 +23,7 @@ LOST = 128 + 9
 _LATE_RECORD = 10.0  # seconds for the records of a job that Slurm says is over: NFS may show them later
 _LATE_END = SILENCE + _LATE_RECORD  # seconds, beside its grace, in which a role ends itself behind a partition
 _DEAD = 90.0  # seconds without a sign of life of a supervisor whose job runs, as Slurm says
+_LONGEST_LOOK = 10.0  # seconds that count at most between two looks: the shared folder may have hung meanwhile
 _LATE_KILL = 15.0  # seconds after which a role that was to be killed makes riseml cancel the whole job
 
 
@@ -34,6 +35,15 @@ class LateEnd:
     sure: bool  # False: a role may run on behind a partition, until it notices that it is alone
     lost: bool  # Slurm or a node has ended it, and not its roles
     signalled: bool  # Slurm has signalled its roles: one that answers SIGTERM with 0 has not finished
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """The last sign of life of a supervisor."""
+
+    stamp: int
+    silent: float  # seconds without another one in which the server has looked
+    looked_at: float  # by the clock that only grows
 
 
 class GangWatch:
@@ -58,9 +68,7 @@ class GangWatch:
         self._name_job = name_job
         self._clock = clock
         self._over_since: dict[GangKey, float] = {}  # since when Slurm says that a job without a verdict is over
-        self._lives: dict[
-            GangKey, tuple[int, float]
-        ] = {}  # the last sign of life of a supervisor, and when it was seen
+        self._lives: dict[GangKey, _Life] = {}
         self._ended: frozenset[JobKey] = frozenset()  # roles that have ended, also those whose end no record says
         self._kill_since: dict[JobKey, float] = {}
         self._submitted_seen: dict[GangKey, float] = {}  # when this server first saw the id of the job
@@ -136,12 +144,10 @@ class GangWatch:
         if answer.trouble or row is None or row.state != "RUNNING" or stamp is None or "done" in folder.read_state():
             self._lives.pop(key, None)
             return ""
-        now = self._clock()
-        known, since = self._lives.setdefault(key, (stamp, now))
-        if known == stamp and now - since <= _DEAD:
-            return ""
-        self._lives[key] = (stamp, now)
-        return row.id if known == stamp else ""
+        life = _look_again(self._lives.get(key), stamp, self._clock())
+        is_dead = life.silent > _DEAD
+        self._lives[key] = replace(life, silent=0.0) if is_dead else life
+        return row.id if is_dead else ""
 
     def _find_end(self, folder: GangFolder, job: str, answer: QueueAnswer) -> LateEnd | None:
         """Return the end of a gang without a verdict; None while it may go on."""
@@ -167,6 +173,17 @@ class GangWatch:
         if row is None or not row.is_pending:
             return f"Slurm job {job} starts"
         return describe_waiting(row)
+
+
+def _look_again(before: _Life | None, stamp: int, now: float) -> _Life:
+    """Return the life of a supervisor whose stamp the server has read now.
+
+    When the shared folder hangs, neither the supervisor nor the server gets on, and the server may read an old stamp
+    before the supervisor writes the next one.
+    """
+    if before is None or before.stamp != stamp:
+        return _Life(stamp, 0.0, now)
+    return _Life(stamp, before.silent + min(now - before.looked_at, _LONGEST_LOOK), now)
 
 
 def _add_shape(container: ContainerSeen, shape: str) -> ContainerSeen:

@@ -26,8 +26,8 @@ from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.executors.nvidia_smi import UnknownField, parse_table
 from riseml.executors.runner_streams import RunnerCodec, RunnerControl, make_runner_order
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders
-from riseml.executors.slurm.gang_lines import is_proven, prove
-from riseml.executors.slurm.role_door import CLOSED, GONE, LONGEST_LINE
+from riseml.executors.slurm.gang_lines import is_proven, prove, read_line
+from riseml.executors.slurm.role_door import CLOSED, GONE
 from riseml.model import JobKey
 from riseml.names import JobName
 from riseml.records import dataclass
@@ -241,25 +241,14 @@ def _introduce(door: socket.socket, token: str, request: dict[str, Any]) -> str:
         OSError, ValueError: the other side does not know it, or does not answer.
     """
     door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    challenge = _read_line(door).decode().strip()
+    challenge = read_line(door).decode().strip()
     nonce, text = secrets.token_hex(16), json.dumps(request)
     proof = prove(token, "caller", challenge, text)
     door.sendall(json.dumps({"request": text, "nonce": nonce, "proof": proof}).encode() + b"\n")
-    answer = json.loads(_read_line(door))
+    answer = json.loads(read_line(door))
     if not isinstance(answer, dict) or not is_proven(answer.get("proof"), token, "door", challenge, nonce):
         raise ValueError("another program listens there")
     return str(answer["error"])
-
-
-def _read_line(door: socket.socket) -> bytes:
-    """Return one line; nothing of what follows is read."""
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        data = door.recv(1) if len(line) < LONGEST_LINE else b""
-        if not data:
-            raise ValueError("the connection was closed")
-        line += data
-    return bytes(line)
 
 
 def _explain_failure(folder: GangFolder, role: JobName, what: str) -> EngineError | Unreachable:

@@ -29,7 +29,6 @@ from riseml.executors import command_runner, process_tree
 from riseml.executors.slurm import gang_lines
 
 GONE, CLOSED = "gone", "closed"  # errors: the role has ended; nothing of it listens on the port
-LONGEST_LINE = 1 << 20  # bytes
 _MOST_CALLS = 100  # at once; others wait
 _PATIENCE = 20  # seconds for a caller to prove itself; others wait for its place meanwhile
 _CONNECT = 5.0  # seconds to connect to a port of this node
@@ -89,7 +88,7 @@ class RoleDoor:
         door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         challenge = os.urandom(16).hex()
         door.sendall(challenge.encode() + b"\n")
-        call = json.loads(_read_line(door).decode())
+        call = json.loads(gang_lines.read_line(door).decode())
         token = self._order["token"]
         if not gang_lines.is_proven(call["proof"], token, "caller", challenge, call["request"]):
             return
@@ -180,21 +179,6 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
         for door in (source, target):
             door.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # the kernel sends a reset
         os._exit(0)
-
-
-def _read_line(door: socket.socket) -> bytes:
-    """Return the line that a caller sends first; nothing of what follows is read.
-
-    Raises:
-        OSError: none comes.
-    """
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        data = door.recv(1) if len(line) < LONGEST_LINE else b""
-        if not data:
-            raise OSError("a caller said nothing")
-        line += data
-    return bytes(line)
 
 
 def _send_line(door: socket.socket, answer: "dict[str, str]") -> None:

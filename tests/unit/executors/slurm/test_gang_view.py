@@ -151,17 +151,21 @@ def test_a_supervisor_without_a_sign_of_life_is_dead_unless_slurm_has_suspended_
     claim = view.folder.path / "claim"
     claim.write_text("7")
 
-    def find_dead(state: str, passed: float, trouble: str = "") -> list[str]:
-        view.now += passed
-        rows = tuple(parse_queue(f"7|{state}|None|N/A|riseml-a-4-1\n"))
-        return view.watch.find_dead_jobs(QueueAnswer(rows, NODES, view.now, trouble))
+    def find_dead(state: str, passed: float, trouble: str = "", step: float = 10.0) -> list[str]:
+        rows, found = tuple(parse_queue(f"7|{state}|None|N/A|riseml-a-4-1\n")), []
+        for _ in range(max(1, int(passed / step))):
+            view.now += min(passed, step)
+            found += view.watch.find_dead_jobs(QueueAnswer(rows, NODES, view.now, trouble))
+        return found
 
     assert find_dead("RUNNING", 0.0) == find_dead("RUNNING", 80.0) == []
     os.utime(claim, (1, 1))
-    assert find_dead("RUNNING", 80.0) == find_dead("RUNNING", 80.0) == []
+    assert find_dead("RUNNING", 90.0) == []
     assert find_dead("RUNNING", 20.0) == ["7"]
     assert find_dead("RUNNING", 80.0) == find_dead("SUSPENDED", 80.0) == find_dead("RUNNING", 80.0) == []
     assert find_dead("RUNNING", 80.0, "no answer") == find_dead("RUNNING", 80.0) == []
+    os.utime(claim, (2, 2))
+    assert find_dead("RUNNING", 600.0, step=600.0) == [], "the shared folder hung, for the server as well"
     view.write("verdict.json", done=True, job="7", roles={})
     assert find_dead("RUNNING", 200.0) == []
 
