@@ -25,6 +25,7 @@ from riseml.samples import Sample
 from riseml.states import Network
 
 Emit = Callable[[str], None]
+ReadHeld = Callable[[], list[str]]
 """Receives one line of a build's output."""
 
 
@@ -128,6 +129,7 @@ class BuildOrder:
     emit: Emit  # receives the build's output line by line
     cancellation: Cancellation
     report: Report = ignore_report  # receives the progress
+    read_held: ReadHeld = list  # returns the lines that `emit` has received of the same build, also in a server before
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,14 +73,16 @@ class NodeMaker:
         place = order.folder.with_suffix(".build")
         job = self._find_job(name) if (place / "order.json").exists() else ""
         if job:
-            order.build.emit(f"Slurm job {job} makes it already")
+            follower = _BuildFollower(order.build, place, name, job)  # before its first line: it reads what was told
+            order.build.emit(f"{_name_build(job)} already")
         else:
             remove_tree(order.folder)
             remove_tree(place)
             _write_build(order, place, self._settings.python)
             job = self._commands.submit(make_build_script(name, str(place), self._settings))
-            order.build.emit(f"Slurm job {job} makes it on a node")
-        _BuildFollower(order.build, place, name, job).follow(self._queue.read, self._cancel)
+            follower = _BuildFollower(order.build, place, name, job)
+            order.build.emit(f"{_name_build(job)} on a node")
+        follower.follow(self._queue.read, self._cancel)
         remove_tree(place)
 
     def _find_job(self, name: str) -> str:
@@ -95,8 +97,13 @@ class NodeMaker:
             log.warning("Slurm job %s makes an environment that is not wanted any more: %s", job, error.message)
 
 
+def _name_build(job: str) -> str:
+    """Return how the first line about a job begins, in the log of a build."""
+    return f"Slurm job {job} makes it"
+
+
 class _BuildFollower:
-    """Shows the log of one build until it has ended."""
+    """Shows the log of one build until it has ended; each line once, also after a restart of the server."""
 
     def __init__(self, build: BuildOrder, place: Path, name: str, job: str) -> None:
         self._build = build
@@ -106,7 +113,11 @@ class _BuildFollower:
         self._read = 0  # bytes of the log
         self._line = b""  # the beginning of a line whose end was not there yet
         self._steps = 0  # install steps that have begun
-        self._waits = ""  # why the job waits, as it was said last
+        held = build.read_held()
+        told = next((at for at, line in enumerate(held) if line.startswith(_name_build(job))), len(held))
+        self._held = iter(held[told:])  # what a server that has ended since told of this job
+        waits = [line for line in held[told:] if line.startswith(f"Slurm job {job} waits")]
+        self._waits = waits[-1] if waits else ""  # why the job waits, as it was said last
         self._over = 0.0  # seconds since Slurm says that the job is over
 
     def follow(self, read_queue: Callable[[], QueueAnswer], cancel: Callable[[str], None]) -> None:
@@ -167,7 +178,7 @@ class _BuildFollower:
                 self._build.report(
                     WorkReport(Work.INSTALL, text.removeprefix("--> "), self._steps, len(self._build.image.install))
                 )
-            if text.strip():
+            if text.strip() and text not in self._held:  # a search in an iterator goes on where the last one stopped
                 self._build.emit(text)
 
 

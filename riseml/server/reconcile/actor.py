@@ -48,7 +48,7 @@ from riseml.states import TERMINAL
 from riseml.storage.capsule_files import pack_capsule_files
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
-from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.snapshots import SnapshotStore
 
 log = logging.getLogger(__name__)
@@ -304,12 +304,19 @@ class Actor:
         try:
             image = choose_image(experiment, action.reference)
             with self.activities.open_activity(action.host, action.reference) as report:
-                executor.ensure_image(BuildOrder(image, self._find_files(experiment), emit, cancellation, report))
+                files = self._find_files(experiment)
+                order = BuildOrder(image, files, emit, cancellation, report, lambda: self._read_build_lines(experiment))
+                executor.ensure_image(order)
         finally:
             self.orders.pop(action, None)
             with _log_errors_translated():
                 self.logs.finish_job(key)  # after the last line of its output
             self.notifier.publish_records(experiment.id)
+
+    def _read_build_lines(self, experiment: Experiment) -> list[str]:
+        with _log_errors_translated():
+            lines = read_all_lines(self.logs, experiment.id)
+            return [line.text.decode("utf-8", "replace") for line in lines if line.job == BUILD]
 
     def _find_executor(self, host: HostName) -> Executor:
         executor = self.hosts.pool.executors.get(host)

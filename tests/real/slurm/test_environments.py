@@ -58,14 +58,18 @@ def test_a_failing_step_is_the_reason_and_a_kill_ends_the_job_that_builds(
 
 def test_a_build_goes_on_without_the_server_and_the_next_one_finds_it(slurm_rig: Rig, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    slurm_rig.submit(install(f"echo x >>{tmp_path}/times; until [ -e {go} ]; do sleep 0.1; done; hostname >made"))
-    slurm_rig.wait("it builds", (tmp_path / "times").exists)
+    step = f"echo x >>{tmp_path}/times; echo first; until [ -e {go} ]; do sleep 0.1; done; echo last; hostname >made"
+    slurm_rig.submit(install(step))
+    slurm_rig.wait("it builds", lambda: "1.build first" in slurm_rig.lines("1", follow=False))
     slurm_rig.kill()
     slurm_rig.start()
     slurm_rig.wait("it is found", lambda: [one for one in slurm_rig.lines("1", follow=False) if "already" in one])
     go.touch()
     assert slurm_rig.wait_closed("1")["state"] == "FINISHED"
     assert (tmp_path / "times").read_text() == "x\n"
+    said = slurm_rig.lines("1")
+    assert [line for line in said if line in ("1.build first", "1.build last")] == ["1.build first", "1.build last"]
+    assert sum(" --> " in line for line in said) == len({line for line in said if " --> " in line})
 
 
 @pytest.fixture
