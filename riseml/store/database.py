@@ -28,6 +28,7 @@ from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
 from riseml.store.database_errors import translate_database_error
+from riseml.store.schema import metadata
 
 NEWEST_MIGRATION = "0010"
 """A test compares it with the versions folder."""
@@ -39,6 +40,13 @@ _CONNECT_TIMEOUT = 5  # seconds
 _SHORT_WAIT = 100  # milliseconds; the loop does not wait longer for readers
 _MOST_CONNECTIONS = 25  # at the same time; PostgreSQL allows 100 to all of its clients
 _KEPT_CONNECTIONS = 5
+
+_VERSIONS = sa.Table(  # alembic's own table
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 
 
 class Database:
@@ -182,11 +190,18 @@ class Database:
     def _migrate(self) -> bool:
         """Migrate the tables to this version. Return True when they were of an older version.
 
-        Alembic is slow to import, so that an up-to-date database does without it.
+        Alembic is slow to import and large, so that an empty database and an up-to-date one do without it.
         """
         revision = self._find_revision()
         if revision == NEWEST_MIGRATION:
             return False
+        if revision is None:
+            self._create_tables()
+            return False
+        self._run_migrations()
+        return True
+
+    def _run_migrations(self) -> None:
         from alembic import command
         from alembic.config import Config
         from alembic.util import CommandError
@@ -203,7 +218,14 @@ class Database:
                 f"the store {self} was written by a newer riseml: {error}",
                 "upgrade riseml, or use another RISEML_HOME",
             ) from error
-        return revision is not None
+
+    def _create_tables(self) -> None:
+        """Create all tables in an empty database, as the migrations would leave them."""
+        with self._begin_transaction() as connection:  # all of them or none
+            sa.event.listen(connection, "before_execute", lambda *_: reach(Point.MIGRATING))
+            metadata.create_all(connection, checkfirst=False)
+            _VERSIONS.create(connection)
+            connection.execute(_VERSIONS.insert().values(version_num=NEWEST_MIGRATION))
 
     def _rewrite_file(self) -> None:
         """Rewrite SQLite's file without values that earlier versions deleted and did not overwrite."""

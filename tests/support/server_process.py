@@ -29,9 +29,6 @@ SERVER = ("-m", "riseml.server")
 """The arguments of Python that start a server."""
 
 _IMPORTED_ON_THE_WAY = (
-    "alembic.command",
-    "alembic.config",
-    "alembic.ddl",
     "anyio._backends._asyncio",
     "ctypes.util",
     "pynvml",

@@ -50,9 +50,7 @@ def open_database(postgres: sa.Engine) -> Iterator[str]:
 
 @functools.cache
 def make_new_store() -> bytes:
-    """Return the file of an empty SQLite store. The migrations that make it take 25 ms, and half of the time in which a
-    server starts; hundreds of tests and servers need one.
-    """
+    """Return the file of an empty SQLite store: hundreds of tests and servers need one."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "riseml.db"
         Database(f"sqlite:///{path}").close()

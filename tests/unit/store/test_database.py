@@ -40,10 +40,31 @@ def submit(experiments: ExperimentStore, key: str | None = None, count: int = 1,
     return details[0].experiment
 
 
-def test_the_migrations_create_the_tables_of_the_code(database: Database) -> None:
+def test_a_new_store_has_the_tables_that_the_migrations_create(database: Database) -> None:
+    fresh = describe_tables(database)
+    with database.write_transaction() as connection:
+        metadata.drop_all(connection)
+        connection.execute(sa.text("DROP TABLE alembic_version"))
+    database._run_migrations()
+    assert describe_tables(database) == fresh
     with database.read_transaction() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": False})
         assert compare_metadata(context, metadata) == []
+
+
+def describe_tables(database: Database) -> dict[str, object]:
+    """Return the columns, keys and indexes of every table, and the version that the store names."""
+    with database.read_transaction() as connection:
+        seen = sa.inspect(connection)
+        found: dict[str, object] = {}
+        for table in seen.get_table_names():
+            rows = seen.get_columns(table)
+            columns = {one["name"]: (str(one["type"]), one["nullable"], one["default"]) for one in rows}
+            keys = (seen.get_pk_constraint(table), seen.get_foreign_keys(table))
+            indexes = sorted(map(str, (*seen.get_unique_constraints(table), *seen.get_indexes(table))))
+            found[table] = (columns, str(keys), indexes)
+        found["version"] = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+        return found
 
 
 def test_the_newest_migration_is_the_one_that_the_code_names() -> None:
