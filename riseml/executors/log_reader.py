@@ -6,12 +6,13 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from riseml.executors.base import NotThere
 from riseml.executors.frames_after import FramesAfter
 from riseml.executors.timestamps import to_nanoseconds, to_text
 from riseml.model import Frame, LogCursor
 
 HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
-_READ_SIZE = 1 << 20  # bytes read at once; a longer record is read whole
+_READ_SIZE = 1 << 20  # bytes read at once; supervisors write records of 64 KiB at most
 
 
 class JobLogReader:
@@ -29,7 +30,11 @@ class JobLogReader:
         self._frames_after = FramesAfter(cursor)
 
     def read_frames(self) -> list[Frame]:
-        """Return the next frames; empty when the log has no further ones now. Call again until the result is empty."""
+        """Return the next frames; empty when the log has no further ones now. Call again until the result is empty.
+
+        Raises:
+            NotThere: the log is damaged, and has no further ones.
+        """
         frames: list[Frame] = []
         while not frames:
             data = self._read_records()
@@ -39,17 +44,20 @@ class JobLogReader:
         return frames
 
     def _read_records(self) -> bytes:
-        """Return complete records, about `_READ_SIZE` of them."""
+        """Return complete records, `_READ_SIZE` bytes of them at most.
+
+        Raises:
+            NotThere: what follows is no record. A job may write what it likes into a file of its own user.
+        """
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
                 data = file.read(_READ_SIZE)
-                missing = _count_missing(data)
-                if missing and len(data) == _READ_SIZE:
-                    data += file.read(missing)
         except FileNotFoundError:
             return b""
         complete = _count_complete(data)
+        if not complete and len(data) == _READ_SIZE:
+            raise NotThere(f"{self._path} is damaged at byte {self._offset:,}, and is read no further")
         self._offset += complete
         return data[:complete]
 
@@ -78,9 +86,3 @@ def _count_complete(data: bytes) -> int:
             break
         position = end
     return position
-
-
-def _count_missing(data: bytes) -> int:
-    """Return how many bytes the last record of `data` lacks; 0 when its header is not complete either."""
-    rest = data[_count_complete(data) :]
-    return HEADER.size + HEADER.unpack_from(rest)[2] - len(rest) if len(rest) >= HEADER.size else 0

@@ -116,7 +116,7 @@ async def _answer_requests(
         idle = await asyncio.to_thread(_is_idle, application, settings)
         if not idle:
             await asyncio.to_thread(stop.wait, _CHECK_INTERVAL)
-        if not lock.is_held():
+        if not await asyncio.to_thread(lock.is_held):  # a file server that hangs must not stop the answers
             log.error("%s was removed, or it is the home of another server by now: this server ends", settings.home)
             stop.set()
     server.should_exit = True

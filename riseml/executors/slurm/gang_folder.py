@@ -43,6 +43,7 @@ PROGRAMS = (
 _PROGRAM_IMPORT = re.compile(r"^from riseml\.executors(?:\.slurm)? import (.*)$", re.MULTILINE)
 _ATTEMPT = re.compile(r"a(\d{1,6})")
 _MACHINES = "machines"
+_LONGEST_RECORD = 16 << 20  # bytes; one of 1,000 roles has some hundred KiB
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -209,9 +210,11 @@ class GangFolders:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    """Return a record; empty without one. The code of a job can put anything in its place."""
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = json.loads(file.read(_LONGEST_RECORD))
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

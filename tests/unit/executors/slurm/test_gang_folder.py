@@ -82,3 +82,18 @@ def test_a_half_written_record_counts_as_none(tmp_path: Path) -> None:
     assert folder.read_state() == {}
     (folder.path / "verdict.json").write_text('{"done": true}')
     assert folder.read_state() == {"done": True}
+
+
+def test_what_a_job_puts_in_the_place_of_a_record_counts_as_none(tmp_path: Path) -> None:
+    folder = make_gang(tmp_path)
+    path = folder.path / "state.json"
+    for content in ("[1]", "[" * 100_000, "{", "\0"):
+        path.write_text(content)
+        assert folder.read_state() == {}
+    path.unlink()
+    os.mkfifo(path)
+    assert folder.read_state() == {}
+    path.unlink()
+    with path.open("wb") as file:
+        file.truncate(1 << 33)  # bytes that take no room on the disk
+    assert folder.read_state() == {}
