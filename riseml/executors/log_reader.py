@@ -12,7 +12,8 @@ from riseml.executors.timestamps import to_nanoseconds, to_text
 from riseml.model import Frame, LogCursor
 
 HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
-_READ_SIZE = 1 << 20  # bytes read at once; supervisors write records of 64 KiB at most
+_READ_SIZE = 1 << 20  # bytes read at once; a longer record is read whole
+_LONGEST_RECORD = 16 << 20  # bytes; supervisors write 64 KiB at most
 
 
 class JobLogReader:
@@ -44,7 +45,7 @@ class JobLogReader:
         return frames
 
     def _read_records(self) -> bytes:
-        """Return complete records, `_READ_SIZE` bytes of them at most.
+        """Return complete records, about `_READ_SIZE` bytes of them.
 
         Raises:
             NotThere: what follows is no record. A job may write what it likes into a file of its own user.
@@ -53,10 +54,13 @@ class JobLogReader:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
                 data = file.read(_READ_SIZE)
+                missing = _count_missing(data)
+                if missing and missing <= _LONGEST_RECORD and len(data) == _READ_SIZE:
+                    data += file.read(missing)
         except FileNotFoundError:
             return b""
         complete = _count_complete(data)
-        if not complete and len(data) == _READ_SIZE:
+        if not complete and missing > _LONGEST_RECORD:
             raise NotThere(f"{self._path} is damaged at byte {self._offset:,}, and is read no further")
         self._offset += complete
         return data[:complete]
@@ -86,3 +90,9 @@ def _count_complete(data: bytes) -> int:
             break
         position = end
     return position
+
+
+def _count_missing(data: bytes) -> int:
+    """Return how many bytes the last record of `data` lacks; 0 when its header is not complete either."""
+    rest = data[_count_complete(data) :]
+    return HEADER.size + HEADER.unpack_from(rest)[2] - len(rest) if len(rest) >= HEADER.size else 0
