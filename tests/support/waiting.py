@@ -12,7 +12,7 @@ DEADLINE = 300
 may be busy with something else, and an engine that deletes a large image may not answer for a minute or two."""
 _FIRST_PAUSE = 0.05  # seconds between the first two calls of `look`
 _GROWTH = 1.2  # each pause is so much longer than the one before it
-_LONGEST_PAUSE = 0.25  # seconds; asking a server costs the processor time that the awaited event needs, too
+_LONGEST_PAUSE = 1.0  # seconds; a question to a server takes 10 ms of the processor time that the event needs, too
 
 Found = TypeVar("Found")
 
