@@ -63,14 +63,16 @@ class Scissors:
             far.shutdown(socket.SHUT_WR)
 
     def _answer(self, near: socket.socket, far: socket.socket, left: list[int]) -> None:
-        """Pass on what the server sends. The client meets the end only when the server has done with the connection."""
+        """Pass on what the server sends. The client meets the end only when the server has done with the connection.
+
+        What the client still sends is read and dropped: its own deadline would end a `send` into a full buffer.
+        """
         self._pass_on(far, near, left)
-        with suppress(OSError):
-            far.shutdown(socket.SHUT_WR)
-            while far.recv(65536):
-                continue
-        with suppress(OSError):
-            near.shutdown(socket.SHUT_RDWR)
+        for one in (far, near):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_WR)
+                while one.recv(65536):
+                    continue
 
     def _pass_on(self, source: socket.socket, target: socket.socket, left: list[int]) -> None:
         with suppress(OSError):
