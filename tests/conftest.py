@@ -24,6 +24,7 @@ IMAGES = Path(__file__).parents[1] / "scripts" / "engine" / "images"
 _FIXTURES_AND_MARKS = (("engine_url", pytest.mark.engine), ("postgres", pytest.mark.postgres))
 _SLOW = [HealthCheck.too_slow]  # a machine that is busy with something else is no fault of a test
 settings.register_profile("same-every-time", derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("few", settings.get_profile("same-every-time"), max_examples=20)
 settings.register_profile("soak", database=None, deadline=None, suppress_health_check=_SLOW)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; commands are to hear Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -74,3 +75,12 @@ def flags(experiment: Experiment, job: Job) -> dict[str, str]:
     """What the placeholders of one job were replaced by; only of jobs that run the user's lines."""
     shown = job_lines(bind_job(experiment, job))
     return {flag: line.removeprefix("echo ").strip("'") for flag, line in zip(FLAGS, shown, strict=True)}
+
+
+def list_ranks(script: str) -> list[dict[str, str]]:
+    """What the launcher in a script adds to the environment of each of its processes: it is in the last word.
+
+    The word before it is the launcher itself, 23,000 characters, which `shlex` would read one by one.
+    """
+    (order,) = shlex.split(script[script.rindex(" '{") :])
+    return [dict(rank) for rank in json.loads(order)["ranks"]]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +17,7 @@ from riseml.planning.launch import bind_job, job_command, job_variables
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.types import JAX, ProcessGroup, Resources, Spec, Train
 from riseml.states import Part
-from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback
+from tests.unit.frameworks.layouts import gang, list_ranks, make_experiment, on_loopback
 
 FILE = """
 project: toaster
@@ -42,9 +40,7 @@ def script(experiment: Experiment, name: str) -> str:
 
 
 def ranks(experiment: Experiment, name: str) -> list[dict[str, str]]:
-    """What the launcher adds to the environment of each process of a job."""
-    order = json.loads(shlex.split(script(experiment, name))[-1])
-    return [dict(rank) for rank in order["ranks"]]
+    return list_ranks(script(experiment, name))
 
 
 def make_group(workers: int, processes: int | None = None, gpus: int = 0) -> Experiment:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_command, job_variables
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.types import Spec, Train
-from tests.unit.frameworks.layouts import gang, make_experiment
+from tests.unit.frameworks.layouts import gang, list_ranks, make_experiment
 
 LAYOUTS = {
     "pytorch, one job": "framework: pytorch",
@@ -48,17 +47,11 @@ def find_views(experiment: Experiment) -> dict[str, list[str]]:
     for job in gang(experiment):
         bound = bind_job(experiment, job)
         own = {name: value for name, value in job_variables(bound) if name not in common}
-        for rank in list_ranks(job_command(bound)[-1]):
+        script = job_command(bound)[-1]
+        for rank in list_ranks(script) if "exec python3 -IS -c" in script else [{}]:
             view = own | rank
             views.setdefault(job.name, []).append(" ".join(f"{name}={view[name]}" for name in sorted(view)))
     return views
-
-
-def list_ranks(script: str) -> list[dict[str, str]]:
-    """What the launcher in a script adds for each of its processes."""
-    if "exec python3 -IS -c" not in script:
-        return [{}]
-    return [dict(rank) for rank in json.loads(shlex.split(script)[-1])["ranks"]]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
