@@ -246,8 +246,8 @@ def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally)
 
 def _check_content(order: FetchOrder, file: RemoteFile, md5: str, size: int, source: Path) -> None:
     """Refuse what is not what the store has; it is removed, so that the next try gets it again."""
-    told = _MD5.fullmatch(file.etag)
-    if size == file.size and (told is None or not order.etag_is_md5 or told[1] == md5):
+    given = _MD5.fullmatch(file.etag)
+    if size == file.size and (given is None or not order.etag_is_md5 or given[1] == md5):
         return
     source.unlink()
     raise EngineError(

@@ -93,8 +93,8 @@ class ObjectTarget:
 
     def _check_content(self, key: str, data: bytes, etag: str) -> None:
         """Refuse an object whose ETag is the MD5 of something else."""
-        told = _MD5.fullmatch(etag) if self._store.etag_is_md5 else None
-        if told is not None and told[1] != md5(data, usedforsecurity=False).hexdigest():
+        given = _MD5.fullmatch(etag) if self._store.etag_is_md5 else None
+        if given is not None and given[1] != md5(data, usedforsecurity=False).hexdigest():
             raise EngineError(
                 f"{self._url}: what the store has of {key!a} is not what was sent, as its ETag says",
                 "if the store encrypts objects with keys of its own, write `etag_is_md5: false` in stores.yml",

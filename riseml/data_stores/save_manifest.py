@@ -82,7 +82,7 @@ def write_manifest(manifest: SaveManifest) -> bytes:
 
 
 def read_manifest(data: bytes, place: str) -> SaveManifest:
-    """Return a manifest. Whoever may write into the store may have written it: every field is checked.
+    """Return a manifest. Every user of the store may have written it, so that each field is checked.
 
     Raises:
         EngineError: it is none (permanent).
@@ -98,7 +98,7 @@ def read_manifest(data: bytes, place: str) -> SaveManifest:
             raise ValueError(texts)
         return SaveManifest(owner, experiment, saved_at, int(found["attempt"]), files)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, FilesError):
-        hint = "remove it if you do not need what it names; the next copy writes it anew"
+        hint = "remove it if you do not need what it names; the next copy writes it again"
         raise EngineError(f"{place}/{MANIFEST} is no manifest of riseml", hint, permanent=True) from None
 
 

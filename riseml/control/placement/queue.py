@@ -3,7 +3,7 @@
 The order is: priority, then fairness between users, then the order of submission. Among experiments of equal priority,
 the turn of an experiment is the number of older experiments of its user that have not ended: the first experiment of a
 user comes before the second one of any other user, however many experiments that other user has queued. A turn only
-ever gets better, so no experiment waits for ever. An experiment with the reason NEXT stays next.
+ever gets better, so that no experiment waits forever. An experiment with the reason NEXT stays next.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class ClusterCheck:
         yield Finding("slurm", Outcome.OK, f"{version}, {count} node{'' if count == 1 else 's'} in {where}")
 
     def _check_partition(self) -> Iterator[Finding]:
-        """Find what `sbatch --test-only` does not: it accepts jobs that wait for ever."""
+        """Find what `sbatch --test-only` does not: it accepts jobs that never start."""
         row = self._find_partition()
         wanted = self._settings.time_limit
         if row is None and self._settings.partition:

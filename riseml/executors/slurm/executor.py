@@ -39,7 +39,7 @@ from riseml.names import HOST_LABEL, HostName, JobName
 from riseml.planning.launch import make_address_tokens
 from riseml.spec.pool.types import BuildPlace, SlurmSpec
 
-_INTERVAL = 0.5  # seconds between two looks: a shared file system tells nobody of changes that another machine makes
+_INTERVAL = 0.5  # seconds between two looks: a shared file system reports no changes of other machines
 
 
 class SlurmExecutor(RoleAccess):

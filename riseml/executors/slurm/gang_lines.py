@@ -71,7 +71,7 @@ class LineConnection:
         """Send a sign of life when one is due.
 
         A process that Slurm has suspended heard nothing in that time. The other side, which may have been suspended as
-        well, gets some seconds to speak.
+        well, gets some seconds to send one.
         """
         now = time.time()
         if now - self._looked > _SUSPENDED:

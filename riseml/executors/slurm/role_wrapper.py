@@ -3,7 +3,7 @@
 It calls the gang's supervisor (`gang_supervisor`) at HOST and PORT, says at which address and free port its role will
 be, and waits until every role has done so. Then it starts the role's command with the addresses of all, in a session of
 its own, writes what the command prints into ROLE.log and what it uses into ROLE.use (`role_log`, `role_use`). It writes
-the end into ROLE.exit and reports it. When riseml calls the port that it has told as its door, it starts `role_door`.
+the end into ROLE.exit and reports it. When riseml calls the port of its door, it starts `role_door`.
 
 There are no ghosts: when the connection to the supervisor breaks, or nothing comes over it for `SILENCE` seconds, the
 command gets SIGTERM, its grace, and SIGKILL (`gang_lines`).
@@ -142,7 +142,7 @@ class RoleWrapper:
         return ""
 
     def _become_command(self) -> None:
-        """Begin a session, which ends with this process: without it nobody sees the end of the command."""
+        """Begin a session, which ends with this process: no other process would see the end of the command."""
         os.setsid()
         self.libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -186,7 +186,7 @@ class RoleWrapper:
         return self._listen()
 
     def _take_signals(self) -> None:
-        """Pass SIGTERM on, which Slurm or a user's scancel sends: the supervisor speaks over the connection."""
+        """Pass on SIGTERM of Slurm or of a user's scancel; the supervisor sends its signals over the connection."""
         if signal.SIGTERM in self._read_signals():
             if not self.kill_at:
                 self.outside, self.error = True, gang_records.STOPPED
@@ -241,7 +241,7 @@ class RoleWrapper:
             self._lose_supervisor()
 
     def _lose_supervisor(self) -> None:
-        """End the command: nobody would see its end, and another attempt may follow on another node."""
+        """End the command: no supervisor would see its end, and another attempt may follow on another node."""
         assert self.lines is not None
         self.lines.door.close()
         self.lines = None
