@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ Found = TypeVar("Found")
 _TEMPERATURE = 0  # NVML_TEMPERATURE_GPU: the sensor of the chip
 _DIVIDED = 1  # NVML_DEVICE_MIG_ENABLE
 _MIB = 2**20
+_DRIVER = "libnvidia-ml.so.1"  # NVML, in the driver: `pynvml` opens it under this name
 
 
 class _Utilization(Protocol):
@@ -98,7 +100,7 @@ class GpuReader:
     """Lists and reads the GPUs of this machine; safe for several threads. Without a driver there are none.
 
     Args:
-        nvml: NVML; None: the module `pynvml`, imported at the first call.
+        nvml: NVML; None: the module `pynvml`, imported where a driver is.
 
     Example:
         >>> GpuReader().read_use(["0", "1"])
@@ -145,6 +147,8 @@ class GpuReader:
     def _load_handles(self) -> dict[str, object]:
         with self._lock:
             if not self._handles:
+                if self._nvml is None and not _has_driver():
+                    return {}
                 if self._nvml is None:
                     self._nvml = cast(Nvml, importlib.import_module("pynvml"))
                 try:
@@ -152,6 +156,15 @@ class GpuReader:
                 except self._nvml.NVMLError:
                     return {}
             return self._handles
+
+
+def _has_driver() -> bool:
+    """Return True when the driver's library can be opened: without it, the 3 MiB of `pynvml` find no GPU."""
+    try:
+        ctypes.CDLL(_DRIVER)
+    except OSError:
+        return False
+    return True
 
 
 def with_gpu_use(sample: Sample, use: GpuUse | None) -> Sample:

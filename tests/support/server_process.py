@@ -31,7 +31,6 @@ SERVER = ("-m", "riseml.server")
 _IMPORTED_ON_THE_WAY = (
     "anyio._backends._asyncio",
     "ctypes.util",
-    "pynvml",
     "uvicorn.lifespan.off",
     "uvicorn.protocols.http.auto",
     "uvicorn.protocols.websockets.auto",

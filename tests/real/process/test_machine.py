@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import json
 import os
 import socket
@@ -50,15 +51,16 @@ def nvmlDeviceGetMigMode(handle): raise NVMLError("not supported")
 
 @pytest.fixture
 def gpus(tmp_path: Path) -> str:
-    """A PYTHONPATH on which NVML knows two GPUs."""
+    """A folder for PYTHONPATH and LD_LIBRARY_PATH with a driver, and with an NVML that knows two GPUs."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "pynvml.py").write_text(NVML)
+    (tmp_path / "modules" / "libnvidia-ml.so.1").symlink_to(_ctypes.__file__)  # a library that can be opened
     return str(tmp_path / "modules")
 
 
 def test_a_job_gets_its_gpus_and_no_others(tmp_path: Path, gpus: str) -> None:
     show = 'echo "[$CUDA_VISIBLE_DEVICES]"'
-    with Rig(tmp_path / "home", None, PYTHONPATH=gpus) as rig:
+    with Rig(tmp_path / "home", None, PYTHONPATH=gpus, LD_LIBRARY_PATH=gpus) as rig:
         rig.submit(single(show, resources={"cpus": 0.1, "mem": "64MiB", "gpus": 2}))
         rig.submit(single(show))
         assert rig.lines("1.train") == ["1.train [0,1]"]

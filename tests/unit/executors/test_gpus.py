@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,7 +15,7 @@ import pytest
 
 from riseml.executors.capabilities import GpuReading
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.gpus import GpuReader, GpuUse, with_gpu_use
+from riseml.executors.gpus import GpuReader, GpuUse, _has_driver, with_gpu_use
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Gpu, JobKey
 from riseml.names import HostName, JobName
@@ -147,6 +149,14 @@ def test_a_machine_without_a_driver_has_no_gpus() -> None:
     """With the real library, which finds no driver here, or finds this machine's GPUs."""
     reader = GpuReader()
     assert (reader.read_use(list_ids(reader)) is None) == (list_ids(reader) == ())
+
+
+def test_pynvml_is_imported_only_where_a_driver_is() -> None:
+    """It takes 3 MiB of a server."""
+    program = "import sys\nfrom riseml.executors.gpus import GpuReader\n"
+    program += "GpuReader().read_all()\nprint('pynvml' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{_has_driver()}\n"
 
 
 def test_a_sample_without_a_reading_keeps_its_gpu_fields_empty() -> None:
