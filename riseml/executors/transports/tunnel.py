@@ -121,7 +121,7 @@ class Tunnel:
             return explain_refused_socket(self._destination, tuple(self._lines))
 
     def reconnect(self) -> None:
-        """Start the next attempt now if the tunnel waits for one; callers wait for that attempt."""
+        """Start the next attempt now unless the tunnel is up; callers wait for that attempt."""
         self._feed(ReconnectRequested())
 
     def close(self) -> None:

@@ -6,6 +6,7 @@
                         v   |                       |
                         DOWN <----------------------+          any phase ---- close ----> CLOSED
 
+A reconnect while it is CONNECTING begins another attempt, too: the ssh that runs may have read the pinned keys already.
 `Tunnel` feeds events to `advance`, and runs ssh exactly while the state requires it.
 """
 
@@ -78,7 +79,7 @@ class OpenRequested:
 
 @dataclass(frozen=True, slots=True)
 class ReconnectRequested:
-    """Start the next attempt at once: the user has pinned a key, or the host is back."""
+    """Start the next attempt at once: the user has pinned a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def advance(state: TunnelState, event: TunnelEvent, now: float, timing: TunnelTi
             return replace(state, phase=TunnelPhase.CLOSED, since=now, failure=_CLOSED)
         case TunnelPhase.NEW, OpenRequested():
             return _start_attempt(state, now)
-        case TunnelPhase.DOWN, ReconnectRequested():
+        case ((TunnelPhase.DOWN | TunnelPhase.CONNECTING), ReconnectRequested()):
             return _start_attempt(replace(state, delay=0.0, failure=None), now)
         case TunnelPhase.DOWN, TimePassed() if deadline is not None and now >= deadline:
             return _start_attempt(state, now)
