@@ -6,18 +6,14 @@ A note is there whole or not at all. What it misses, the manifest in the store h
 from __future__ import annotations
 
 import json
-import os
 import threading
-import uuid
-from collections.abc import Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from riseml.data_stores.save_manifest import SavedFile
-from riseml.errors import EngineError
-from riseml.folders import make_private
+from riseml.record_files import RecordFiles
 from riseml.records import dataclass
 
 
@@ -48,24 +44,16 @@ class SaveNote:
     attempt: int = 0  # the attempt for which the output is filled; 0: none
     filling: int = 0  # the attempt for which the output is being filled, perhaps by a server that died; 0: none
     restored: RestoreNote | None = None  # what that attempt began with; None: the first one
-
-
-@dataclass(frozen=True, slots=True)
-class HeldNote:
-    """One file of the folder."""
-
-    name: str
-    experiment: int | None  # id of its record; None: a server was killed while it wrote the file
-    size: int  # bytes
-    changed: float  # seconds since the epoch
+    given_up: int = 0  # the attempt whose last copy a user gave up; 0: none
 
 
 class SaveNotes:
     """The notes of a server. Several threads use it at the same time."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.files = RecordFiles(folder)
         self._lock = threading.Lock()
+        self._writing = threading.Lock()  # a copy and a user write the note of one experiment
         self._held: dict[int, SaveNote] = {}  # of open experiments
 
     def read(self, experiment: int) -> SaveNote:
@@ -75,28 +63,30 @@ class SaveNotes:
         if held is not None:
             return held
         try:
-            note = _parse_note(json.loads(self._path(experiment).read_text("utf-8")))
+            note = _parse_note(json.loads(self.files.read_text(experiment)))
         except (OSError, ValueError, KeyError, TypeError):  # there is none, or a crash of the machine cut it off
             note = SaveNote()
         with self._lock:
             return self._held.setdefault(experiment, note)
 
     def write(self, experiment: int, note: SaveNote) -> None:
-        """Replace what is known of an output.
+        """Replace what is known of an output. What a user gave up meanwhile stays given up.
 
         Raises:
             OSError: the disk is full, or the folder cannot be written.
         """
-        make_private(self._folder)
-        path = self._path(experiment)
-        fresh = path.with_suffix(f".{uuid.uuid4().hex[:8]}.new")
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
-            json.dump(_show_note(note), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path)
-        with self._lock:
-            self._held[experiment] = note
+        with self._writing:
+            given_up = max(note.given_up, self.read(experiment).given_up)
+            self._write(experiment, replace(note, given_up=given_up))
+
+    def give_up(self, experiment: int, attempt: int) -> None:
+        """Note that a user gave up the last copy of an attempt, for the servers after this one, too.
+
+        Raises:
+            OSError: the disk is full, or the folder cannot be written.
+        """
+        with self._writing:
+            self._write(experiment, replace(self.read(experiment), given_up=attempt))
 
     def forget_except(self, open_ids: frozenset[int]) -> None:
         """Keep what is known of other experiments on the disk alone."""
@@ -104,29 +94,10 @@ class SaveNotes:
             for experiment in [one for one in self._held if one not in open_ids]:
                 del self._held[experiment]
 
-    def list_notes(self) -> Iterator[HeldNote]:
-        """Yield what is kept, and what a server that was killed has left half written."""
-        for path in sorted(self._folder.glob("[0-9]*.*")):
-            whole = path.suffix == ".json" and path.stem.isdecimal()
-            try:
-                found = path.stat()
-            except FileNotFoundError:
-                continue
-            yield HeldNote(path.name, int(path.stem) if whole else None, found.st_size, found.st_mtime)
-
-    def remove_note(self, name: str) -> None:
-        """Remove one file that `list_notes` named, if it is there.
-
-        Raises:
-            EngineError: it cannot be removed.
-        """
-        try:
-            (self._folder / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise EngineError(f"{self._folder / name} cannot be removed: {error.strerror}") from error
-
-    def _path(self, experiment: int) -> Path:
-        return self._folder / f"{experiment}.json"
+    def _write(self, experiment: int, note: SaveNote) -> None:
+        self.files.write_text(experiment, json.dumps(_show_note(note)))
+        with self._lock:
+            self._held[experiment] = note
 
 
 def _show_note(note: SaveNote) -> dict[str, Any]:
@@ -144,6 +115,7 @@ def _show_note(note: SaveNote) -> dict[str, Any]:
         "attempt": note.attempt,
         "filling": note.filling,
         "restored": None if note.restored is None else astuple(note.restored),
+        "given_up": note.given_up,
     }
 
 
@@ -162,4 +134,5 @@ def _parse_note(found: dict[str, Any]) -> SaveNote:
         found["attempt"],
         found["filling"],
         None if found["restored"] is None else RestoreNote(*found["restored"]),
+        found.get("given_up", 0),  # older servers wrote none
     )

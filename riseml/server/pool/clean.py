@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
-from riseml.data_stores.save_notes import HeldNote
 from riseml.errors import RisemlError, UsageError
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
+from riseml.record_files import HeldRecord
 from riseml.records import dataclass
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.pool.data_keeper import DataKeeper
-from riseml.store.capsules import CapsuleStore, HeldCapsule
+from riseml.store.capsules import CapsuleStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import LastUses, UsageReader
 
@@ -117,9 +117,9 @@ class Cleaner:
         executor = None if leftover.host is None else self.pool.executors[leftover.host]
         try:
             if item.kind is InventoryKind.CAPSULE:
-                self.capsules.remove_file(item.identity)
+                self.capsules.files.remove_record(item.identity)
             elif item.kind is InventoryKind.SAVED:
-                self.data.saves.notes.remove_note(item.identity)
+                self.data.saves.notes.files.remove_record(item.identity)
             elif item.kind is InventoryKind.DATA and item.server == self.server:
                 self._remove_data(leftover)
             elif executor is None:
@@ -176,9 +176,9 @@ class Cleaner:
 
     def _find_records(self, judge: _Judge) -> Iterator[Leftover]:
         """Yield what the server keeps of experiments that have ended: capsules, and what is known of saved outputs."""
-        rows: list[tuple[InventoryKind, str, HeldCapsule | HeldNote]] = [
-            *((InventoryKind.CAPSULE, "capsules", held) for held in self.capsules.list_capsules()),
-            *((InventoryKind.SAVED, "saves", held) for held in self.data.saves.notes.list_notes()),
+        rows: list[tuple[InventoryKind, str, HeldRecord]] = [
+            *((InventoryKind.CAPSULE, "capsules", held) for held in self.capsules.files.list_records()),
+            *((InventoryKind.SAVED, "saves", held) for held in self.data.saves.notes.files.list_records()),
         ]
         for kind, folder, held in rows:
             made_at = datetime.fromtimestamp(held.changed, UTC)
@@ -234,7 +234,7 @@ class _Judge:
         last = self.used.snapshots[digest]
         return "" if last is None else self._judge_idle(max(last, used_at))
 
-    def judge_record(self, held: HeldCapsule | HeldNote) -> str:
+    def judge_record(self, held: HeldRecord) -> str:
         if held.experiment is None:
             why = "half written"
         elif held.experiment in self.used.open:

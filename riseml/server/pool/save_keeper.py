@@ -70,7 +70,6 @@ class SaveKeeper:
         self._turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)  # one copy of an output at a time
         self._progress: dict[int, SaveProgress] = {}  # of the copies under way
         self._moved: dict[int, datetime] = {}  # when something of an output last arrived in its store
-        self._given_up: dict[int, int] = {}  # ids of ended experiments -> attempts whose last copy a user gave up
         self._asked: set[int] = set()  # outputs that a user wants copied now
 
     def check_plans(self, plans: Sequence[Plan]) -> None:
@@ -91,8 +90,7 @@ class SaveKeeper:
         for one in world.experiments:
             if one.plan.save is not None:
                 note = self.notes.read(one.id)
-                given_up = self._given_up.get(one.id, 0)
-                found[one.id] = SaveSeen(note.saved_at, note.last, self._moved.get(one.id), given_up)
+                found[one.id] = SaveSeen(note.saved_at, note.last, self._moved.get(one.id), note.given_up)
         return found
 
     def find_filled(self, world: World) -> frozenset[int]:
@@ -129,9 +127,14 @@ class SaveKeeper:
                 self._progress.pop(experiment.id, None)
 
     def give_up(self, experiment: Experiment) -> None:
-        """Wait no longer for the last copy of an experiment that has ended; does nothing while it runs."""
+        """Wait no longer for the last copy of an experiment that has ended; does nothing while it runs.
+
+        Raises:
+            RisemlError: the server cannot note it.
+        """
         if experiment.plan.save is not None and experiment.state in TERMINAL and not experiment.closed:
-            self._given_up[experiment.id] = find_attempt(experiment)
+            with self._translated():
+                self.notes.give_up(experiment.id, find_attempt(experiment))
 
     def start_save(self, experiment: Experiment) -> None:
         """Begin to copy an output now, whatever its experiment does; does nothing when a user has asked already."""

@@ -282,7 +282,7 @@ def test_capsules(make_place: Callable[..., Place], tmp_path: Path) -> None:
     assert place.clean() == [f"capsules/{ended.id}.0123abcd.new", "capsules/999.json"]
     assert place.names(ALL, at=NOW + timedelta(days=29)) == []
     assert place.clean(ALL) == [f"capsules/{ended.id}.json"]
-    assert [held.experiment for held in place.capsules.list_capsules()] == [running]
+    assert [held.experiment for held in place.capsules.files.list_records()] == [running]
 
 
 def test_what_is_known_of_saved_outputs(make_place: Callable[..., Place], tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_what_is_known_of_saved_outputs(make_place: Callable[..., Place], tmp_pa
     (tmp_path / "saves" / f"{ended.id}.0123abcd.new").write_text("{")
     assert sorted(place.clean()) == [f"saves/{ended.id}.0123abcd.new", "saves/999.json"]
     assert place.clean(ALL) == [f"saves/{ended.id}.json"]
-    assert [held.name for held in notes.list_notes()] == [f"{running}.json"]
+    assert [held.name for held in notes.files.list_records()] == [f"{running}.json"]
 
 
 def test_code_on_a_host(make_place: Callable[..., Place]) -> None:
