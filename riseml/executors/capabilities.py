@@ -335,7 +335,12 @@ class HostData(Protocol):
         """
 
     def read_tar(self, volume: DataVolume) -> Generator[bytes, None, None]:
-        """Yield everything in a volume as a tar, whose names begin with the name of one folder."""
+        """Write a volume to the disk of the host, then yield everything in it as a tar, whose names begin with the
+        name of one folder.
+
+        Raises:
+            EngineError: the host cannot write it, or does not show it.
+        """
 
     def remove_volume(self, name: str) -> None:
         """Remove a volume; does nothing when it does not exist.

@@ -16,6 +16,7 @@ from riseml.errors import EngineError
 from riseml.executors.base import DataGone
 from riseml.executors.capabilities import DataVolume, Finding, Outcome
 from riseml.executors.docker import labels
+from riseml.executors.docker.disk_sync import sync_volume
 from riseml.executors.docker.helper_container import lend_container, send_archive
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Mount
@@ -66,6 +67,7 @@ class EngineData:
             self.engine.api(patient=True) as api,
             lend_container(api, self.server, f"read-{volume.key}", (mount,)) as name,
         ):
+            sync_volume(api, self.server, mount)
             stream, _ = api.get_archive(name, DATA, chunk_size=_PIECE)
             with closing(stream):
                 yield from stream

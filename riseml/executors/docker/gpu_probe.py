@@ -69,7 +69,7 @@ def _list_images(api: docker.APIClient, *, pulls: bool) -> Iterator[str]:
     """Yield images to try: `IMAGE` if it is there, the newest others with a name, and `IMAGE` once it was pulled."""
     found = sorted(api.images(), key=lambda image: -int(image.get("Created") or 0))
     names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1] if not tag.startswith("<none>")]
-    names = [name for name in names if not name.startswith(("riseml/empty:", "riseml/code:"))]
+    names = [name for name in names if not name.startswith(("riseml/empty:", "riseml/sync:", "riseml/code:"))]
     if IMAGE in names:
         yield IMAGE
     yield from [name for name in names if name != IMAGE][:_MOST_IMAGES]

@@ -22,7 +22,7 @@ from riseml.executors.base import ImageMissing
 from riseml.model import ImageSeen, copy_name
 from riseml.names import name_repository, split_reference
 
-_OWN = frozenset({"riseml/environment", "riseml/image", "riseml/empty", "riseml/code"})
+_OWN = frozenset({"riseml/environment", "riseml/image", "riseml/empty", "riseml/sync", "riseml/code"})
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 
