@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P38 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P41 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -61,6 +61,9 @@ class Point(enum.Enum):
     OUTPUT_SAVED = "P36"  # all are in their place, and the server has not noted it
     OUTPUT_RESTORING = "P37"  # a file of a saved output is back on a host, others are not
     OUTPUT_RESTORED = "P38"  # all are back, and the server has not noted it
+    COPY_SENT = "P39"  # an archive of data is on a host, and the server has not noted it
+    COPY_ARRIVED = "P40"  # all data is on a host, not compared
+    COPY_COMPARED = "P41"  # it is compared, and the server has not noted it
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"

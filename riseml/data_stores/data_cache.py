@@ -304,8 +304,12 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     new = path.with_name(f"{path.name}.{time.time_ns()}")
-    with open(new, "w", encoding="utf-8") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(new, path)
+    try:
+        with open(new, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, path)
+    except OSError:  # the disk is full
+        new.unlink(missing_ok=True)
+        raise

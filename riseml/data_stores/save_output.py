@@ -200,15 +200,16 @@ class _Save:
         after: str | None = None
         while True:
             page = self._order.files.list_files(ListOrder("", after, deep=True))
-            found += [one for one in page.entries if one.kind == "file" and self._is_wanted(one.path)]
-            if len(found) > MOST_FILES:
+            found += [one for one in page.entries if one.kind != "folder" and self._is_wanted(one)]
+            if len(found) + len(self._left_out) > MOST_FILES:
                 text = f"the output has more than {MOST_FILES:,} files"
                 raise EngineError(text, "name fewer of them in `only`", permanent=True)
             after = page.next
             if after is None:
                 return sorted(found, key=lambda one: (one.mtime, one.path))
 
-    def _is_wanted(self, path: str) -> bool:
+    def _is_wanted(self, one: Seen) -> bool:
+        path = one.path
         names = path.split("/")
         if names[-1].startswith(PART) or names[0] in (MANIFEST, ASIDE):
             return False
@@ -217,8 +218,13 @@ class _Save:
             return False
         if text is None or not is_key(text) or len(text.encode()) > _LONGEST_KEY:
             self._left_out[path] = "no object can have its name"
-            return False
-        return True
+        elif one.kind == "link":
+            self._left_out[path] = "it is a link, and a store has none"
+        elif one.kind != "file":
+            self._left_out[path] = "it is no file"
+        else:
+            return True
+        return False
 
     def _find_file(self, one: Seen) -> SavedFile | None:
         """Return the object that has the present content of a file; None: there is none."""

@@ -6,6 +6,7 @@ from tests.chaos.calls import call_faults
 from tests.chaos.capsules import capsule_faults
 from tests.chaos.clusters import cluster_faults
 from tests.chaos.crashes import crash_faults
+from tests.chaos.data_copies import copy_faults
 from tests.chaos.engines import engine_faults
 from tests.chaos.harms import host_faults
 from tests.chaos.load import load_faults
@@ -17,6 +18,6 @@ from tests.chaos.stores import store_faults
 
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
-    kills = (*crash_faults(), *report_faults(), *capsule_faults(), *store_faults())
+    kills = (*crash_faults(), *report_faults(), *capsule_faults(), *store_faults(), *copy_faults())
     hosts = (*call_faults(), *engine_faults(), *host_faults(), *cluster_faults())
     return (*kills, *hosts, *load_faults(), *search_faults())

@@ -46,13 +46,15 @@ def engine_faults() -> list[Fault]:
     ]
 
 
-def _make_restart(number: int) -> Harm:
-    def harm(engine: PrivateEngine, _: PatientRig) -> None:
-        engine.end(number)
-        threading.Event().wait(_AWAY)
-        engine.start()
+def restart_engine(engine: PrivateEngine, number: int) -> None:
+    """End an engine with this signal, and start it again when its containerd has ended, too."""
+    engine.end(number)
+    threading.Event().wait(_AWAY)
+    engine.start()
 
-    return harm
+
+def _make_restart(number: int) -> Harm:
+    return lambda engine, _: restart_engine(engine, number)
 
 
 def _restart_with_live_restore(number: int) -> Callable[[Site], Tally]:

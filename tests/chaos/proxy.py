@@ -63,14 +63,21 @@ class _Head:
 
 
 class Proxy:
-    """Listens on a unix socket, with one thread for each connection."""
+    """Listens on a unix socket, or on a TCP port, with one thread for each connection.
 
-    def __init__(self, path: Path, engine: str, *rules: Rule) -> None:
-        self.url = f"unix://{path}"
+    Args:
+        path: of the socket; None: a free port of this machine.
+        engine: the address of the engine.
+        rules: what happens to calls.
+    """
+
+    def __init__(self, path: Path | None, engine: str, *rules: Rule) -> None:
         self.rules = list(rules)
         self._engine = engine.removeprefix("unix://")
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
+        self._listener = socket.socket(socket.AF_INET if path is None else socket.AF_UNIX)
+        self._listener.bind(("127.0.0.1", 0) if path is None else str(path))
+        port = self._listener.getsockname()[1] if path is None else 0
+        self.url = f"tcp://127.0.0.1:{port}" if path is None else f"unix://{path}"
         self._listener.listen(128)
         self._closed = threading.Event()
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
@@ -119,6 +126,8 @@ class Proxy:
         if answer is None or self._apply_rules(call, Moment.AFTER) is Effect.CUT:
             return False
         requests.send(answer.raw)
+        if call.startswith("HEAD "):  # its answer has no body, whatever its head says
+            return True
         for piece in answers.read_body(answer, until_end=True):
             requests.send(piece)
             if self._apply_rules(call, Moment.DURING) is Effect.CUT:

@@ -52,9 +52,9 @@ def fetch_with_crashes(site: Site, *points: Point) -> Tally:
     digest = hashlib.sha256(_DATA).hexdigest()
     run = f'[ "$(sha256sum <$DATA_DIR/x/file)" = "{digest}  -" ] || exit 9; {count_lines(20)}'
     scene = Scene(write_solo(run, data=[{"from": "s3://runs/x", "to": "x"}]), lines={"train": 20})
-    with _open_store(site) as store, site.rig(orders) as rig:
+    with open_store(site) as store, site.rig(orders) as rig:
         store.put("runs", {"x/file": _DATA})
-        _allow(rig, store)
+        allow_store(rig, store)
         rig.run_scene(scene)
         tally = rig.retry_until_answered(lambda: judge(rig, scene, rig.deaths))
         left = sorted(path.name for path in (rig.home / "data-cache" / "parts").glob("*"))
@@ -64,9 +64,9 @@ def fetch_with_crashes(site: Site, *points: Point) -> Tally:
 def save_with_crashes(site: Site, *points: Point) -> Tally:
     """Run an experiment whose files change all the time, and whose servers die while they copy them."""
     scene = Scene(write_solo(count_lines(60), save=_SAVE), lines={"train": 60})
-    with _open_store(site) as store, site.rig([f"{point.value}:1" for point in points]) as rig:
+    with open_store(site) as store, site.rig([f"{point.value}:1" for point in points]) as rig:
         store.put("runs", {})
-        _allow(rig, store)
+        allow_store(rig, store)
         rig.run_scene(scene)
         tally = rig.retry_until_answered(lambda: judge(rig, scene, rig.deaths))
         notes = rig.retry_until_answered(lambda: _check_saved(rig, store))
@@ -81,11 +81,11 @@ def restore_with_crashes(site: Site, *points: Point) -> Tally:
     run = f'if [ "$RISEML_ATTEMPT" = 1 ]; then {first}; {wait}; fi; {check}; {count_lines(20)}'
     save = {**_SAVE, "restore": True}
     scene = Scene(write_solo(run, retry=1, save=save), lines={"train": 20}, attempts=2, promised=False)
-    with _open_store(site) as store:
+    with open_store(site) as store:
         store.put("runs", {})
         loss = _Loss(store)
         with site.rig(loss.order_until(points)) as rig:
-            _allow(rig, store)
+            allow_store(rig, store)
             rig.on_death = lambda: loss.lose_output(rig)
             rig.run_scene(scene)
             tally = rig.retry_until_answered(lambda: judge(rig, scene, rig.deaths))
@@ -147,14 +147,16 @@ def _find_folder(rig: PatientRig) -> str:
     return str(next((rig.home / "output").glob("*/chaos/1")).relative_to(rig.home / "output"))
 
 
-def _allow(rig: PatientRig, store: ObjectStoreServer) -> None:
+def allow_store(rig: PatientRig, store: ObjectStoreServer) -> None:
+    """Let the server of a rig read and write the bucket `runs`."""
     path = rig.home / "stores.yml"
     path.write_text(json.dumps({"stores": [store.entry("lab", "s3://runs", saves=["s3://runs"])]}))
     path.chmod(0o600)
 
 
 @contextmanager
-def _open_store(site: Site) -> Iterator[ObjectStoreServer]:
+def open_store(site: Site) -> Iterator[ObjectStoreServer]:
+    """Run a store with its files beside the homes of a site."""
     folder = site.folder / f"store-{uuid.uuid4().hex[:8]}"
     folder.mkdir()
     with run_object_store(folder) as store:

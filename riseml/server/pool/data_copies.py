@@ -20,6 +20,7 @@ from riseml.data_stores.host_copies import HostCopies, HostCopy
 from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.base import Report, Work, WorkCancelled, WorkReport
 from riseml.executors.capabilities import DataHolder, DataVolume, HostData
+from riseml.faultpoints import Point, reach
 from riseml.names import FETCHED_VOLUME, HostName
 from riseml.records import dataclass
 from riseml.server.pool.host_set import HostSet
@@ -200,8 +201,10 @@ class DataCopies:
         data.make_volume(volume)
         for batch in split_set(rows, copy.arrived):
             data.write_tar(volume, pack_batch(order.files, batch, note))
+            reach(Point.COPY_SENT)
             copy = replace(copy, arrived=batch.end)
             self._notes.note(order.host, copy)
+        reach(Point.COPY_ARRIVED)
         try:
             with closing(data.read_tar(volume)) as tar:
                 check_copy(tar, rows, lambda _: order.check())
@@ -209,6 +212,7 @@ class DataCopies:
             if not order.stop.is_set():
                 self._remove(order.host, data, copy)  # the next try starts again
             raise
+        reach(Point.COPY_COMPARED)
         self._notes.note(order.host, replace(copy, whole=True, used=time.time()))
 
     def _list_used(self) -> frozenset[tuple[HostName, str]]:

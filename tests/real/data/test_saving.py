@@ -92,7 +92,8 @@ def test_an_output_is_saved_while_its_job_runs_and_at_its_end(rig: Rig, store: O
     rig.go_file("1").touch()
     rig.wait_closed("1")
     done = read_saved(rig)
-    assert (done["state"], done["trouble"], done["missing"], done["left_out"]) == ("saved", "", 0, [])
+    assert (done["state"], done["trouble"], done["missing"]) == ("saved", "", 0)
+    assert done["left_out"] == [{"path": "checkpoints/link", "why": "it is a link, and a store has none"}]
     objects = read_objects(store, done["place"])
     large = objects.pop("checkpoints/large")
     assert objects == {"checkpoints/a/model": b"two\n", "checkpoints/b": b"new\n", "result.json": b"{}\n"}

@@ -21,6 +21,7 @@ from riseml.local_files import LocalFiles
 from riseml.spec.scalars.globs import parse_glob
 
 PLACE = "s3://runs/paul/toaster/4"
+LINK = "it is a link, and a store has none"
 
 
 def is_of_jobs(path: str) -> bool:
@@ -270,12 +271,15 @@ def test_patterns_links_and_names_that_no_object_has(site: Site) -> None:
     for path in ("checkpoints/a/1", "deep/result.json", "log", f"checkpoints/{PART}00", "checkpoints/a\nb"):
         site.put(path, "x")
     os.symlink("/etc/passwd", site.folder / "checkpoints" / "link")
+    os.mkfifo(site.folder / "checkpoints" / "pipe")
     (site.folder / "checkpoints" / os.fsdecode(b"\xff")).write_text("x")
     found = site.save()
     assert sorted(site.check()) == ["checkpoints/a/1", "deep/result.json"]
     assert found.left_out == (
         ("checkpoints/%FF", "no object can have its name"),
         ("checkpoints/a\nb", "no object can have its name"),
+        ("checkpoints/link", LINK),
+        ("checkpoints/pipe", "it is no file"),
     )
 
 
