@@ -20,6 +20,7 @@ from tests.chaos.catalogue import all_faults
 from tests.chaos.ledger import Tally
 from tests.chaos.sites import Fault, Site
 from tests.chaos.table import LEAST_INJECTIONS, LEAST_KINDS, WIDTH, Rows, print_table, read_json, sum_rows, write_json
+from tests.support.stores import make_new_store
 
 RESULT = Path(__file__).parents[2] / "docs" / "chaos.json"
 _THREADS = 6  # faults injected at the same time
@@ -73,6 +74,7 @@ def _inflict_faults(faults: tuple[Fault, ...], folder: Path) -> Iterator[Rows]:
     }
     found: dict[str, dict[str, Tally]] = {fault.name: {} for fault in faults}
     console = Console(stderr=True, width=WIDTH, highlight=False)
+    make_new_store()  # once: several threads cannot migrate at the same time
     with ThreadPoolExecutor(_THREADS) as pool:
         jobs = {
             pool.submit(_inflict_timed, fault, sites[where]): (fault, where)

@@ -29,7 +29,7 @@ from tests.chaos.stores import allow_store, open_store
 from tests.support.waiting import DEADLINE
 
 COPY_POINTS = {
-    Point.COPY_SENT: "an archive on a host, not noted",
+    Point.COPY_SENT: "archive on a host, not noted",
     Point.COPY_ARRIVED: "data on a host, not compared",
     Point.COPY_COMPARED: "data compared, not noted",
 }
@@ -135,6 +135,9 @@ def _check_copies(rig: PatientRig, engine: str, count: int) -> tuple[str, ...]:
 
 
 def _remove_volumes(rig: PatientRig, engine: str) -> None:
+    if rig.process is None:
+        return  # it never started
+    rig.server_id()  # while the server runs
     rig.stop()
     rig.host.clean_up(rig.server_id())
     with docker.APIClient(base_url=engine, version="auto", timeout=DEADLINE) as api:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import httpx
 from docker.errors import ImageNotFound
 
+from riseml.errors import Unreachable
 from riseml.executors.docker.labels import ENVIRONMENT
 from riseml.faultpoints import VARIABLE
 from tests.chaos.scenes import Scene
@@ -138,7 +139,13 @@ class PatientRig(Rig):
 
     def _submit(self, scene: Scene) -> dict[str, Any]:
         """Submit with the same key each time, so that a repeated request makes no second experiment."""
-        answer = self.post("/v1/experiments", self.submission(scene.config, scene.files, key=self._key))
+        body = self.submission(scene.config, scene.files, key=self._key)
+
+        def post() -> httpx.Response | None:
+            found = self.post("/v1/experiments", body)
+            return None if found.status_code == Unreachable.http_status else found
+
+        answer = self.wait("a host of its pool answers", post)
         assert answer.status_code in (200, 201), answer.text
         found: dict[str, Any] = answer.json()
         return found

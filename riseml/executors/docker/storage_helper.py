@@ -317,7 +317,11 @@ def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     found = sorted(images, key=lambda image: -int(image.get("Created") or 0))
     names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1]]
-    names = [name for name in names if not name.startswith(("<none>", "riseml/empty:", "riseml/sync:", f"{CODE_REPOSITORY}:"))]
+    names = [
+        name
+        for name in names
+        if not name.startswith(("<none>", "riseml/empty:", "riseml/sync:", f"{CODE_REPOSITORY}:"))
+    ]
     return sorted(names, key=lambda name: not name.startswith("python:"))
 
 

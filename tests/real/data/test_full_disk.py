@@ -50,7 +50,9 @@ def list_files(folder: Path) -> list[str]:
 def test_a_fetch_whose_disk_gets_full_leaves_nothing(disk: Path) -> None:
     cache, remote = DataCache(disk / "cache"), MemoryRemote(FILES)
     url = parse_data_url("s3://datasets/mnist")
-    order = FetchOrder(url, remote, 1 << 30, True, threading.Event(), lambda *_: None, patience=0.0)
+    order = FetchOrder(
+        url, remote, 1 << 30, etag_is_md5=True, stop=threading.Event(), progress=lambda *_: None, patience=0.0
+    )
     lock = threading.Lock()
 
     def fill(_: object) -> None:

@@ -122,7 +122,15 @@ def test_a_helper_serves_files(files: StorageFiles, tmp_path: Path) -> None:
 
 
 def test_a_helper_is_never_made_of_a_layer_of_code() -> None:
-    names = ["riseml/code:1", "me/env:2", "riseml/empty:1", "<none>:<none>", "python:3.12", "riseml/environment:4"]
+    names = [
+        "riseml/code:1",
+        "me/env:2",
+        "riseml/sync:1",
+        "riseml/empty:1",
+        "<none>:<none>",
+        "python:3.12",
+        "riseml/environment:4",
+    ]
     images = [{"Created": number, "RepoTags": [name]} for number, name in enumerate(names)]
     assert choose_names([*images, {"Created": 9, "RepoTags": None}]) == [
         "python:3.12",
