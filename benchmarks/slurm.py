@@ -23,8 +23,9 @@ _LINES = {"master": "echo begun; sleep 2; echo done", "worker-1": "exec sleep 60
 _RUNNING, _WALL = "from the command to the last role's start", "a 2 s job, from the command to its end"
 RISEML, BARE = "riseml train", "a bare sbatch"
 _CAUSE = (
-    "the command's own start, the copies of the project, a supervisor and a wrapper for each role, which are Python"
-    " processes, and the shared folder, at which the server looks twice a second"
+    "the environment of a login on the node, which Slurm loads before the job (`--export=NONE`; the bare sbatch takes"
+    " that of its caller), the command's own start, the copies of the project, a supervisor and a wrapper for each"
+    " role, which are Python processes, and the shared folder, at which the server looks twice a second"
 )
 _BARE = """#!/bin/sh
 #SBATCH --ntasks=3 --cpus-per-task=3 --mem-per-cpu=70M --output={folder}/batch.log

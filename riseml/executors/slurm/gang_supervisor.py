@@ -102,7 +102,7 @@ class GangSupervisor:
     def _start_srun(self, role: gang_roles.SupervisedRole) -> None:
         host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         wrapper = os.path.join(self.folder, "role_wrapper.py")
-        ask = [self.plan["python"], wrapper, self.folder, role.name, host, str(self.door.getsockname()[1])]
+        ask = [self.plan["python"], "-S", wrapper, self.folder, role.name, host, str(self.door.getsockname()[1])]
         command = ["srun"] + role.plan["srun"] + self.plan["prefix"] + ask
         with open(os.path.join(self.folder, role.name + ".srun"), "ab") as output:
             role.srun = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)

@@ -46,7 +46,8 @@ def make_script(order: JobOrder) -> str:
         parts += [f"#SBATCH {option}" for option in _list_place_options(order.settings)]
     parts += order.settings.setup
     supervisor = f"{order.folder}/gang_supervisor.py"
-    parts.append(f"exec {shlex.quote(order.settings.python)} {shlex.quote(supervisor)} {shlex.quote(order.folder)}")
+    python = f"{shlex.quote(order.settings.python)} -S"  # without site-packages: it starts sooner
+    parts.append(f"exec {python} {shlex.quote(supervisor)} {shlex.quote(order.folder)}")
     return "\n".join(parts) + "\n"
 
 
@@ -92,7 +93,7 @@ def _list_job_options(order: JobOrder) -> Iterator[str]:
     yield f"--output={order.folder}/batch.log"
     yield "--open-mode=append"
     yield "--no-requeue"  # attempts are counted by the server
-    yield "--export=NONE"  # nothing of the server's environment
+    yield "--export=NONE"  # nothing of the server's environment, but that of a login on the node, which takes a moment
     yield f"--signal=B:USR1@{_WARNING}"
     yield f"--chdir={order.folder}"
     minutes = _find_minutes(settings.time_limit, order.max_duration)

@@ -58,7 +58,7 @@ def test_every_setting_is_an_option_and_setup_comes_before_the_supervisor() -> N
         "#SBATCH --constraint=a100&ib",
         "#SBATCH --nice=100",
         "module load cuda",
-        "exec /usr/bin/python3 /shared/r/gangs/5e7a/4/a1/gang_supervisor.py /shared/r/gangs/5e7a/4/a1",
+        "exec /usr/bin/python3 -S /shared/r/gangs/5e7a/4/a1/gang_supervisor.py /shared/r/gangs/5e7a/4/a1",
     ]
 
 
