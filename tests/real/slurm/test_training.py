@@ -12,6 +12,8 @@ import pytest
 
 from tests.real.e2e.console import RISEML, Result
 from tests.real.frameworks.test_toaster import EXAMPLE, ROLES, find_cache
+from tests.real.streams.conftest import Hands
+from tests.real.streams.test_tensorboard import open_forward, read_json, read_points
 from tests.support.rig import Rig, single
 from tests.support.slurm_cluster import SlurmCluster
 from tests.support.waiting import DEADLINE
@@ -44,13 +46,26 @@ def train(site: Rig, where: Path, *words: str) -> Result:
     return Result(done.returncode, done.stdout, done.stderr)
 
 
-def test_the_example_of_tensorflow_learns_the_digits_on_nodes(site: Rig) -> None:
+def test_the_example_of_tensorflow_learns_the_digits_on_nodes_and_tensorboard_shows_it(site: Rig) -> None:
     result = train(site, EXAMPLE, "-p", "epochs=1")
     assert (result.code, result.err) == (0, ""), result.out
     found = site.experiment(result.id)
     assert found["state"] == "FINISHED"
     assert {job["name"] for job in found["jobs"]} - {"build"} == ROLES
     assert "test accuracy: " in "\n".join(result.lines("master"))
+    _see_scalars(site, result.id)
+
+
+def _see_scalars(site: Rig, name: str) -> None:
+    """See what the example has written by a TensorBoard on a node, through the door of its job."""
+    with open_forward(Hands(site), name) as (_, job, address):
+        run = f"{name} epochs=1 lr=0.02/summaries"
+        site.wait("it has read them", lambda: run in read_json(address, "plugin/scalars/tags"))
+        assert [step for step, _ in read_points(address, run)] == [1]
+    watcher = job.partition(".")[0]
+    assert site.experiment(watcher)["jobs"][-1]["host"] == "slurm"
+    site.post(f"/v1/experiments/{watcher}/kill")
+    assert site.wait_closed(watcher)["state"] == "KILLED"
 
 
 def test_the_example_of_pytorch_learns_the_digits_on_three_nodes(site: Rig, cluster: SlurmCluster) -> None:
