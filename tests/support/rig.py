@@ -102,8 +102,14 @@ class Rig:
             return client.post(path, json=body)
 
     def submit(self, config: str, files: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-        """Submit a project, and return the experiment."""
-        answer = self.post("/v1/experiments", self.submission(config, files, **fields))
+        """Submit a project, and return the experiment. A new server refuses until its host has answered once."""
+        body = self.submission(config, files, **fields)
+
+        def send() -> httpx.Response | None:
+            answer = self.post("/v1/experiments", body)
+            return None if "no host of the pool has answered yet" in answer.text else answer
+
+        answer = self.wait("the host has answered the server", send)
         assert answer.status_code == 201, answer.text
         found: dict[str, Any] = answer.json()
         return found
