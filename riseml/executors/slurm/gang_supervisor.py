@@ -125,12 +125,14 @@ class GangSupervisor:
                 self._take_lines(doors[descriptor])
 
     def _accept(self) -> None:
-        """Take a call, unless all roles are there or far too many strangers call."""
+        """Take a call, unless all roles are there. Of too many callers that say nothing, the first one has to go."""
         door = self.door.accept()[0]
-        if self.go_at or len(self.callers) > len(self.roles) + _STRANGERS:
+        if self.go_at:
             door.close()
-        else:
-            self.callers.append(gang_lines.LineConnection(door))
+            return
+        self.callers.append(gang_lines.LineConnection(door))
+        if len(self.callers) > len(self.roles) + _STRANGERS:
+            self.callers.pop(0).door.close()
 
     def _take_signals(self) -> None:
         found = os.read(self.signals, 512)
@@ -141,6 +143,8 @@ class GangSupervisor:
             self._end_all(self.stopped)
 
     def _take_lines(self, lines: "gang_lines.LineConnection") -> None:
+        if lines.door.fileno() < 0:  # closed since the poll, because of what came over another connection
+            return
         found = lines.receive()
         role = next((one for one in self.roles if one.lines is lines), None)
         if found is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,39 @@ def test_a_second_job_of_one_gang_does_not_get_the_claim(tmp_path: Path, monkeyp
     assert not second.claim()
     for one in (first, second):
         one.door.close()
+
+
+def test_many_callers_that_say_nothing_keep_no_role_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    supervisor = make_supervisor(tmp_path, monkeypatch)
+    supervisor.door.bind(("127.0.0.1", 0))
+    supervisor.door.listen(8)
+    with ExitStack() as stack:
+        for _ in range(110):
+            stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
+            supervisor._accept()
+        first = supervisor.callers[0]
+        role = stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
+        supervisor._accept()
+        hello = {"role": "a", "proof": prove("secret", "role", "a"), "host": "n1", "port": 7, "door": 8, "node": "n1"}
+        LineConnection(role).send(hello)
+        supervisor._take_lines(supervisor.callers[-1])
+        assert supervisor.roles[0].address == "n1:7"
+        supervisor._take_lines(first)  # the poll has named it, and it was closed since then
+        for one in (*supervisor.callers, supervisor.roles[0].lines):
+            assert one is not None
+            one.door.close()
+    supervisor.door.close()
+
+
+def test_a_connection_that_was_closed_since_the_poll_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor = make_supervisor(tmp_path, monkeypatch)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        lines = supervisor.roles[1].lines = LineConnection(ours)
+        theirs.sendall(b"{}\n")
+        supervisor._end_all("a scancel")  # before the start: it closes each connection
+        supervisor._take_lines(lines)
+    assert supervisor.error == "a scancel"
+    supervisor.door.close()
