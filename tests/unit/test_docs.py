@@ -90,7 +90,9 @@ def test_a_name_of_the_code_is_recognised(name: str) -> None:
     assert _is_name_of_code(name)
 
 
-@pytest.mark.parametrize("name", ["server.reconcile.lop", "control.decide.Nothing", "client.server_client.Client.nothing"])
+@pytest.mark.parametrize(
+    "name", ["server.reconcile.lop", "control.decide.Nothing", "client.server_client.Client.nothing"]
+)
 def test_a_name_that_the_code_does_not_have_is_recognised(name: str) -> None:
     assert not _is_name_of_code(name)
 

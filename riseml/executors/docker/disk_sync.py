@@ -25,6 +25,7 @@ from riseml.planning.launch import DATA
 from riseml.records import dataclass
 
 _IMAGE, _FILE = "riseml/sync:1", "sync"
+_PATIENCE = 1800  # seconds: the host may have many gigabytes to write to a slow disk
 _BASE = 0x400000  # address of the program in memory
 _HEADERS = struct.calcsize("<16sHHIQQQIHHHHHH") + struct.calcsize("<IIQQQQQQ")  # bytes before its instructions
 _EXECUTABLE, _LOAD, _READ_AND_RUN, _PAGE = 2, 1, 5, 0x10000  # of the ELF format
@@ -88,7 +89,7 @@ def sync_volume(api: docker.APIClient, server: str, mount: Mount) -> None:
     api.create_container_from_config(request, name)
     try:
         api.start(name)
-        code = int(api.wait(name, timeout=api.timeout)["StatusCode"])
+        code = int(api.wait(name, timeout=_PATIENCE)["StatusCode"])
     finally:
         remove_helper(api, name)
     if code:

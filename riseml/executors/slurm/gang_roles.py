@@ -1,10 +1,10 @@
-"""What a gang's supervisor knows of its roles, and the ends that they have told it.
+"""What a gang's supervisor knows of its roles, and the ends that they have reported.
 
-Slurm signals every process of a step when it ends a job: the role's command may end before its wrapper and before the
-supervisor hear of it, and the supervisor may hear of that end first. So the end that a role tells is no verdict yet.
-Slurm writes into the output of a step or job that it ends it before it signals a process there, and srun ends once the
-whole output of its step has come. So an end waits for the end of its srun; then `find_stop_cause` knows whether Slurm
-has caused it. Ends are settled in the order in which they came, so that the first failure stays the first.
+When Slurm ends a job, it signals every process of a step: the command of a role may end before its wrapper and the
+supervisor get their signals. So the end that a role reports is not yet a verdict. Slurm first writes into the output of
+the step that it ends it, then signals its processes; srun ends once the whole output of its step has arrived. So the
+supervisor waits for the end of the role's srun, and `find_stop_cause` then knows whether Slurm caused the end. It
+settles ends in the order in which they arrived, so that the first failure stays the first.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -32,7 +32,7 @@ class SupervisedRole:
         self.silent = False  # nothing came over its connection any more: it may run on behind a partition
         self.kill_at = 0.0  # when it gets SIGKILL; 0: it is not to end
         self.killed = False
-        self.told = False  # it has told its end, which is not settled yet
+        self.reported = False  # it has reported its end, which is not settled yet
         self.record = {}  # type: dict[str, Any]
 
     @property
@@ -83,14 +83,14 @@ class SupervisedRole:
         return part == "SERVES" or (part in ("DECIDES", "HELPS") and (code != 0 or bool(error)))
 
 
-class ToldEnd:
-    """The end of a role as the role has told it.
+class ReportedEnd:
+    """The end of a role, as the role reported it.
 
     Args:
         role: which.
         code: its exit code.
-        error: why it ended although neither its command nor the supervisor wanted it to; empty: it was not so.
-        outside: its wrapper has got a signal that the supervisor did not send.
+        error: why it ended, if neither its command nor the supervisor ended it; else empty.
+        outside: its wrapper received a signal that the supervisor did not send.
     """
 
     def __init__(self, role: SupervisedRole, code: int, error: str, outside: bool = False) -> None:  # noqa: FBT001, FBT002  # 3.6 style
@@ -98,22 +98,22 @@ class ToldEnd:
         self.at = time.time()
 
     def is_ready(self) -> bool:
-        """Return True when all that Slurm has to say of it has come."""
+        """Return True when everything that Slurm writes about it has arrived."""
         return self.role.srun_ended or time.time() > self.at + _LATE_SRUN
 
 
-class ToldEnds:
-    """The ends that are not settled yet, in the order in which they came."""
+class ReportedEnds:
+    """The ends that are not settled yet, in the order in which they arrived."""
 
     def __init__(self) -> None:
-        self._waiting = []  # type: list[ToldEnd]
+        self._waiting = []  # type: list[ReportedEnd]
 
-    def add(self, end: ToldEnd) -> None:
-        """Add the end of a role, which has no other one."""
-        end.role.told = True
+    def add(self, end: ReportedEnd) -> None:
+        """Add the one end of a role."""
+        end.role.reported = True
         self._waiting.append(end)
 
-    def take_next(self) -> "ToldEnd | None":
+    def take_next(self) -> "ReportedEnd | None":
         """Return the first end when it can be settled."""
         if not self._waiting or not self._waiting[0].is_ready():
             return None

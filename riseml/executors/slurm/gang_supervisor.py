@@ -11,7 +11,7 @@ FOLDER is on the shared file system. The server writes `gang.json` and `roles/RO
 appends to `orders` what is to stop. The supervisor takes the file `claim`, so that a second job of the same gang (whose
 submission got no answer) ends at once; it replaces `state.json` at every change and writes `verdict.json` last.
 
-`gang_roles` says when the end that a role has told counts. What srun returns proves nothing: it returns 0 when the node
+`gang_roles` says when the end that a role reported counts. What srun returns proves nothing: it returns 0 when the node
 of its step has died. A role that says nothing for `SILENCE` seconds, or whose connection breaks before it has told its
 end, is lost. Behind a partition of the network it ends itself after that time and its grace; only then its end is
 written, so that no later attempt meets it.
@@ -51,7 +51,7 @@ class GangSupervisor:
         with open(os.path.join(folder, "gang.json")) as file:
             self.plan = json.load(file)
         self.roles = [gang_roles.SupervisedRole(one) for one in self.plan["roles"]]
-        self.ends = gang_roles.ToldEnds()
+        self.ends = gang_roles.ReportedEnds()
         self.job = os.environ.get("SLURM_JOB_ID", "")
         self.began = time.time()
         self.go_at = 0.0  # when all started
@@ -163,9 +163,9 @@ class GangSupervisor:
                 role.record["started_at"] = time.time()
                 self._write_state()
             elif "error" in message:
-                self._end_role(gang_roles.ToldEnd(role, LOST_EXIT, message["error"]), started=False)
+                self._end_role(gang_roles.ReportedEnd(role, LOST_EXIT, message["error"]), started=False)
             elif "code" in message:
-                self._take_end(gang_roles.ToldEnd(role, message["code"], "", bool(message.get("outside"))))
+                self._take_end(gang_roles.ReportedEnd(role, message["code"], "", bool(message.get("outside"))))
 
     def _welcome(
         self, lines: "gang_lines.LineConnection", message: "dict[str, Any]"
@@ -193,7 +193,7 @@ class GangSupervisor:
     def _look_after_roles(self) -> None:
         """Send signs of life, and find roles that are lost or that srun could not start."""
         for role in self.roles:
-            if role.ended or role.told:
+            if role.ended or role.reported:
                 continue
             role.keep_alive()
             if role.lost_at and not self.go_at:
@@ -221,7 +221,7 @@ class GangSupervisor:
         """End a role whose connection broke: with its own record if there is one, else as lost."""
         found = gang_records.read_exit(self.folder, role.name)
         if found is not None:
-            self._take_end(gang_roles.ToldEnd(role, found["exit_code"], found["error"]))
+            self._take_end(gang_roles.ReportedEnd(role, found["exit_code"], found["error"]))
             return
         if role.silent and not self.success_at and role.is_bad_end(LOST_EXIT, ""):
             self._fail()
@@ -231,7 +231,7 @@ class GangSupervisor:
             if cause:
                 self._end_all(cause)
             lost = f"node {role.node} does not answer any more, or its step was killed"
-            self._end_role(gang_roles.ToldEnd(role, LOST_EXIT, cause or lost))
+            self._end_role(gang_roles.ReportedEnd(role, LOST_EXIT, cause or lost))
 
     def _settle_early_loss(self, role: gang_roles.SupervisedRole) -> None:
         """End a gang of which a role was lost before all were there: its node is, or Slurm ends the job."""
@@ -248,7 +248,7 @@ class GangSupervisor:
             words = gang_records.read_last_words(self.folder, role.name)
             self._fail_start(f"srun could not start {role.name}: {words}")
 
-    def _take_end(self, end: gang_roles.ToldEnd) -> None:
+    def _take_end(self, end: gang_roles.ReportedEnd) -> None:
         """Take the end of a role. One that this process has ended is settled at once; else Slurm may be the cause."""
         end.role.close()
         if end.role.kill_at:
@@ -275,9 +275,9 @@ class GangSupervisor:
         for role in self.roles:
             if not role.ended:
                 role.say({"signal": "KILL"})
-                self._end_role(gang_roles.ToldEnd(role, LOST_EXIT, self.error), started="started_at" in role.record)
+                self._end_role(gang_roles.ReportedEnd(role, LOST_EXIT, self.error), started="started_at" in role.record)
 
-    def _end_role(self, end: gang_roles.ToldEnd, started: bool = True) -> None:  # noqa: FBT001, FBT002  # 3.6 style
+    def _end_role(self, end: gang_roles.ReportedEnd, started: bool = True) -> None:  # noqa: FBT001, FBT002  # 3.6 style
         """Note the end of a role; the first bad end, and the last good one, decide about the others."""
         role, code, error = end.role, end.code, end.error
         if role.ended:
@@ -321,7 +321,7 @@ class GangSupervisor:
     def _end_all(self, reason: str) -> None:
         """End every role, because Slurm ends the job; no role is the cause."""
         for role in self.roles:
-            if not role.ended and not role.told:
+            if not role.ended and not role.reported:
                 role.record.setdefault("outside", reason)
         if not self.go_at:
             self._fail_start(reason)
@@ -332,7 +332,7 @@ class GangSupervisor:
 
     def _end(self, role: gang_roles.SupervisedRole, ending: str) -> None:
         """Send SIGTERM to a role once, and note why."""
-        if role.ended or role.told or role.kill_at:
+        if role.ended or role.reported or role.kill_at:
             return
         if ending:
             role.record["ending"] = ending

@@ -114,9 +114,9 @@ class _BuildFollower:
         self._line = b""  # the beginning of a line whose end was not there yet
         self._steps = 0  # install steps that have begun
         held = build.read_held()
-        told = next((at for at, line in enumerate(held) if line.startswith(_name_build(job))), len(held))
-        self._held = iter(held[told:])  # what a server that has ended since told of this job
-        waits = [line for line in held[told:] if line.startswith(f"Slurm job {job} waits")]
+        written = next((at for at, line in enumerate(held) if line.startswith(_name_build(job))), len(held))
+        self._held = iter(held[written:])  # what an earlier server has written about this job
+        waits = [line for line in held[written:] if line.startswith(f"Slurm job {job} waits")]
         self._waits = waits[-1] if waits else ""  # why the job waits, as it was said last
         self._over = 0.0  # seconds since Slurm says that the job is over
 
