@@ -49,6 +49,7 @@ class CheckedFile:
     def __init__(self, settings: Settings, source: ConfigSource, *values: Pairs) -> None:
         named = json.dumps([__version__, source.name, source.text, *values])
         name = sha256(named.encode("utf-8", "surrogatepass")).hexdigest()
+        self._home = settings.home
         self._file = CacheFile(settings.home / "cache" / "checked" / name, _KIND, _MOST_FILES)
 
     def load(self) -> CheckedConfig | None:
@@ -60,5 +61,9 @@ class CheckedFile:
         return CheckedConfig(project, tuple(notes), tuple(passed))
 
     def keep(self, checked: CheckedConfig) -> None:
-        """Keep it for later commands. The caller has found no problem in the file, and no warning either."""
-        self._file.write(json.dumps([checked.project, checked.notes, checked.passed]).encode())
+        """Keep it for later commands, if a server has made the home: a refused command leaves nothing behind.
+
+        The caller has found no problem in the file, and no warning either.
+        """
+        if self._home.is_dir():
+            self._file.write(json.dumps([checked.project, checked.notes, checked.passed]).encode())

@@ -48,10 +48,15 @@ def test_a_kernel_that_cannot_encrypt_is_found_out(pool_rig: PoolRig) -> None:
 
 
 def test_storage_that_is_not_shared_is_found_out(pool_rig: PoolRig) -> None:
+    pool_rig.post("/v1/pool/join")
     pool_rig.write_pool(storage={"output": "/var", "data": "/no/such/folder"})
-    findings = pool_rig.post("/v1/pool/check").json()["findings"]
-    bad = [one for one in findings if one["outcome"] == "failed"]
-    assert {one["topic"] for one in bad} == {"data"}
+
+    def find_bad() -> list[dict[str, str]] | None:
+        findings = pool_rig.post("/v1/pool/check").json()["findings"]
+        bad = [one for one in findings if one["outcome"] == "failed"]
+        return bad if {one["topic"] for one in bad} == {"data"} else None  # a busy engine answers late, and joins late
+
+    bad = pool_rig.wait("the data is all that is wrong", find_bad)
     assert "/no/such/folder" in bad[0]["message"]
 
 

@@ -93,4 +93,4 @@ def test_modules_are_loaded_and_the_prefix_comes_before_each_role(prefixed_rig: 
     assert prefixed_rig.wait_closed("1")["state"] == "FINISHED"
     assert "1.train cuda/12.4 yes" in prefixed_rig.lines("1")
     (call,) = (tmp_path / "calls").read_text().splitlines()
-    assert call.startswith(f"exec --nv image.sif python3 {os.path.realpath(tmp_path)}/shared/gangs/")
+    assert call.startswith(f"exec --nv image.sif python3 -S {os.path.realpath(tmp_path)}/shared/gangs/")

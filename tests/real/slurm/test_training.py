@@ -78,7 +78,10 @@ def test_the_example_of_pytorch_learns_the_digits_on_three_nodes(site: Rig, clus
 
 
 def test_a_set_of_ten_runs_over_three_nodes(site: Rig, cluster: SlurmCluster) -> None:
-    run = 'echo "$SLURMD_NODENAME" >"$OUTPUT_DIR/node"; echo point {{x}}'
+    # A point waits until all nodes have one, so that no early end makes room on a node for the last points.
+    run = """echo "$SLURMD_NODENAME" >"$OUTPUT_DIR/node"
+    until [ "$(cat "$OUTPUT_DIR"/../*/node | sort -u | wc -l)" = 3 ]; do sleep 0.1; done
+    echo point {{x}}"""
     keys = {"parameters": {"x": list(range(TEN))}, "concurrency": TEN, "resources": {"cpus": 1, "mem": "900MiB"}}
     name = str(site.submit(single(run, **keys))["id"])
     found = site.wait_closed(name)
