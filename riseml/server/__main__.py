@@ -44,10 +44,10 @@ def _prepare_requests() -> None:
     fiftieth of the cold start. requests warns that it is absent.
     """
     absent = dict.fromkeys(("charset_normalizer", "chardet"))
-    sys.modules.update(absent)  # type: ignore[arg-type]
+    sys.modules.update(absent)  # type: ignore[arg-type]  # None: Python takes the module for absent
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import requests  # noqa: F401
+        import requests  # noqa: F401  # it looks for these libraries when it is first imported, and never again
     for name in absent:
         del sys.modules[name]
 

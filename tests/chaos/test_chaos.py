@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +12,7 @@ from tests.chaos import calls, capsules, clusters, crashes, engines, harms, repo
 from tests.chaos.ledger import Tally
 from tests.chaos.scenes import make_good_scene, make_retried_scene
 from tests.chaos.sites import Site
+from tests.support.root import need_root
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")
 """httpx leaves a socket open when the server dies between two of its steps; `collect` closes it in the same test."""
@@ -100,6 +100,5 @@ def test_an_engine_is_killed_and_comes_back(docker_site: Site) -> None:
 
 @pytest.mark.parametrize("inflict", [clusters.lose_answer, clusters.preempt_job])
 def test_a_fault_on_a_cluster(process_site: Site, inflict: Callable[[Site], Tally]) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("a private Slurm cluster needs root: it makes network namespaces")
+    need_root("a private Slurm cluster needs root: it makes network namespaces")
     check_tally(inflict(process_site), 2)

@@ -12,12 +12,12 @@ from riseml.client.exchange import read_address
 from riseml.errors import Refused
 from riseml.folders import check_home, find_intruder, open_folder
 from riseml.settings import read_settings
+from tests.support.root import only_root
 
 OWN = frozenset({0, os.geteuid()})
 NEIGHBOUR = 54_321  # a uid
 
 # `make unit` needs no root; `make test` as root skips nothing here.
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder to another user")
 
 
 def test_a_private_home_a_readable_one_and_one_that_does_not_exist_yet_are_fine(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from riseml.spec.config.types import SaveSection
 from riseml.spec.scalars.data_url import parse_data_url
 from riseml.states import State
 from tests.chaos.harms import fill_disk
+from tests.support.root import need_root
 from tests.unit.control.simulation import make_experiment, make_plan
 from tests.unit.server.test_data_keeper import make_keeper
 
@@ -32,8 +33,7 @@ FILES = {"large": os.urandom(1 << 20) * 20, "small": b"0 1 2"}  # several ranges
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A small file system of its own."""
-    if os.geteuid() != 0:
-        pytest.skip("a file system of its own needs root")
+    need_root("a file system of its own needs root")
     place = tmp_path / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=700", "none", place], check=True)

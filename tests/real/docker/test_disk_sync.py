@@ -30,6 +30,7 @@ from riseml.model import Mount
 from riseml.names import FETCHED_VOLUME
 from riseml.spec.pool.types import Volume
 from tests.support.rig import BASE
+from tests.support.root import need_root
 from tests.support.waiting import DEADLINE
 
 pytestmark = pytest.mark.every_engine
@@ -41,8 +42,7 @@ FILES = {**{f"many/{n}": os.urandom(1000) for n in range(200)}, "large": os.uran
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """The file behind a disk with an empty file system."""
-    if os.geteuid() != 0:
-        pytest.skip("a disk of its own needs root: it is a loop device")
+    need_root("a disk of its own needs root: it is a loop device")
     path = tmp_path / "disk"
     with path.open("wb") as file:
         file.truncate(64 << 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.rig import Rig
+from tests.support.root import need_root
 from tests.support.slurm_cluster import SlurmCluster, running_cluster
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[SlurmCluster]:
     """The cluster of all tests here."""
-    if os.geteuid() != 0:
-        pytest.skip("a private Slurm cluster needs root: it makes network namespaces")
+    need_root("a private Slurm cluster needs root: it makes network namespaces")
     if shutil.which("slurmctld", path="/usr/sbin:/sbin") is None:
         pytest.fail("Slurm is not installed: scripts/slurm/packages does that")
     with running_cluster() as made:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,6 +23,7 @@ from riseml.spec.pool.types import HostSpec, Tls
 from tests.real.transports.authority import Authority
 from tests.real.transports.servers import FarNetwork, Sshd, TlsEngine
 from tests.real.transports.shell import pack_shell
+from tests.support.root import need_root
 
 BASE = "riseml-test/base:py311"
 CALM = Timeouts(quick=30.0, slow=60.0, ssh=TunnelTiming(connect=30, login=30, first_delay=0.05, longest_delay=0.2))
@@ -103,8 +103,7 @@ def tls(authority: Authority) -> Tls:
 @pytest.fixture(scope="session")
 def tls_engine(authority: Authority) -> Iterator[TlsEngine]:
     """Run a Docker Engine with --tlsverify, whose certificate is for 127.0.0.1 only."""
-    if os.geteuid() != 0:  # a user with an engine of their own may lack root; `make test` as root skips nothing here
-        pytest.skip("a private Docker Engine needs root")
+    need_root("a private Docker Engine needs root")
     engine = TlsEngine(authority.ca, authority.sign("engine", ("127.0.0.1",)))
     try:
         engine.wait()
@@ -118,8 +117,7 @@ def tls_engine(authority: Authority) -> Iterator[TlsEngine]:
 @pytest.fixture
 def far_network() -> Iterator[FarNetwork]:
     """Give a network that can drop all packets."""
-    if os.geteuid() != 0:  # as above: network namespaces are root's
-        pytest.skip("a private network needs root")
+    need_root("a private network needs root")
     network = FarNetwork()
     yield network
     network.close()

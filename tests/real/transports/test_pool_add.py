@@ -20,6 +20,7 @@ from tests.real.transports.conftest import ssh_url
 from tests.real.transports.servers import Sshd, make_key
 from tests.support.ports import find_free_port
 from tests.support.rig import Rig, single
+from tests.support.root import need_root
 from tests.support.terminal import run_on_terminal
 
 RISEML = (sys.executable, "-m", "riseml.cli")
@@ -150,8 +151,7 @@ def test_hosts_that_cannot_be_asked_leave_nothing(rig: AddRig, sshd: Sshd, engin
 @pytest.fixture
 def open_sshd() -> Iterator[Sshd]:
     """Run an sshd whose files every user may read, so that another one can log in."""
-    if os.geteuid() != 0:  # `make test` as root skips nothing here
-        pytest.skip("an sshd that logs in another user needs root")
+    need_root("an sshd that logs in another user needs root")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         server = Sshd(Path(folder))

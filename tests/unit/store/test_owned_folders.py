@@ -11,13 +11,13 @@ import pytest
 from riseml.errors import EngineError
 from riseml.model import Owner
 from riseml.storage.owned_folders import open_owned_folder, replace_file
+from tests.support.root import only_root
 
 ME = Owner("paul", os.geteuid(), os.getegid())
 OTHER = Owner("alice", 54_321, 54_322)
 BELOW = PurePosixPath("paul/toaster/1")
 
 # `make unit` needs no root; `make test` as root skips nothing here.
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder to another user")
 
 
 def prepare(root: Path, owner: Owner = ME) -> None:

@@ -8,12 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from riseml import wire
-from riseml.errors import UsageError
 from riseml.names import experiment_name, parse_id
 from riseml.search.importance import find_importances
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
-from riseml.server.api.views.named_experiments import find_details
+from riseml.server.api.views.named_experiments import find_details, find_search
 from riseml.server.services import Services
 from riseml.spec.config.types import Goal
 from riseml.store.metrics.metric_history import Bucket
@@ -41,15 +40,7 @@ def add_set_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/importance")
     def read_importance(name: Name) -> wire.ImportanceView:
-        wanted = parse_id(name)
-        first = find_details(wanted, services)[0].experiment
-        searches = services.searches.load_searches(() if first.set_id is None else (first.set_id,))
-        record = None if first.set_id is None or wanted.sub is not None else searches.get(first.set_id)
-        if record is None:
-            raise UsageError(
-                f"{name} is no set with a search, and only a search has a metric that its parameters decide",
-                "write train.search into riseml.yml, and run `riseml train`",
-            )
+        record = find_search(parse_id(name), services, "only a search has a metric that its parameters decide")
         found = find_importances(record.plan, record.trials)
         return {
             "id": experiment_name(record.number, None),

@@ -14,7 +14,7 @@ from riseml.names import parse_id
 from riseml.search.space import list_points
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
-from riseml.server.api.views.named_experiments import find_details, show_changed_details
+from riseml.server.api.views.named_experiments import find_details, find_search, show_changed_details
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
 from riseml.spec.config.types import SearchMethod
@@ -30,15 +30,8 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
     def add_trials(name: Name, order: Annotated[wire.TrialOrder, Body()]) -> wire.ExperimentView:
         check_text(order)
         wanted = parse_id(name)
-        details = find_details(wanted, services)
-        first = details[0].experiment
-        found = services.searches.load_searches(() if first.set_id is None else (first.set_id,))
-        record = None if first.set_id is None or wanted.sub is not None else found.get(first.set_id)
-        if record is None:
-            raise UsageError(
-                f"{name} is no set with a search, and only a search makes further trials",
-                "write train.search into riseml.yml, and run `riseml train`",
-            )
+        record = find_search(wanted, services, "only a search makes further trials")
+        first = find_details(wanted, services)[0].experiment
         _check_points(record)
         if first.snapshot and not services.snapshots.has_snapshot(first.snapshot):
             raise Refused(

@@ -16,6 +16,7 @@ from riseml.server.api.views.record_views import NO_BAD_END, show_experiment, sh
 from riseml.server.api.views.saved_views import show_saved_summary
 from riseml.server.services import Services
 from riseml.store.experiments import ExperimentDetail
+from riseml.trials import SearchRecord
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,28 @@ def find_single_experiment(wanted: CanonicalId, services: Services) -> Experimen
     if details[0].experiment.set_id is not None and wanted.sub is None:
         raise UsageError(f"{wanted} is a set", f"name one of its experiments: {wanted.number}.1")
     return details[0].experiment
+
+
+def find_search(wanted: CanonicalId, services: Services, reason: str) -> SearchRecord:
+    """Return the search of the set that an ID names.
+
+    Args:
+        reason: why the request needs a search: `only a search makes further trials`.
+
+    Raises:
+        NotFound: there is no such experiment.
+        UsageError: it is no set, or its set has no search.
+    """
+    set_id = find_details(wanted, services)[0].experiment.set_id
+    record = None
+    if set_id is not None and wanted.sub is None:
+        record = services.searches.load_searches((set_id,)).get(set_id)
+    if record is None:
+        raise UsageError(
+            f"{wanted} is no set with a search, and {reason}",
+            "write train.search into riseml.yml, and run `riseml train`",
+        )
+    return record
 
 
 def show_details(
