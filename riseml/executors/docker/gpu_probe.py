@@ -16,6 +16,7 @@ from docker.errors import APIError, NotFound
 from riseml.errors import EngineError
 from riseml.executors.capabilities import GpuReading
 from riseml.executors.docker import labels
+from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
 from riseml.executors.nvidia_smi import LIST_COMMAND, UnknownField, add_slices, has_slices, make_query, parse_table
 
 IMAGE = "debian:stable-slim"
@@ -69,7 +70,7 @@ def _list_images(api: docker.APIClient, *, pulls: bool) -> Iterator[str]:
     """Yield images to try: `IMAGE` if it is there, the newest others with a name, and `IMAGE` once it was pulled."""
     found = sorted(api.images(), key=lambda image: -int(image.get("Created") or 0))
     names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1] if not tag.startswith("<none>")]
-    names = [name for name in names if not name.startswith(("riseml/empty:", "riseml/sync:", "riseml/code:"))]
+    names = [name for name in names if not name.startswith(WITHOUT_PROGRAMS)]
     if IMAGE in names:
         yield IMAGE
     yield from [name for name in names if name != IMAGE][:_MOST_IMAGES]

@@ -27,12 +27,12 @@ from riseml.executors.capabilities import StorageOrder
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import describe_binds, describe_mounts
 from riseml.executors.docker.exec_codecs import FramedCodec
+from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
 from riseml.executors.transports.engine_client import Engine
 from riseml.job_programs import read_file_service
 from riseml.job_programs.folder_contents import Incoming
 from riseml.job_programs.folder_listing import Page, Removed
 from riseml.job_programs.folder_paths import FilesError, Seen, Trouble
-from riseml.names import CODE_REPOSITORY
 from riseml.records import dataclass
 from riseml.storage_files import FileWriter, ListOrder, describe_trouble
 from riseml.stream_messages import Channel, Piece
@@ -317,11 +317,7 @@ def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     found = sorted(images, key=lambda image: -int(image.get("Created") or 0))
     names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1]]
-    names = [
-        name
-        for name in names
-        if not name.startswith(("<none>", "riseml/empty:", "riseml/sync:", f"{CODE_REPOSITORY}:"))
-    ]
+    names = [name for name in names if not name.startswith(("<none>", *WITHOUT_PROGRAMS))]
     return sorted(names, key=lambda name: not name.startswith("python:"))
 
 
