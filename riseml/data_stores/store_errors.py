@@ -47,7 +47,7 @@ def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose 
         said = f" ({name})" if name else ""
         return _refuse(
             f"{url} cannot be {done}: the keys of the store {store.name} are wrong{said}",
-            f"change them in {_OWN_FILE}",
+            _name_place_of_keys(store),
         )
     if name == "RequestTimeTooSkewed":
         return _refuse(
@@ -57,7 +57,7 @@ def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose 
     if number == 403 or (number == 412 and not store.access_key_id):
         return _refuse(
             f"{url} cannot be {done}: the store {store.name} has no right to {right_to}",
-            f"allow it at the store, or change the keys in {_OWN_FILE}",
+            f"allow it at the store, or {_name_place_of_keys(store)}",
         )
     return explain_status(url, number) if number else Away(f"{url}: the store{at} does not answer")
 
@@ -73,6 +73,13 @@ def explain_status(url: DataUrl, status: int) -> EngineError:
             f"{url} leads to another address ({status}), and riseml follows none", "name that address in riseml.yml"
         )
     return _refuse(f"{url} cannot be fetched: the store answers {status}", "check the address and the store's entry")
+
+
+def _name_place_of_keys(store: Store) -> str:
+    """Return where the user changes the keys of a store."""
+    if store.passed_keys:
+        return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys that it takes, and run it again"
+    return f"change the keys in {_OWN_FILE}"
 
 
 def _refuse(message: str, hint: str) -> EngineError:

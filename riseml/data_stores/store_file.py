@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import field
+from collections.abc import Collection
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 
-from riseml.errors import NotFound, Refused, UsageError
+from riseml.errors import EngineError, NotFound, Refused, UsageError
 from riseml.folders import read_private_file
+from riseml.model import Environment
 from riseml.records import dataclass
 from riseml.spec.scalars.data_url import OBJECT_STORES, DataScheme, DataUrl, parse_data_url
 from riseml.spec.scalars.texts import BadText
@@ -33,7 +35,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _PRINTABLE = re.compile(r"[!-~]+")
 _TEXTS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "account", "account_key",
           "service_account")  # fmt: skip
-_SWITCHES = ("insecure", "jobs", "etag_is_md5")
+_SWITCHES = ("insecure", "jobs", "passed_keys", "etag_is_md5")
+_PASSED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")  # and AWS_SESSION_TOKEN, where the keys need it
 _KEYS = frozenset({"name", "urls", "saves", *_TEXTS, *_SWITCHES})
 _HINT = "docs/stores.md has an example; nothing is fetched or saved until then"
 
@@ -55,6 +58,7 @@ class Store:
     service_account: str = field(default="", repr=False)  # of Google: path of its JSON file
     insecure: bool = False  # a connection without TLS is allowed
     jobs: bool = False  # jobs may get the keys
+    passed_keys: bool = False  # each experiment passes on keys of its user, and the entry has none
     etag_is_md5: bool = True  # False: the store encrypts with keys of its own, and its ETags prove nothing
 
     def list_variables(self) -> tuple[tuple[str, str], ...]:
@@ -117,6 +121,46 @@ def find_job_store(stores: tuple[Store, ...], name: str) -> Store:
             f"write `jobs: true` beside {name} there, if every project that you run may have them",
         )
     return store
+
+
+def check_passed(store: Store, passed: Collection[str]) -> None:
+    """Refuse an experiment that does not pass on the keys of its user, where a store has none of its own.
+
+    Args:
+        store: that the experiment uses.
+        passed: names of the variables whose values come from the user, and not from riseml.yml.
+
+    Raises:
+        Refused: it lacks one of them.
+    """
+    missing = [name for name in _PASSED if name not in passed]
+    if store.passed_keys and missing:
+        raise Refused(
+            f"the store {store.name} of the server's {FILE} uses keys that the experiment passes on, and {missing[0]} "
+            "is not passed on",
+            f"write `env: [{', '.join(_PASSED)}]` into riseml.yml, without values, and set both in your shell",
+        )
+
+
+def add_passed_keys(store: Store, variables: Environment) -> Store:
+    """Return a store with the keys among the variables of an experiment, where it has none of its own.
+
+    Raises:
+        EngineError: they are not there (permanent): the server erases them when the experiment is closed.
+    """
+    if not store.passed_keys:
+        return store
+    found = dict(variables)
+    if not all(found.get(name) for name in _PASSED):
+        raise EngineError(
+            f"the keys that were passed on for the store {store.name} are not there: they are empty, or were erased when "
+            "the experiment was closed",
+            f"write access_key_id and secret_access_key beside {store.name} in {FILE}, instead of `passed_keys`",
+            permanent=True,
+        )
+    keys = [found[name] for name in _PASSED]
+    token = found.get("AWS_SESSION_TOKEN", "")
+    return replace(store, access_key_id=keys[0], secret_access_key=keys[1], session_token=token)
 
 
 def read_stores(home: Path) -> tuple[Store, ...]:
@@ -195,6 +239,8 @@ def _check_store(store: Store) -> None:
     if bool(store.access_key_id) != bool(store.secret_access_key):
         raise _make_mistake(f"{store.name} needs both access_key_id and secret_access_key, or neither")
     urls = (*store.urls, *store.saves)
+    if store.passed_keys and (store.access_key_id or any(url.scheme is not DataScheme.S3 for url in urls)):
+        raise _make_mistake(f"{store.name}: `passed_keys` is for s3:// alone, and beside it there are no other keys")
     if any(url.scheme is DataScheme.GOOGLE for url in store.saves) and not store.service_account:
         raise _make_mistake(f"{store.name} needs `service_account`, the path of a JSON file, to save in gs://")
     if store.endpoint and len({url.scheme for url in urls if url.scheme in OBJECT_STORES}) > 1:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from riseml.data_stores.data_cache import DataCache, HeldSet
 from riseml.data_stores.fetch import FetchOrder, fetch_set
 from riseml.data_stores.remote import open_remote
-from riseml.data_stores.store_file import find_job_store, find_store, read_stores
+from riseml.data_stores.store_file import add_passed_keys, check_passed, find_job_store, find_store, read_stores
 from riseml.errors import EngineError, Refused
 from riseml.executors.base import Report, Work, WorkReport
 from riseml.executors.capabilities import DataHolder
@@ -43,6 +43,7 @@ class _Fetch:
     report: Report
     stop: threading.Event  # set: it ends as soon as it can
     hold: ExitStack  # until it ends, nothing of it is removed
+    variables: Environment = field(repr=False)  # from the user; keys may be among them
 
 
 class DataKeeper:
@@ -63,8 +64,12 @@ class DataKeeper:
         self._copying: dict[tuple[int, HostName], threading.Event] = {}  # the same of copies to hosts
         self.copies = DataCopies(server, hosts)
 
-    def check_plans(self, plans: Sequence[Plan]) -> None:
+    def check_plans(self, plans: Sequence[Plan], passed: Collection[str] = ()) -> None:
         """Refuse data that the server may not fetch, or that its hosts would not see, and keys that jobs may not have.
+
+        Args:
+            plans: of experiments.
+            passed: names of the variables that they get from their user.
 
         Raises:
             RisemlError: with what to write, and where.
@@ -78,10 +83,10 @@ class DataKeeper:
             self._check_sight()
         stores = read_stores(self._hosts.settings.home) if fetched or named else ()
         for url in fetched:
-            find_store(stores, url)
+            check_passed(find_store(stores, url), passed)
         for name in named:
             find_job_store(stores, name)
-        self.saves.check_plans(plans)
+        self.saves.check_plans(plans, passed)
 
     def fetch_data(self, experiment: Experiment, report: Report) -> None:
         """Bring the data of an experiment into the cache; return when all of it is there.
@@ -93,7 +98,7 @@ class DataKeeper:
         cache = self._find_cache()
         try:
             with ExitStack() as hold:
-                fetch = _Fetch(cache, self._spec.size * _MIB, report, stop, hold)
+                fetch = _Fetch(cache, self._spec.size * _MIB, report, stop, hold, experiment.environment)
                 sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.data]
                 places = {folder: str(self._fetch_source(url, fetch)) for folder, url in sources}
                 cache.note_use(experiment.id, places)
@@ -213,7 +218,7 @@ class DataKeeper:
     def _fetch_source(self, url: DataUrl, fetch: _Fetch) -> Path:
         if url.scheme is DataScheme.DATA:
             return self._find_folder(url)
-        store = find_store(read_stores(self._hosts.settings.home), url)
+        store = add_passed_keys(find_store(read_stores(self._hosts.settings.home), url), fetch.variables)
 
         def note(done: int, total: int, trouble: str) -> None:
             what = f"{url} ({trouble})" if trouble else str(url)

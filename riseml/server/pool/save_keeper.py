@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +17,7 @@ from riseml.data_stores.save_manifest import SaveManifest, measure_files
 from riseml.data_stores.save_notes import RestoreNote, SaveNote, SaveNotes
 from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, Taken, claim_place, save_output
 from riseml.data_stores.save_target import SaveTarget, open_target
-from riseml.data_stores.store_file import Store, find_save_store, read_stores
+from riseml.data_stores.store_file import Store, add_passed_keys, check_passed, find_save_store, read_stores
 from riseml.errors import EngineError, NotFound, Refused, RisemlError
 from riseml.executors.base import Report, Work, WorkReport
 from riseml.model import Experiment, Plan, World
@@ -72,8 +72,8 @@ class SaveKeeper:
         self._moved: dict[int, datetime] = {}  # when something of an output last arrived in its store
         self._asked: set[int] = set()  # outputs that a user wants copied now
 
-    def check_plans(self, plans: Sequence[Plan]) -> None:
-        """Refuse places into which the server may not write.
+    def check_plans(self, plans: Sequence[Plan], passed: Collection[str]) -> None:
+        """Refuse places into which the server may not write. `passed` names the variables that the user passes on.
 
         Raises:
             RisemlError: with what to write, and where.
@@ -81,7 +81,7 @@ class SaveKeeper:
         urls = {plan.save.to for plan in plans if plan.save is not None}
         stores = read_stores(self._hosts.settings.home) if urls else ()
         for url in sorted(urls):
-            find_save_store(stores, parse_data_url(url))
+            check_passed(find_save_store(stores, parse_data_url(url)), passed)
 
     def find_saves(self, world: World) -> Mapping[int, SaveSeen]:
         """Return what is known of the copies of open experiments."""
@@ -229,7 +229,8 @@ class SaveKeeper:
         base = parse_data_url(known or _find_section(experiment).to)
         if not known:
             base = replace(base, names=(*base.names, *output_folder(experiment).parts))
-        store = find_save_store(read_stores(self._hosts.settings.home), base)
+        found = find_save_store(read_stores(self._hosts.settings.home), base)
+        store = add_passed_keys(found, experiment.environment)
         head = self._make_head(experiment)
         try:
             return claim_place(self._open_target(base, store), str(base), head)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.real.data.test_stores import allow, read_lines
-from tests.support.object_store import SECRET, ObjectStoreServer, run_object_store
+from tests.support.object_store import KEY, SECRET, ObjectStoreServer, run_object_store
 from tests.support.rig import BASE, GO, Rig
 from tests.support.waiting import DEADLINE
 
@@ -233,6 +233,35 @@ def test_a_user_gives_up_the_last_copy_and_takes_it_later(process_rig: Rig, stor
     allow(rig, store.entry("lab", saves=["s3://runs"]))
     found = save_now(rig)
     assert read_objects(store, found["place"])["model"] == b"x\n"
+
+
+def test_keys_that_the_user_passes_on_fetch_and_save(process_rig: Rig, store: ObjectStoreServer) -> None:
+    rig = process_rig
+    store.put("datasets", {"mnist/labels": b"0 1 2\n"})
+    entry = {"name": "mine", "urls": ["s3://datasets"], "saves": ["s3://runs"], "endpoint": store.endpoint}
+    allow(rig, {**entry, "passed_keys": True})
+    keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+    found: dict[str, Any] = json.loads(make_config("cp $DATA_DIR/x/labels $OUTPUT_DIR/", to=f"{PLACE}/passed"))
+    found["train"]["data"] = [{"from": "s3://datasets/mnist", "to": "x"}]
+    for env in (["NAME=x"], keys, ["AWS_ACCESS_KEY_ID", f"AWS_SECRET_ACCESS_KEY={SECRET}"]):
+        found["train"]["env"] = env
+        refused = rig.post("/v1/experiments/check", rig.submission(json.dumps(found), environment=keys))
+        assert (refused.status_code, "is not passed on" in refused.text) == (403, True), refused.text
+    for values, end in ((keys, "FINISHED"), ({**keys, "AWS_SECRET_ACCESS_KEY": "other"}, "FAILED")):
+        found["train"]["env"] = list(keys)
+        name = str(rig.submit(json.dumps(found), environment=values)["id"])
+        closed = rig.wait_closed(name)
+        assert closed["state"] == end, closed
+    (build,) = (job["message"] for job in closed["jobs"] if job["name"] == "build")
+    assert "the keys of the store mine are wrong" in build
+    assert "set AWS_ACCESS_KEY_ID" in build
+    assert read_objects(store, read_saved(rig)["place"])["labels"] == b"0 1 2\n"
+
+    def find_secret() -> list[Path]:
+        held = [path for path in rig.home.rglob("*") if path.is_file() and "snapshots" not in path.parts]
+        return [path for path in held if SECRET.encode() in path.read_bytes()]
+
+    rig.wait("no file of the server has the secret", lambda: not find_secret())
 
 
 RESTORED = [

@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from riseml.data_stores.store_file import Store, find_job_store, find_store, read_stores
-from riseml.errors import NotFound, Refused, RisemlError, UsageError
+from riseml.data_stores.store_file import (
+    Store,
+    add_passed_keys,
+    check_passed,
+    find_job_store,
+    find_store,
+    read_stores,
+)
+from riseml.errors import EngineError, NotFound, Refused, RisemlError, UsageError
 from riseml.spec.scalars.data_url import parse_data_url
 
 LAB: dict[str, Any] = {
@@ -99,6 +106,8 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         ({"name": "lab", "saves": ["gs://a"]}, "needs `service_account`"),
         ({**LAB, "urls": ["s3://a", "gs://b"], "endpoint": "https://minio.example.org"}, "write a store for each"),
         ({**LAB, "urls": ["https://example.org/"]}, "keys are for s3://"),
+        ({**LAB, "urls": ["s3://a"], "passed_keys": True}, "beside it there are no other keys"),
+        ({"name": "web", "urls": ["https://example.org/"], "passed_keys": True}, "is for s3:// alone"),
     ],
 )
 def test_a_mistake_is_named_without_its_values(tmp_path: Path, entry: dict[str, Any], said: str) -> None:
@@ -124,3 +133,19 @@ def test_keys_reach_jobs_only_where_the_file_says_so(tmp_path: Path) -> None:
         "S3_ENDPOINT": "http://127.0.0.1:9000",
     }
     assert "hush" not in repr(opened)
+
+
+def test_keys_that_an_experiment_passes_on_are_used_only_where_the_file_says_so(tmp_path: Path) -> None:
+    own, passed = read(tmp_path, {**LAB, "urls": ["s3://a"]}, {"name": "b", "urls": ["s3://b"], "passed_keys": True})
+    keys = {"AWS_ACCESS_KEY_ID": "AKIB", "AWS_SECRET_ACCESS_KEY": "quiet", "AWS_SESSION_TOKEN": "token"}
+    check_passed(own, ())
+    check_passed(passed, keys)
+    with pytest.raises(Refused, match="AWS_SECRET_ACCESS_KEY is not passed on"):
+        check_passed(passed, ["AWS_ACCESS_KEY_ID"])
+    assert add_passed_keys(own, tuple(keys.items())) == own
+    found = add_passed_keys(passed, (*keys.items(), ("AWS_ENDPOINT_URL", "http://evil.example.org")))
+    assert (found.access_key_id, found.secret_access_key, found.session_token) == ("AKIB", "quiet", "token")
+    assert (found.endpoint, found.region) == (passed.endpoint, passed.region)
+    with pytest.raises(EngineError, match="were erased when the experiment was closed") as raised:
+        add_passed_keys(passed, ())
+    assert raised.value.permanent

@@ -21,6 +21,7 @@ from riseml.server.api.submissions.submit import (
     check_choice,
     check_room,
     check_text,
+    list_passed,
     make_new_experiments,
     plan_submission,
 )
@@ -121,7 +122,7 @@ def _plan_and_check_room(submission: wire.Submission, services: Services) -> Pla
     planned = plan_submission(submission, services.snapshots)
     _check_choice(submission.get("executor"), services)
     templates = () if planned.search is None else tuple(plan for _, plan in planned.search.templates)
-    check_room((*planned.plans, *templates), services)
+    check_room((*planned.plans, *templates), services, list_passed(planned.spec.train))
     return planned
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -27,7 +27,7 @@ from riseml.planning.launch import (
 )
 from riseml.planning.plan import first_jobs
 from riseml.records import dataclass
-from riseml.server.api.submissions.submit import Planned
+from riseml.server.api.submissions.submit import Planned, list_passed
 from riseml.server.pool.environment_review import review_environment
 from riseml.server.pool.observe import make_observation, observe_environment
 from riseml.server.services import Services
@@ -56,35 +56,35 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
         "project": planned.spec.project,
         "framework": first.framework,
         "role_environments": [{**shown[image], "role": role} for role, image in first.role_images],
-        "data": _show_data(first, services),
-        "save": _show_save(first, services),
+        "data": _show_data(first, list_passed(planned.spec.train), services),
+        "save": _show_save(first, list_passed(planned.spec.train), services),
         "search": _show_search(planned),
         "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
     }
 
 
-def _show_data(plan: Plan, services: Services) -> list[wire.PlanData]:
+def _show_data(plan: Plan, passed: Sequence[str], services: Services) -> list[wire.PlanData]:
     return [
         {
             "url": one.url,
             "folder": one.folder,
-            "refused": _find_refusal(replace(plan, data=(one,), save=None), services),
+            "refused": _find_refusal(replace(plan, data=(one,), save=None), passed, services),
         }
         for one in plan.data
     ]
 
 
-def _show_save(plan: Plan, services: Services) -> wire.PlanSave | None:
+def _show_save(plan: Plan, passed: Sequence[str], services: Services) -> wire.PlanSave | None:
     if plan.save is None:
         return None
     alone = replace(plan, data=(), store="")
-    return {"url": plan.save.to, "refused": _find_refusal(alone, services)}
+    return {"url": plan.save.to, "refused": _find_refusal(alone, passed, services)}
 
 
-def _find_refusal(plan: Plan, services: Services) -> str | None:
+def _find_refusal(plan: Plan, passed: Sequence[str], services: Services) -> str | None:
     try:
-        services.data.check_plans([plan])
+        services.data.check_plans([plan], passed)
     except RisemlError as error:
         return f"{error.message} ({error.hint})" if error.hint else error.message
     return None

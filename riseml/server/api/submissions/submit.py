@@ -135,19 +135,25 @@ def check_text(value: object) -> None:
                 check_text(part)
 
 
-def check_room(plans: Sequence[Plan], services: Services) -> None:
+def list_passed(train: Train) -> tuple[str, ...]:
+    """Return the names of the variables whose values come from the user, and not from riseml.yml."""
+    return tuple(variable.name for variable in train.env if variable.value is None)
+
+
+def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] = ()) -> None:
     """Refuse plans that would not fit into the empty pool, and environments that no host can make.
 
     Args:
         plans: one for each point of the grid; counts and resources of jobs may differ.
         services: of the server.
+        passed: names of the variables that the user passes on.
 
     Raises:
         Unreachable: no host answers. A host that is only slow counts as answering.
         Refused: the jobs never fit, with the reason for each host; or an install step is refused.
     """
     hosts = services.hosts
-    services.data.check_plans(plans)
+    services.data.check_plans(plans, passed)
     for image in dict.fromkeys(image for plan in plans for image in plan.images):
         refusal = review_environment(hosts, image).refusal
         if refusal:
