@@ -153,8 +153,8 @@ def add_passed_keys(store: Store, variables: Environment) -> Store:
     found = dict(variables)
     if not all(found.get(name) for name in _PASSED):
         raise EngineError(
-            f"the keys that were passed on for the store {store.name} are not there: they are empty, or were erased when "
-            "the experiment was closed",
+            f"the keys that were passed on for the store {store.name} are not there: they are empty, or were erased "
+            "when the experiment was closed",
             f"write access_key_id and secret_access_key beside {store.name} in {FILE}, instead of `passed_keys`",
             permanent=True,
         )

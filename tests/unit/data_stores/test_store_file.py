@@ -146,6 +146,6 @@ def test_keys_that_an_experiment_passes_on_are_used_only_where_the_file_says_so(
     found = add_passed_keys(passed, (*keys.items(), ("AWS_ENDPOINT_URL", "http://evil.example.org")))
     assert (found.access_key_id, found.secret_access_key, found.session_token) == ("AKIB", "quiet", "token")
     assert (found.endpoint, found.region) == (passed.endpoint, passed.region)
-    with pytest.raises(EngineError, match="were erased when the experiment was closed") as raised:
+    with pytest.raises(EngineError, match="erased when the experiment was closed") as raised:
         add_passed_keys(passed, ())
     assert raised.value.permanent
