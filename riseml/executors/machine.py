@@ -1,4 +1,4 @@
-"""This machine: its cores and memory, the ports and subnets in use, and what its processes use."""
+"""This machine: its cores and memory, and the ports and subnets in use."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import hashlib
 import ipaddress
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
-
-import psutil
 
 from riseml.control.placement.addresses import PORTS
 from riseml.model import Capacity
-from riseml.records import dataclass
 
 _SLICES = 12  # parts of the port range; each server uses one
 _MIB = 2**20
@@ -32,7 +28,7 @@ def read_capacity(gpus: tuple[str, ...]) -> Capacity:
 
 def read_total_memory() -> int:
     """Return the memory of this machine in bytes, or of the container in which the server runs."""
-    total = int(psutil.virtual_memory().total)
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in _MEMORY_LIMITS:
         with contextlib.suppress(OSError, ValueError):
             limit = int(path.read_text())
@@ -95,73 +91,6 @@ def list_routed_subnets() -> tuple[str, ...]:
                 address = ipaddress.IPv4Address(int(destination, 16).to_bytes(4, "little"))
                 found.append(f"{address}/{length}")
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessUse:
-    """What a group of processes uses."""
-
-    cpu: float  # percent of one core since the reading before
-    memory: int  # bytes now
-    disk_read: float  # bytes per second since the reading before
-    disk_write: float  # bytes per second since the reading before
-
-
-class _Counters(NamedTuple):
-    """What a process has used so far."""
-
-    cpu: float  # seconds
-    disk_read: int  # bytes
-    disk_write: int  # bytes
-
-
-_NOTHING = _Counters(0.0, 0, 0)
-
-
-class ProcessMeter:
-    """Measures what a changing group of processes uses between two readings."""
-
-    def __init__(self) -> None:
-        self._read_at = 0.0  # monotonic seconds; 0: there was no reading
-        self._counters: dict[psutil.Process, _Counters] = {}  # at the last reading
-
-    def read_use(self, group: Iterable[psutil.Process]) -> ProcessUse | None:
-        """Return what the processes use; None the first time."""
-        now = time.monotonic()
-        before, elapsed = self._counters, now - self._read_at
-        self._counters, memory = {}, 0
-        for process in group:
-            with contextlib.suppress(psutil.Error):
-                times, moved = process.cpu_times(), process.io_counters()
-                self._counters[process] = _Counters(times.user + times.system, moved.read_bytes, moved.write_bytes)
-                memory += read_process_memory(process)
-        is_first, self._read_at = not self._read_at, now
-        if is_first or elapsed <= 0:
-            return None
-        pairs = [(before.get(process, _NOTHING), after) for process, after in self._counters.items()]
-        cpu, read, written = (max(0.0, sum(new[at] - old[at] for old, new in pairs) / elapsed) for at in range(3))
-        return ProcessUse(cpu * 100, memory, read, written)
-
-
-def read_processor_time(group: Iterable[psutil.Process]) -> float:
-    """Return the seconds of processor time of processes, and of those of their children that have ended."""
-    used = 0.0
-    for process in group:
-        with contextlib.suppress(psutil.Error):
-            times = process.cpu_times()
-            used += times.user + times.system + times.children_user + times.children_system
-    return used
-
-
-def read_process_memory(process: psutil.Process) -> int:
-    """Return the bytes of memory of one process, with its part of shared memory; 0 when it has ended."""
-    with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup", "rb") as file:
-        for line in file:
-            if line.startswith(b"Pss:"):
-                return int(line.split()[1]) * 1024
-    with contextlib.suppress(psutil.Error):  # a kernel before 4.14, or the process has ended
-        return int(process.memory_info().rss)
-    return 0
 
 
 def _list_used_ports() -> Iterator[int]:

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from datetime import timedelta
+from typing import cast
 
 import uvicorn
 
@@ -22,6 +23,7 @@ from riseml.server.app import Application, make_application
 from riseml.server.clock import now
 from riseml.server.home_lock import HomeLock
 from riseml.server.server_log import configure_logging
+from riseml.server.stream_protocol import make_stream_protocol
 from riseml.settings import Settings, read_settings
 from riseml.stream_messages import LONGEST_MESSAGE
 
@@ -132,7 +134,7 @@ def _configure(application: Application) -> uvicorn.Config:
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=int(_LAST_ANSWERS),
-        ws="websockets-sansio",
+        ws=cast(type[asyncio.Protocol], make_stream_protocol),
         ws_max_size=LONGEST_MESSAGE,
         ws_ping_interval=None,
         ws_per_message_deflate=False,

@@ -35,6 +35,7 @@ from riseml.executors.process.job_commands import open_process_command, open_pro
 from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.job_processes import MARKER, list_job_processes, signal_supervisor
 from riseml.executors.process.job_records import runs_now
+from riseml.executors.process.process_use import read_processor_time
 from riseml.executors.process.use_meter import JobProcessMeter
 from riseml.executors.process.watch import JobWatch
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor
@@ -192,7 +193,7 @@ class ProcessExecutor:
         record = self._folders.load_job_record(key)
         if record is None or record.has_ended or not runs_now(record):
             raise NotThere("the job does not run")
-        return machine.read_processor_time(list_job_processes(record))
+        return read_processor_time(list_job_processes(record))
 
     def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
         with _translate_os_errors("the folder of the job"):

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import field
 from datetime import UTC, datetime
 
-from riseml.executors import machine
 from riseml.executors.base import NotThere
 from riseml.executors.gpus import GpuReader, with_gpu_use
+from riseml.executors.machine import read_total_memory
 from riseml.executors.process.job_processes import list_job_processes
 from riseml.executors.process.job_records import SupervisorRecord, runs_now
+from riseml.executors.process.process_use import ProcessMeter, ProcessUse
 from riseml.records import dataclass
 from riseml.samples import Sample, Traffic
 
@@ -22,7 +23,7 @@ class JobProcessMeter:
 
     load_record: Callable[[], SupervisorRecord | None]  # the record of the job as it is now
     gpu_reader: GpuReader
-    _meter: machine.ProcessMeter = field(default_factory=machine.ProcessMeter)
+    _meter: ProcessMeter = field(default_factory=ProcessMeter)
 
     def read_use(self) -> Sample | None:
         record = self.load_record()
@@ -34,8 +35,8 @@ class JobProcessMeter:
         return with_gpu_use(make_sample(reading), self.gpu_reader.read_use(record.gpus))
 
 
-def make_sample(use: machine.ProcessUse) -> Sample:
+def make_sample(use: ProcessUse) -> Sample:
     """Return a sample. The kernel counts no network for a process."""
     at = datetime.fromtimestamp(time.time(), UTC)
     traffic = Traffic(disk_read=use.disk_read, disk_write=use.disk_write)
-    return Sample(at, use.cpu, use.memory, machine.read_total_memory(), traffic=traffic)
+    return Sample(at, use.cpu, use.memory, read_total_memory(), traffic=traffic)

@@ -9,21 +9,23 @@ import sys
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from riseml.consent import read_consent
 from riseml.errors import EngineError, Unreachable, UsageError
 from riseml.executors.base import Executor
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.process.executor import ProcessExecutor
-from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
-from riseml.names import LOCAL_HOST, THIS_MACHINE
+from riseml.names import LOCAL_HOST, SLURM_CLUSTER, THIS_MACHINE
 from riseml.records import dataclass
 from riseml.server.pool.last_executor import read_last_executor
 from riseml.server.pool.pool_file import PoolFile
 from riseml.settings import DEFAULT_ENGINE, Settings
 from riseml.spec.pool.types import EngineKind, HostSpec, PoolSpec, SlurmSpec, Tls
+
+if TYPE_CHECKING:
+    from riseml.executors.slurm.executor import SlurmExecutor
 
 DOCKER, PROCESS, SLURM = "docker", "process", "slurm"
 
@@ -131,6 +133,8 @@ def check_executor(settings: Settings) -> None:
         raise UsageError(*_NEEDS_LINUX)
     pool = PoolFile(settings.pool_file).load() if settings.executor == SLURM else None
     if settings.executor == SLURM and (pool is None or pool.slurm is None):
+        from riseml.executors.slurm.slurm_commands import SlurmCommands
+
         SlurmCommands().list_nodes("")
     if settings.executor == DOCKER and PoolFile(settings.pool_file).load() is None:
         try:
@@ -140,9 +144,20 @@ def check_executor(settings: Settings) -> None:
             raise Unreachable(error.message, f"{error.hint}; {_OR_PROCESSES}") from error
 
 
+def open_cluster(spec: SlurmSpec, settings: Settings, server: str) -> SlurmExecutor:
+    """Return the executor of a Slurm cluster."""
+    from riseml.executors.slurm.command_site import find_site
+    from riseml.executors.slurm.executor import SlurmExecutor
+    from riseml.executors.slurm.slurm_commands import SlurmCommands
+
+    return SlurmExecutor(SLURM_CLUSTER, server, spec, SlurmCommands(find_site(spec, settings.home)))
+
+
 def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice:
     if sys.platform != "linux":
         raise UsageError(*_NEEDS_LINUX)
+    from riseml.executors.process.executor import ProcessExecutor
+
     return LocalChoice(ProcessExecutor(THIS_MACHINE, server, settings.home), PROCESS, note)
 
 

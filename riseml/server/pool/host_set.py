@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from riseml.consent import read_consent
 from riseml.errors import RisemlError
@@ -17,9 +18,6 @@ from riseml.executors.docker import swarm
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.swarm import Membership
 from riseml.executors.pool import HostPool
-from riseml.executors.slurm.command_site import find_site
-from riseml.executors.slurm.executor import SlurmExecutor
-from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
 from riseml.names import SLURM_CLUSTER, THIS_MACHINE, HostName
@@ -34,6 +32,7 @@ from riseml.server.pool.choose_executor import (
     choose_executor,
     complete_pool,
     find_missing_engine,
+    open_cluster,
 )
 from riseml.server.pool.last_executor import record_executor
 from riseml.server.pool.mode import (
@@ -50,6 +49,9 @@ from riseml.server.pool.storage_mounts import find_mounts, find_roots
 from riseml.settings import Settings
 from riseml.spec.pool.types import HostSpec, PoolSpec, SlurmSpec
 from riseml.states import Network
+
+if TYPE_CHECKING:
+    from riseml.executors.slurm.executor import SlurmExecutor
 
 log = logging.getLogger(__name__)
 
@@ -260,7 +262,7 @@ class HostSet:
         executor = next(iter(executors.values())) if host is None else executors.get(host)
         # of those that have left the pool, every host but these two is an engine
         contained = host not in (THIS_MACHINE, SLURM_CLUSTER) if executor is None else executor.contained
-        own = contained or isinstance(executor, SlurmExecutor)
+        own = contained or (executor is not None and executor.name == SLURM_CLUSTER)
         roots = self.roots if own else find_roots(LocalMode(PROCESS), self.settings)
         return LaunchTarget(self._server, roots, contained)
 
@@ -300,8 +302,7 @@ class HostSet:
         former = self._now
         cluster = former.cluster
         if cluster is None or cluster.settings != settings:
-            commands = SlurmCommands(find_site(settings, self.settings.home))
-            cluster = SlurmExecutor(SLURM_CLUSTER, self._server, settings, commands)
+            cluster = open_cluster(settings, self.settings, self._server)
         self._now = _HostsInForce(PoolMode(spec), cluster=cluster)
         self.pool.replace_executors((cluster,))
         self._close_former(former)

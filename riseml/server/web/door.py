@@ -12,11 +12,13 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from riseml.errors import Conflict, RisemlError
+from riseml.server.stream_protocol import make_stream_protocol
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame
 from riseml.server.web.gate import WebGate
@@ -114,7 +116,7 @@ class WebDoor:
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=_LAST_ANSWERS,
-            ws="websockets-sansio",
+            ws=cast(type[asyncio.Protocol], make_stream_protocol),
             ws_max_size=LONGEST_MESSAGE,
             ws_ping_interval=None,
             ws_per_message_deflate=False,

@@ -8,7 +8,6 @@ tables); this module adds a position and a path to all of them, and a hint to 14
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -166,6 +165,8 @@ def suggest_word(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
 
     Example: `suggest_word("memory", ["cpus", "mem"])` is "mem".
     """
+    import difflib  # only a file with a mistake needs it
+
     lower = text.lower()
     if _SYNONYMS.get(lower) in known:
         return _SYNONYMS[lower]
@@ -198,7 +199,7 @@ def _suggest_key(key: str, path: KeyPath, known: Mapping[str, Any], homes: Mappi
     near = suggest_word(key, known)
     if near is not None and _SYNONYMS.get(key.lower()) == near:
         return f'did you mean "{near}"?'
-    if near is not None and (key not in homes or difflib.SequenceMatcher(None, key, near).ratio() > 0.85):
+    if near is not None and (key not in homes or _compare_words(key, near) > 0.85):
         return f'did you mean "{near}"?'
     if key in homes:
         return f"it belongs {_describe_section(homes[key])}"
@@ -206,6 +207,13 @@ def _suggest_key(key: str, path: KeyPath, known: Mapping[str, Any], homes: Mappi
     if far is not None and homes[far] != path:
         return f'did you mean "{far}" {_describe_section(homes[far])}?'
     return f"known here: {', '.join(known)}"
+
+
+def _compare_words(one: str, other: str) -> float:
+    """Return how alike two words are: 1.0 when they are equal."""
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, one, other).ratio()
 
 
 def _describe_section(path: KeyPath) -> str:

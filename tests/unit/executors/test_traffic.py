@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from riseml.executors.docker.stats import parse_samples
-from riseml.executors.machine import ProcessMeter
+from riseml.executors.process.process_use import ProcessMeter
 from riseml.samples import Traffic
 
 
