@@ -12,7 +12,7 @@ import os
 import re
 import struct
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Protocol
 
 from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
 from riseml.archives.writer import BLOCK, END, LARGEST_OCTAL, LONG_NAME, LONG_TARGET, MAGIC, TYPES
@@ -87,7 +87,17 @@ class _Extension:
         return 0 if found[1] else min(int(found[2]), LATEST_MTIME)
 
 
-def read_entries(file: BinaryIO) -> Iterator[tuple[ArchiveEntry, int]]:
+class ArchiveFile(Protocol):
+    """What the reader needs of a file. It moves forwards only, as long as the caller does."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return so many bytes; fewer at the end."""
+
+    def seek(self, position: int, /) -> object:
+        """Move to a position, counted from the beginning."""
+
+
+def read_entries(file: ArchiveFile) -> Iterator[tuple[ArchiveEntry, int]]:
     """Yield each entry of an archive with the position of its content, which `read_content` reads.
 
     The file may be read and moved between two entries.
@@ -117,7 +127,7 @@ def read_entries(file: BinaryIO) -> Iterator[tuple[ArchiveEntry, int]]:
         extension = _Extension()
 
 
-def read_content(file: BinaryIO, at: int, size: int) -> Iterator[bytes]:
+def read_content(file: ArchiveFile, at: int, size: int) -> Iterator[bytes]:
     """Yield the content of a file in pieces.
 
     Raises:
@@ -140,7 +150,7 @@ def _round_up(size: int) -> int:
     return size + -size % BLOCK
 
 
-def _check_end(file: BinaryIO) -> None:
+def _check_end(file: ArchiveFile) -> None:
     """Check that nothing but zeros follows the first block of zeros, and one block at least."""
     length = BLOCK
     while piece := file.read(_PIECE):
@@ -200,7 +210,7 @@ def _read_text(field: bytes) -> bytes:
     return text
 
 
-def _read_extension(file: BinaryIO, header: _Header, extension: _Extension) -> None:
+def _read_extension(file: ArchiveFile, header: _Header, extension: _Extension) -> None:
     """Read a pax header or a long name into `extension`."""
     is_pax = header.kind == _PAX
     if header.size > (_LONGEST_PAX if is_pax else LONGEST_PATH + 2) or extension.records:

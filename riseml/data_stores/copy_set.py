@@ -7,15 +7,14 @@ one of the host goes unnoticed.
 from __future__ import annotations
 
 import hashlib
-import io
-import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.reader import read_content, read_entries
 from riseml.archives.writer import END, pad_content, write_header
 from riseml.data_stores.data_cache import FileRow
-from riseml.errors import EngineError
+from riseml.errors import EngineError, UsageError
 from riseml.records import dataclass
 
 _PIECE = 1 << 20  # bytes
@@ -76,7 +75,7 @@ def pack_batch(folder: Path, batch: Batch, note: Note) -> Iterator[bytes]:
 
 
 def check_copy(tar: Iterator[bytes], rows: Sequence[FileRow], note: Note) -> None:
-    """Compare everything that a host has of a set with the set.
+    """Compare everything that a host has of a set with the set. Whatever the host sends, this takes little memory.
 
     Args:
         tar: what the host has, below one folder.
@@ -86,20 +85,18 @@ def check_copy(tar: Iterator[bytes], rows: Sequence[FileRow], note: Note) -> Non
     Raises:
         EngineError: a file is missing, or is another one.
     """
-    wanted = {row.path: row for row in rows}
+    wanted, file = {row.path: row for row in rows}, _Pieces(tar)
     try:
-        # A stream needs `read` alone; the types of the standard library ask for more.
-        with tarfile.open(fileobj=_Pieces(tar), mode="r|") as archive:  # type: ignore[call-overload]  # see above
-            for member in archive:
-                _, _, path = member.name.partition("/")
-                if member.isdir():
-                    continue
-                row = wanted.pop(path, None)
-                file = archive.extractfile(member) if row is not None and member.isreg() else None
-                if row is None or file is None or _hash(file, note) != (row.size, row.sha256):
-                    raise EngineError(f"what the host has of {path!a} is not what was sent to it")
-    except tarfile.TarError as error:
-        raise EngineError(f"the host does not show what it has: {error}") from None
+        for entry, at in read_entries(file):
+            if entry.kind is EntryKind.FOLDER:
+                continue
+            _, _, path = entry.path.partition("/")
+            row = wanted.pop(path, None)
+            is_same = row is not None and (entry.kind, entry.size) == (EntryKind.FILE, row.size)
+            if row is None or not is_same or _hash(read_content(file, at, entry.size), note) != row.sha256:
+                raise EngineError(f"what the host has of {path!a} is not what was sent to it")
+    except UsageError as error:
+        raise EngineError("the host does not show what it has in a plain archive") from error
     if wanted:
         raise EngineError(f"the host lacks {len(wanted):,} files of what was sent to it")
 
@@ -133,13 +130,12 @@ def _read_file(path: Path, row: FileRow, note: Note) -> Iterator[bytes]:
         raise EngineError(text, "`riseml system clean` removes sets of data", permanent=True)
 
 
-def _hash(file: io.BufferedIOBase | io.BufferedReader, note: Note) -> tuple[int, str]:
-    digest, size = hashlib.sha256(), 0
-    while piece := file.read(_PIECE):
+def _hash(pieces: Iterator[bytes], note: Note) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
         digest.update(piece)
-        size += len(piece)
         note(len(piece))
-    return size, digest.hexdigest()
+    return digest.hexdigest()
 
 
 class _Pieces:
@@ -148,6 +144,12 @@ class _Pieces:
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._held = bytearray()
+        self._at = 0
+
+    def seek(self, position: int) -> None:
+        """Skip bytes up to a position, which is never before the present one."""
+        while self._at < position and self.read(min(position - self._at, _PIECE)):
+            pass
 
     def read(self, size: int) -> bytes:
         """Return so many bytes; fewer at the end."""
@@ -155,4 +157,5 @@ class _Pieces:
             self._held += piece
         found = bytes(self._held[:size])
         del self._held[:size]
+        self._at += len(found)
         return found

@@ -76,6 +76,10 @@ class WorkCancelled(EngineError):
     """The loop has cancelled the work. Nothing has failed, and the loop may order it again."""
 
 
+class WorkInterrupted(EngineError):
+    """The work failed after a part of it was done, with which the next try goes on."""
+
+
 class PortClosed(EngineError):
     """No process of the job listens on the port."""
 

@@ -26,7 +26,8 @@ from riseml.records import dataclass
 from riseml.states import Part, Reason, State
 
 _GIVE_UP_COPYING = timedelta(minutes=5)
-"""How long copies of data to a host may fail for temporary reasons before no further one is tried."""
+"""How long copies of data to a host may fail for temporary reasons, while nothing of it arrives, before no further one
+is tried."""
 
 
 def place_gangs(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> World:

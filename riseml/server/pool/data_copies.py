@@ -18,7 +18,7 @@ from riseml.data_stores.copy_set import check_copy, pack_batch, split_set
 from riseml.data_stores.data_cache import FileRow, read_rows, read_url
 from riseml.data_stores.host_copies import HostCopies, HostCopy
 from riseml.errors import EngineError, RisemlError, Unreachable
-from riseml.executors.base import Report, Work, WorkCancelled, WorkReport
+from riseml.executors.base import Report, Work, WorkCancelled, WorkInterrupted, WorkReport
 from riseml.executors.capabilities import DataHolder, DataVolume, HostData
 from riseml.faultpoints import Point, reach
 from riseml.names import FETCHED_VOLUME, HostName
@@ -101,6 +101,7 @@ class DataCopies:
         """Bring a set to a host; return when it is there and was compared.
 
         Raises:
+            WorkInterrupted: the host cannot have all of it now, and has more of it than before.
             RisemlError: the host cannot have it now (or never: permanent). What has arrived counts for the next try.
         """
         with self._claim(order):
@@ -116,9 +117,12 @@ class DataCopies:
             copy = found or self._begin_copy(order, data, rows)
             try:
                 self._fill(order, data, copy, rows)
-            except EngineError as error:
-                if error.permanent and not order.stop.is_set():
+            except RisemlError as error:
+                if isinstance(error, EngineError) and error.permanent and not order.stop.is_set():
                     self._remove(order.host, data, copy)
+                now = self._notes.find_copy(order.host, order.key)
+                if now is not None and now.arrived > copy.arrived and not order.stop.is_set():
+                    raise WorkInterrupted(error.message, error.hint) from error
                 raise
 
     def find_lost(self, host: HostName) -> None:

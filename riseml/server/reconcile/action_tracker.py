@@ -27,7 +27,7 @@ from riseml.control.actions import (
     owner_of,
 )
 from riseml.errors import EngineError, RisemlError
-from riseml.executors.base import ImageMissing, SubnetTaken, WorkCancelled
+from riseml.executors.base import ImageMissing, SubnetTaken, WorkCancelled, WorkInterrupted
 from riseml.executors.pool import Clock
 from riseml.faultpoints import Point, reach
 from riseml.model import ActionFailure, Experiment
@@ -54,7 +54,7 @@ class _Failed:
     """An action that failed the last time. Times are those of the tracker's clock, in seconds."""
 
     failure: ActionFailure
-    since: float  # of the first failure in a row
+    since: float  # of the first failure in a row; one after a part of the work was done begins a new row
     retry_at: float  # the action is not tried again before
 
 
@@ -194,7 +194,7 @@ class ActionTracker:
         message = error.message if error.hint is None else f"{error.message} ({error.hint})"
         with self._lock:
             self._pending.discard(action)
-            known = self._failed.get(action)
+            known = None if isinstance(error, WorkInterrupted) else self._failed.get(action)
             count = 1 if known is None else known.failure.count + 1
             failure = ActionFailure(
                 message, permanent, now(), count, isinstance(error, SubnetTaken), isinstance(error, ImageMissing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,24 @@ def test_what_a_host_has_is_compared(tmp_path: Path, harm: dict[str, bytes] | No
     there = {**CONTENTS, **harm} if harm is not None else {"a b/ü": b"one"}
     with pytest.raises(EngineError, match="host"):
         check_copy(iter([show(there)]), rows, lambda _: None)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])
+def test_a_header_without_an_end_takes_no_memory(tmp_path: Path, kind: bytes) -> None:
+    head = tarfile.TarInfo("data/x")
+    head.type, head.size = kind, 1 << 40
+    taken = 0
+
+    def send() -> Iterator[bytes]:
+        nonlocal taken
+        yield head.tobuf(tarfile.GNU_FORMAT)
+        while True:
+            taken += 1
+            assert taken < 10, "it reads what the header says that it has"
+            yield bytes(1 << 18)
+
+    with pytest.raises(EngineError, match="not show what it has in a plain archive"):
+        check_copy(send(), make_set(tmp_path), lambda _: None)
 
 
 def test_notes_of_copies_outlive_the_server(tmp_path: Path) -> None:

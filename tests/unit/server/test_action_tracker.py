@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from riseml.control.actions import Action, ReleaseHost, Signal, StopJob
 from riseml.errors import EngineError
-from riseml.executors.base import WorkCancelled
+from riseml.executors.base import WorkCancelled, WorkInterrupted
 from riseml.model import Experiment, JobKey
 from riseml.names import HostName, JobName
 from riseml.server.reconcile.action_tracker import ActionTracker
@@ -68,6 +68,22 @@ def test_an_action_that_was_cancelled_has_not_failed() -> None:
         {},
         frozenset(),
     )
+
+
+def test_pauses_and_problems_begin_anew_when_a_part_of_the_work_was_done() -> None:
+    scene = Scene()
+    for seconds in (0.0, 10.0, 20.0, 40.0):
+        scene.seconds = seconds
+        scene.begin(RELEASE)
+    scene.seconds, scene.trouble = 80.0, WorkInterrupted("the host does not answer")
+    scene.begin(RELEASE)
+    (failure,) = scene.tracker.list_failures(NOW).values()
+    assert (failure.count, failure.since) == (1, NOW)
+    scene.seconds, scene.trouble = 81.1, EngineError("it is in use")
+    scene.begin(RELEASE)
+    (failure,) = scene.tracker.list_failures(NOW).values()
+    assert (len(scene.performed), failure.count) == (6, 2)
+    assert failure.since == NOW - timedelta(seconds=1.1)
 
 
 def test_a_problem_lasts_as_long_as_the_clock_says_whatever_the_time_of_day() -> None:

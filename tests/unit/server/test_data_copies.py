@@ -7,12 +7,13 @@ import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from riseml.data_stores.data_cache import DataCache, FileRow
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import WorkCancelled, WorkReport
+from riseml.executors.base import WorkCancelled, WorkInterrupted, WorkReport
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.memory_data import MemoryData
 from riseml.names import HostName
@@ -100,6 +101,23 @@ def test_a_copy_that_is_cut_goes_on(scene: Scene, monkeypatch: pytest.MonkeyPatc
     assert scene.copies.find_hosts(frozenset({"k1"})) == frozenset(), "half a copy is none"
     scene.copy(files)
     assert (scene.read("k1"), scene.data.archives) == (SET, 2), "what had arrived was not sent again"
+
+
+def test_a_copy_that_has_grown_before_it_failed_says_so(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.data_stores.copy_set._MOST_FILES", 1)
+    files, write = scene.make_set("k1", SET), MemoryData.write_tar
+
+    def die(*arguments: Any) -> None:
+        write(*arguments)
+        scene.data.troubles.append(Unreachable("the host does not answer"))
+
+    monkeypatch.setattr(MemoryData, "write_tar", die)
+    with pytest.raises(WorkInterrupted):
+        scene.copy(files)
+    scene.data.troubles[:] = [Unreachable("the host does not answer")]
+    with pytest.raises(Unreachable) as raised:
+        scene.copy(files)
+    assert type(raised.value) is Unreachable, "nothing has arrived in this try"
 
 
 def test_a_full_disk_leaves_nothing_half(scene: Scene) -> None:
