@@ -266,8 +266,8 @@ class Actor:
         """
         if experiment.reads:
             return
-        files = self.capsules.complete_capsule(experiment, self._read_config(experiment))
         executor, own = self._find_executor(host), self._find_own_root(host, experiment)
+        files = self.capsules.complete_capsule(experiment, self._read_config(experiment), own)
         if own is not None:
             self.capsules.write_files(own, experiment, files)
         elif files is not None and isinstance(executor, OutputWriter):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -31,7 +32,7 @@ from riseml.storage.capsule_files import CapsuleFiles, write_capsule_files
 from riseml.storage.outputs import RECORD, describe_run, show_output
 from riseml.store.capsules import CapsuleStore
 from riseml.store.snapshots import SnapshotStore
-from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, MOST_CODE
+from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE, MOST_CODE
 
 _MOST_ENTRIES = 1000  # names of the data folder
 _LATE_RESULTS = timedelta(seconds=20)  # time after the end of an experiment for which its capsule waits for the results
@@ -96,13 +97,14 @@ class CapsuleKeeper:
         path = root / output_folder(experiment) / CAPSULE_FOLDER / CAPSULE_FILE
         return self._capsules.load_capsule(experiment.id) is not None and path.is_file()
 
-    def complete_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
+    def complete_capsule(self, experiment: Experiment, config: str, root: Path | None) -> CapsuleFiles | None:
         """Return the capsule of an experiment that has ended, and its record with the results; None when it has no
-        capsule.
+        capsule. The project's files are among them where a job may have changed or removed them.
 
         Args:
             experiment: its record.
             config: the text of its riseml.yml.
+            root: of outputs on this machine; None: the output is on another one.
 
         Raises:
             StoreError: the results cannot be read now, and the experiment has only just ended: a later try writes them,
@@ -121,7 +123,9 @@ class CapsuleKeeper:
                 )
             capsule = {**capsule, "complete": False}  # later requests get the capsule with the results
         record = describe_run(experiment, config, capsule["results"]).encode()
-        return CapsuleFiles(self._keep_capsule(experiment, capsule), beside=((RECORD, record),))
+        is_whole = root is not None and _has_same_code(root, experiment)
+        code = None if is_whole or not capsule["code"]["included"] else self._read_code(experiment)
+        return CapsuleFiles(self._keep_capsule(experiment, capsule), code, beside=((RECORD, record),))
 
     def show_capsule(self, experiment: Experiment, config: str) -> wire.Capsule:
         """Return the capsule of an experiment as it is now, also of one that never got an output folder."""
@@ -254,6 +258,16 @@ class CapsuleKeeper:
         except (OSError, RisemlError) as error:
             log.warning("the files of %s are not in its capsule: %s", experiment.id, error)
             return None
+
+
+def _has_same_code(root: Path, experiment: Experiment) -> bool:
+    """Return True when no job can have changed the project's files in a capsule: they are older than the first job."""
+    try:
+        found = (root / output_folder(experiment) / CAPSULE_FOLDER / CODE_FILE).lstat()
+    except OSError:
+        return False
+    begun = experiment.started_at
+    return stat.S_ISREG(found.st_mode) and begun is not None and found.st_ctime < begun.timestamp()
 
 
 def _describe_machine(name: str, runs: str, gpus: Iterable[Gpu]) -> wire.CapsuleHost:

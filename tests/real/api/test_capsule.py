@@ -61,6 +61,24 @@ def test_a_capsule_is_beside_the_output(rig: Rig, tmp_path: Path) -> None:
     assert riseml(rig, folder, "status", "9", "--capsule").code == 3
 
 
+def test_what_a_job_removes_of_its_capsule_is_there_again_at_the_end(process_rig: Rig) -> None:
+    rig = process_rig
+    harms = [
+        'rm -r "$OUTPUT_DIR/.riseml" "$OUTPUT_DIR/riseml-configuration.yml"',
+        'echo x >"$OUTPUT_DIR/.riseml/project.tar"',
+    ]
+    for name, harm in enumerate(harms, 1):
+        rig.submit(single(harm))
+        found = rig.wait_closed(str(name))
+        place = Path(found["output"], ".riseml")
+        capsule = read(place)
+        assert (found["state"], capsule["complete"], capsule["code"]["included"]) == ("FINISHED", True, True)
+        assert "state: FINISHED" in Path(found["output"], "riseml-configuration.yml").read_text()
+        with rig.client() as client:
+            tar = client.get(f"/v1/snapshots/{capsule['code']['digest']}")
+        assert tar.content == (place / "project.tar").read_bytes()
+
+
 def test_a_job_that_replaces_its_capsule_by_a_link_harms_no_other_file(rig: Rig, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()

@@ -281,9 +281,9 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule_for_long(tmp_path: Path,
     assert keeper.begin_capsule(scene.detail.experiment, CONFIG) is not None
     ended = replace(scene.detail.experiment, state=State.FINISHED, ended_at=now())
     with pytest.raises(StoreError, match="cannot be read yet"):
-        keeper.complete_capsule(ended, CONFIG)
+        keeper.complete_capsule(ended, CONFIG, None)
     ended = replace(ended, ended_at=now() - timedelta(minutes=1))
-    assert keeper.complete_capsule(ended, CONFIG) is not None
+    assert keeper.complete_capsule(ended, CONFIG, None) is not None
     assert not keeper.show_capsule(ended, CONFIG)["results"]
     later = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, "2.0")
     assert later.show_capsule(ended, CONFIG)["results"] == {"loss": LOSS}, "once they can be read"
