@@ -66,7 +66,7 @@ sets = Table(
     # The columns below have values only for a set with a search.
     Column("search", JSON(none_as_null=True)),  # `trials.SearchPlan`; NULL: every combination of the parameters
     Column("templates", JSON(none_as_null=True)),  # `insertion.Template`s: what each trial runs
-    Column("environment", JSON(none_as_null=True)),  # variables from the caller, erased when the search ends
+    Column("environment", JSON(none_as_null=True)),  # sealed variables of the caller, erased when the search ends
     Column("variables", JSON(none_as_null=True)),  # `spec.config.types.EnvVariable`s, without values of the caller
     Column("most_trials", Integer, nullable=False, server_default="0"),  # trials in all
     Column("wanted", String(16), nullable=False, server_default="RUN"),  # `states.Wanted`
@@ -89,7 +89,7 @@ experiments = Table(
     Column("plan", JSON, nullable=False),  # `model.Plan`
     Column("snapshot", String(64), nullable=False),  # digest of the project archive, or empty
     Column("resolved", Text, nullable=False, server_default=""),  # `Experiment.resolved` as JSON, or empty
-    Column("environment", JSON, nullable=False),  # variables from the caller; they may be secrets
+    Column("environment", JSON, nullable=False),  # sealed variables of the caller; they may be secrets
     Column("notes", JSON, nullable=False),  # warnings about the riseml.yml
     Column("key", String(64)),  # from the client; a submission with it is stored once
     Column("wanted", String(16), nullable=False),  # `states.Wanted`

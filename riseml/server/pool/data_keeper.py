@@ -29,6 +29,7 @@ from riseml.server.pool.mode import PoolMode
 from riseml.server.pool.save_keeper import SaveKeeper
 from riseml.spec.pool.types import CacheSpec, Volume
 from riseml.spec.scalars.data_url import DataScheme, DataUrl, parse_data_url
+from riseml.store.sealed_variables import open_variables
 
 _MIB = 1 << 20
 _DEFAULT_FOLDER = "data-cache"
@@ -97,8 +98,9 @@ class DataKeeper:
         stop = self._running.setdefault(experiment.id, threading.Event())
         cache = self._find_cache()
         try:
+            variables = open_variables(self._hosts.settings.home, experiment.environment)
             with ExitStack() as hold:
-                fetch = _Fetch(cache, self._spec.size * _MIB, report, stop, hold, experiment.environment)
+                fetch = _Fetch(cache, self._spec.size * _MIB, report, stop, hold, variables)
                 sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.data]
                 places = {folder: str(self._fetch_source(url, fetch)) for folder, url in sources}
                 cache.note_use(experiment.id, places)

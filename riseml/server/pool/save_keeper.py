@@ -34,6 +34,7 @@ from riseml.spec.scalars.globs import parse_glob
 from riseml.states import TERMINAL
 from riseml.storage.outputs import RECORD
 from riseml.storage_files import ListOrder, StorageFiles
+from riseml.store.sealed_variables import open_variables
 from riseml.wire.capsules import CAPSULE_FOLDER
 
 _FOLDER = "saves"
@@ -229,8 +230,9 @@ class SaveKeeper:
         base = parse_data_url(known or _find_section(experiment).to)
         if not known:
             base = replace(base, names=(*base.names, *output_folder(experiment).parts))
-        found = find_save_store(read_stores(self._hosts.settings.home), base)
-        store = add_passed_keys(found, experiment.environment)
+        home = self._hosts.settings.home
+        store = find_save_store(read_stores(home), base)
+        store = add_passed_keys(store, open_variables(home, experiment.environment))
         head = self._make_head(experiment)
         try:
             return claim_place(self._open_target(base, store), str(base), head)

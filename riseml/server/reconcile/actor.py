@@ -49,6 +49,7 @@ from riseml.storage.capsule_files import pack_capsule_files
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore, read_all_lines
+from riseml.store.sealed_variables import open_variables
 from riseml.store.snapshots import SnapshotStore
 
 log = logging.getLogger(__name__)
@@ -155,12 +156,14 @@ class Actor:
                 target, code = self._begin_start(action.host, executor, experiment)
                 job = next(job for job in experiment.jobs if job.name == key.job)
                 with self._note_lost_data(action.host):
-                    executor.start(self._add_keys(make_launch(experiment, job, target), experiment), code)
+                    launch = make_launch(self._open_variables(experiment), job, target)
+                    executor.start(self._add_keys(launch, experiment), code)
             case StartGang():
                 if not isinstance(executor, GangRunner):
                     raise EngineError(f"{executor.name} does not start gangs as one thing", permanent=True)
                 target, code = self._begin_start(action.host, executor, experiment)
-                gang = make_gang_order(experiment, target, lambda launch: self._add_keys(launch, experiment))
+                opened = self._open_variables(experiment)
+                gang = make_gang_order(opened, target, lambda launch: self._add_keys(launch, experiment))
                 executor.start_gang(gang, code)
             case FetchData():
                 self._fetch_data(action, experiment)
@@ -193,6 +196,10 @@ class Actor:
         except DataGone:
             self.data.copies.find_lost(host)
             raise
+
+    def _open_variables(self, experiment: Experiment) -> Experiment:
+        """Return the experiment with the values of its variables, which no other part of the server reads."""
+        return replace(experiment, environment=open_variables(self.hosts.settings.home, experiment.environment))
 
     def _add_keys(self, launch: Launch, experiment: Experiment) -> Launch:
         """Return the launch with the keys of the store that the experiment asks for; `env` of riseml.yml comes first.

@@ -1,5 +1,5 @@
-"""The values that `env` passes on are secret. The server stores them to survive a restart, in one column of a file that
-only the user can read. The jobs have them. They are nowhere else."""
+"""The values that `env` passes on are secret. The server stores them to survive a restart, sealed with a key of the home.
+The jobs have them. They are nowhere else."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ READS = (
 )
 
 
-def test_a_secret_is_where_the_environment_is_kept_and_nowhere_else(rig: Rig, tmp_path: Path) -> None:
+def test_jobs_have_a_secret_and_nothing_else_has_it(rig: Rig, tmp_path: Path) -> None:
     begun = time.time()
     config = single(
         'test "$TOKEN" = "$SAME" && echo same; exec sleep 600',
@@ -56,7 +56,9 @@ def test_a_secret_is_where_the_environment_is_kept_and_nowhere_else(rig: Rig, tm
     rig.wait("it runs", lambda: "1.train same" in rig.lines("1.train", follow=False))
     for where, text in (*commands(rig, tmp_path, config), *answers(rig, config), *on_the_host(rig)):
         assert CANARY not in text, where
-    assert {name for name, text in stores(rig).items() if CANARY in text} == {"experiments.environment"}
+    found = stores(rig)
+    assert {name for name, text in found.items() if CANARY in text} == set()
+    assert found["experiments.environment"].count("sealed:1:") == 3, "each value of both experiments"
     reference = _image(rig)
     rig.post("/v1/experiments/1/kill")
     for name in ("1", "2"):

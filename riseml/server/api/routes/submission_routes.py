@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Request, Response
@@ -31,6 +32,7 @@ from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
 from riseml.store.insertion import NewExperiments
+from riseml.store.sealed_variables import seal_variables
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +87,8 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
 def _store_submission(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
     """Store an accepted submission, unless its key is known, and wake the loop."""
-    details, fresh = services.experiments.add_experiments(submitted, now())
+    sealed = seal_variables(services.hosts.settings.home, submitted.environment)
+    details, fresh = services.experiments.add_experiments(replace(submitted, environment=sealed), now())
     reach(Point.REQUEST_STORED)
     if fresh:
         write_line(log, describe_accepted(details))
