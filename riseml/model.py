@@ -189,9 +189,7 @@ class Experiment:
     concurrency: int = 1  # how many experiments of the set may run at once
     snapshot: str = ""  # digest of the project archive; empty: no files
     resolved: Resolved = ()  # each base is set once, before the first job gets a place, and never changed
-    environment: Environment = field(
-        default=(), repr=False
-    )  # variables from the user, as `sealed_variables` seals them
+    environment: Environment = field(default=(), repr=False)  # variables from the user, sealed
 
     wanted: Wanted = Wanted.RUN
     state: State = State.CREATED
