@@ -7,6 +7,7 @@ server that was killed finds everything again.
 
 from __future__ import annotations
 
+import errno
 import secrets
 import threading
 from collections.abc import Iterator
@@ -298,12 +299,15 @@ class SlurmExecutor(RoleAccess):
 
 @contextmanager
 def _translate_os_errors(what: str) -> Iterator[None]:
-    """Turn errors of the operating system into `EngineError`."""
+    """Turn errors of the operating system into `EngineError`; a full disk, or a quota that is used up, lasts."""
     try:
         yield
     except OSError as error:
+        path = error.filename2 or error.filename  # of a copy the second one: the first is a file of riseml's own
         raise EngineError(
-            f"{what} cannot be used: {error.strerror}: {error.filename}", "free some space, or change its owner"
+            f"{what} cannot be used: {error.strerror}: {path}",
+            "free some space, or change its owner",
+            permanent=error.errno in (errno.ENOSPC, errno.EDQUOT),
         ) from error
 
 

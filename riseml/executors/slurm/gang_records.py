@@ -5,6 +5,7 @@ Python 3.6 or newer, standard library only. It never imports riseml: nodes do no
 
 import json
 import os
+import re
 import select
 from typing import Any
 
@@ -19,6 +20,12 @@ _CAUSES = (
 """What Slurm writes into the output of a job or step before it ends one, and what that means."""
 
 _MARK = " CANCELLED AT "  # in each of these lines
+
+_MEMORY = re.compile(
+    r"^(slurmstepd|srun)\b.*(oom[-_ ]kill|exceeded (job )?memory limit|task \d+: out of memory$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What Slurm writes when a step is over its memory: its cgroup killed a process, or Slurm the step."""
 
 _OUTPUT_READ = 20000  # bytes from the end of such an output
 _PAUSE = 2.0  # seconds between two attempts to write the last record
@@ -75,18 +82,41 @@ def read_orders(folder: str, start: int) -> "tuple[list[dict[str, Any]], int]":
 
 
 def find_stop_cause(folder: str) -> str:
-    """Return why Slurm ends the job or one of its steps; empty when it has not said so."""
-    said = []
+    """Return why Slurm ends the job or one of its steps; empty when it has not said so.
+
+    A step that Slurm cancels because of its memory has itself to blame.
+    """
+    said, unsaid = [], ""
     for name in sorted(os.listdir(folder)):
         if name == "batch.log" or name.endswith(".srun"):
-            with open(os.path.join(folder, name), "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _OUTPUT_READ))
-                text = file.read().decode("utf-8", "replace")
-            said += [line for line in text.split("\n") if "*** " in line and _MARK in line]
+            text = _read_end(os.path.join(folder, name))
+            lines = [line for line in text.split("\n") if "*** " in line and _MARK in line]
+            said += lines
+            if lines and not _MEMORY.search(text):
+                unsaid = UNSAID
     for words, meaning in _CAUSES:
         if any(words in line for line in said):
             return STOPPED + ": " + meaning
-    return UNSAID if said else ""
+    return unsaid
+
+
+def ran_out_of_memory(folder: str, role: str) -> bool:
+    """Return True when Slurm has written that a process of a role was killed because of the role's memory."""
+    try:
+        return bool(_MEMORY.search(_read_end(os.path.join(folder, role + ".srun"))))
+    except OSError:
+        return False
+
+
+def _read_end(path: str) -> str:
+    """Return the end of an output of Slurm.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _OUTPUT_READ))
+        return file.read().decode("utf-8", "replace")
 
 
 def read_last_words(folder: str, role: str) -> str:

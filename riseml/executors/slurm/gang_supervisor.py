@@ -226,11 +226,12 @@ class GangSupervisor:
         if role.silent and not self.success_at and role.is_bad_end(LOST_EXIT, ""):
             self._fail()
         late = _LATE_EXIT + (self.plan["stop_grace"] if role.silent else 0.0)
-        if time.time() - role.lost_at > late:
+        memory = gang_records.ran_out_of_memory(self.folder, role.name)
+        if time.time() - role.lost_at > late or (memory and role.srun_ended):
             cause = gang_records.find_stop_cause(self.folder)
             if cause:
                 self._end_all(cause)
-            lost = f"node {role.node} does not answer any more, or its step was killed"
+            lost = "" if memory else f"node {role.node} does not answer any more, or its step was killed"
             self._end_role(gang_roles.ReportedEnd(role, LOST_EXIT, cause or lost))
 
     def _settle_early_loss(self, role: gang_roles.SupervisedRole) -> None:
@@ -283,7 +284,8 @@ class GangSupervisor:
         if role.ended:
             return
         role.close()
-        role.record.update(exit_code=code, error=error, finished_at=end.at)
+        memory = gang_records.ran_out_of_memory(self.folder, role.name)
+        role.record.update(exit_code=code, error=error, finished_at=end.at, oom=memory)
         if not started:
             role.record.pop("started_at", None)
         self._write_state()

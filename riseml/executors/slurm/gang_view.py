@@ -12,6 +12,7 @@ from typing import Any
 
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_lines import SILENCE
+from riseml.executors.slurm.gang_records import ran_out_of_memory
 from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.queue_rows import describe_end, describe_waiting
 from riseml.model import ContainerSeen, JobKey
@@ -197,10 +198,10 @@ def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], ov
     A wrapper that has got no signal itself cannot know whether Slurm has ended its command. Where Slurm has ended the
     job, its record is no cause.
     """
-    own = folder.read_exit(role)
+    own, memory = folder.read_exit(role), ran_out_of_memory(str(folder.path), role)
     if own:
         doubtful = over.lost if own["exit_code"] else over.signalled
-        return {**own, "error": own.get("error") or (over.why if doubtful else "")}
+        return {**own, "error": own.get("error") or (over.why if doubtful else ""), "oom": memory}
     lost = {"exit_code": LOST, "error": over.why, "finished_at": None, **({"outside": over.why} if over.lost else {})}
     if not record.get("started_at"):
         return lost
@@ -216,6 +217,7 @@ def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], w
         id=f"{folder.path}/{role}",
         started=started is not None,
         exit_code=record.get("exit_code") if started is not None else None,
+        oom=bool(record.get("oom")),
         error=error[:1000],
         started_at=_read_time(started),
         finished_at=_read_time(record.get("finished_at")) if started is not None else None,

@@ -69,6 +69,21 @@ def test_a_role_that_runs_has_its_place_and_one_that_has_ended_its_end(tmp_path:
     assert (found[PS].exit_code, found[PS].ending, found[PS].error) == (143, Reason.CASCADE, "")
 
 
+def test_a_role_over_its_memory_says_so_with_and_without_a_record_of_its_supervisor(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    roles = {
+        "master": {"started_at": 1.0, "finished_at": 2.0, "exit_code": 137, "oom": True},
+        "ps.1": {"started_at": 1.0},
+    }
+    view.write("state.json", job="7", roles=roles)
+    view.write("ps.1.exit", exit_code=137, error="", finished_at=2.0)
+    (view.folder.path / "ps.1.srun").write_text("srun: error: n1: task 0: Out Of Memory\n")
+    view.look("7|FAILED|None|N/A|riseml-a-4-1\n")
+    view.now += 11.0
+    found = view.look("7|FAILED|None|N/A|riseml-a-4-1\n").values()
+    assert [(one.exit_code, one.oom, one.error) for one in found] == [(137, True, "")] * 2
+
+
 def test_silence_of_the_controller_ends_nothing(tmp_path: Path) -> None:
     view = View(tmp_path)
     view.write("state.json", job="7", roles={"master": {"started_at": 1.0}, "ps.1": {"started_at": 1.0}})

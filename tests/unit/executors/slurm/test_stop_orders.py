@@ -13,13 +13,27 @@ from typing import Any
 import pytest
 
 from riseml.executors.slurm.gang_lines import LineConnection
-from riseml.executors.slurm.gang_records import UNSAID
+from riseml.executors.slurm.gang_records import UNSAID, find_stop_cause, ran_out_of_memory
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
 from tests.unit.executors.slurm.supervisors import make_supervisor
 
 MASTER, PS = "a", "b"
 PREEMPTED = "Slurm ended the job: another job preempted it"
 WORDS = "slurmstepd: error: *** STEP 3.{} ON n2 CANCELLED AT 2026-11-23T13:45:00 DUE TO PREEMPTION ***\n"
+
+OVER_MEMORY = {  # as Slurm 22.05.8 wrote it
+    "killed by its cgroup": (
+        "slurmstepd-n1: error: Detected 1 oom-kill event(s) in StepId=2.1. Some of your processes may have been killed "
+        "by the cgroup out-of-memory handler.\nsrun: error: n1: task 0: Out Of Memory\n"
+    ),
+    "srun's word alone": "srun: error: n1: task 0: Out Of Memory\n",
+    "cancelled by Slurm": (
+        "slurmstepd-n1: error: StepId=1.1 exceeded memory limit (243818496 > 104857600), being killed\n"
+        "srun: Job step aborted: Waiting up to 5 seconds for job step to finish.\n"
+        "slurmstepd-n1: error: *** STEP 1.1 ON n1 CANCELLED AT 2026-11-23T21:15:53 ***\n"
+        "srun: error: n1: task 0: Killed\n"
+    ),
+}
 
 
 class Step:
@@ -179,3 +193,35 @@ def test_a_job_that_slurm_ends_before_its_roles_are_all_there_counts_as_lost(
     assert {one["outside"] for one in records} == {PREEMPTED if words else "a was lost before all roles were there"}
     assert not any("started_at" in one for one in records)
     stage.close()
+
+
+@pytest.mark.parametrize("words", OVER_MEMORY.values(), ids=OVER_MEMORY.keys())
+@pytest.mark.parametrize("wrapper", ["tells the end", "is killed, too"])
+def test_a_role_over_its_memory_is_the_cause_and_its_record_says_so(
+    words: str, wrapper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path / "gang", monkeypatch)
+    if wrapper == "tells the end":
+        stage.tell(MASTER, code=137)
+    else:
+        stage.supervisor.roles[0].lose()
+    stage.end_step(MASTER, words)
+    stage.turn()
+    master, ps = stage.read_roles().values()
+    assert (master["exit_code"], master["error"], master["oom"], "outside" in master) == (137, "", True, False)
+    assert ps["ending"] == "CASCADE"
+    stage.close()
+
+
+@pytest.mark.parametrize("words", ["", WORDS.format(0), "srun: error: n1: task 0: Killed\n", "python: out of memory\n"])
+def test_a_role_of_whose_memory_slurm_says_nothing_is_not_out_of_memory(words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.srun").write_text(words)
+    assert not ran_out_of_memory(str(tmp_path), "a")
+    assert not ran_out_of_memory(str(tmp_path), "b")
+
+
+def test_a_preemption_beside_a_role_over_its_memory_is_still_the_cause(tmp_path: Path) -> None:
+    (tmp_path / "a.srun").write_text(OVER_MEMORY["cancelled by Slurm"])
+    assert find_stop_cause(str(tmp_path)) == ""
+    (tmp_path / "b.srun").write_text(WORDS.format(1))
+    assert find_stop_cause(str(tmp_path)) == PREEMPTED
