@@ -1,4 +1,8 @@
-"""The real `riseml` command on a real engine: each call is a process, and none may print a traceback."""
+"""The real `riseml` command on a real engine: each call is a process, and none may print a traceback.
+
+Most calls are forked (`tests/support/command.py`); those with a `command` are started as users start them. The servers
+that they spawn are started, too.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from tests.support.command import plain_environ, run_riseml, start_riseml
 from tests.support.hosts import Engine
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -111,8 +116,11 @@ class Console:
         self._environment = {"RISEML_HOME": str(home), "DOCKER_HOST": engine, **environment}
         self._server = ""
 
-    def run(self, *words: str, where: Path | None = None, command: Sequence[str] = RISEML) -> Result:
-        """Run one command to its end and return the result."""
+    def run(self, *words: str, where: Path | None = None, command: Sequence[str] = ()) -> Result:
+        """Run one command to its end and return the result; with `command`, a program that is started, not forked."""
+        if not command:
+            forked = run_riseml(words, where or self.where, self.environ(), 3 * DEADLINE)
+            return _check(Result(forked.returncode, forked.stdout, forked.stderr))
         done = subprocess.run(
             [*command, *words],
             cwd=where or self.where,
@@ -128,15 +136,7 @@ class Console:
     @contextmanager
     def start(self, *words: str, where: Path | None = None) -> Iterator[Running]:
         """Start a command that runs beside the test."""
-        with subprocess.Popen(
-            [*RISEML, *words],
-            cwd=where or self.where,
-            env=self.environ(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        with start_riseml(words, where or self.where, self.environ(), text=True) as process:
             running = Running(process)
             try:
                 yield running
@@ -195,8 +195,7 @@ class Console:
 
     def environ(self) -> dict[str, str]:
         """Return the environment of its processes."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("RISEML_", "DOCKER_"))}
-        return kept | self._environment
+        return plain_environ(**self._environment)
 
     def close(self) -> None:
         """Stop the server, and remove what a failed test may have left."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 
-from tests.real.e2e.console import RISEML
 from tests.real.pool.conftest import PoolRig
+from tests.support.command import run_riseml
 from tests.support.rig import BASE, single
+from tests.support.waiting import DEADLINE
 
 
 def ask(rig: PoolRig, *words: str, code: int = 0) -> str:
     """What a command prints, which ends with this code."""
     env = {**rig.environ(), "COLUMNS": "200"}
-    done = subprocess.run([*RISEML, *words], env=env, cwd=rig.home, capture_output=True, text=True, check=False)
+    done = run_riseml(words, rig.home, env, 3 * DEADLINE)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import yaml
 
-from tests.real.e2e.console import RISEML
 from tests.real.pool.conftest import PoolRig
+from tests.support.command import run_riseml
 from tests.support.rig import BASE
-from tests.support.waiting import DEADLINE
 
 OTHER = "riseml-test/other"
 SPEC = {
@@ -69,6 +67,6 @@ def test_each_environment_is_made_once_and_goes_where_its_role_runs(pool_rig: Po
 
 
 def _ask(rig: PoolRig, *words: str) -> str:
-    environ = rig.environ()
-    done = subprocess.run([*RISEML, *words], env=environ, capture_output=True, text=True, check=True, timeout=DEADLINE)
+    done = run_riseml(words, rig.home, rig.environ())
+    assert done.returncode == 0, done.stderr
     return done.stdout

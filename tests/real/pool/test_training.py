@@ -13,11 +13,11 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.real.e2e.console import RISEML
 from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 from tests.real.pool.conftest import PoolRig
 from tests.real.streams.conftest import Hands
 from tests.real.streams.test_tensorboard import open_forward, read_json
+from tests.support import command
 from tests.support.rig import BASE
 from tests.support.waiting import DEADLINE
 
@@ -118,15 +118,7 @@ def provide_data(rig: PoolRig) -> None:
 
 def run_riseml(rig: PoolRig, folder: Path, *words: str) -> str:
     """What a command prints that ends well."""
-    done = subprocess.run(
-        [*RISEML, *words],
-        cwd=folder,
-        env=rig.environ(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=2 * DEADLINE,
-    )
+    done = command.run_riseml(words, folder, rig.environ(), 2 * DEADLINE)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.support.command import run_riseml
 from tests.support.rig import Rig, single
 from tests.support.waiting import DEADLINE
 
@@ -18,8 +17,9 @@ SCRIPT = 'test -n "$TOKEN"; exit 0'
 
 def print_log(rig: Rig, *options: str) -> list[str]:
     """The lines that the command prints."""
-    command = [sys.executable, "-m", "riseml.cli", "server", "logs", *options]
-    return subprocess.run(command, env=rig.environ(), capture_output=True, text=True, check=True).stdout.splitlines()
+    done = run_riseml(["server", "logs", *options], rig.home, rig.environ())
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def find_line(log: str, pattern: str, start: int) -> int:

@@ -6,15 +6,16 @@ import json
 import os
 import re
 import socket
-import subprocess
 from pathlib import Path
 
 import psutil
 
 from tests.real.slurm.test_gangs import three
-from tests.real.streams.conftest import RISEML, Hands
+from tests.real.streams.conftest import Hands
+from tests.support.command import run_riseml
 from tests.support.rig import GO, Rig, single
 from tests.support.slurm_cluster import SlurmCluster
+from tests.support.waiting import DEADLINE
 
 SERVE = """python3 -c '
 import os, socket
@@ -140,7 +141,7 @@ def test_a_user_on_a_login_node_needs_no_pool_file(tmp_path: Path, cluster: Slur
     environment = {**os.environ, **cluster.environment, "RISEML_HOME": str(tmp_path / "home")}
 
     def call(*words: str) -> str:
-        done = subprocess.run([*RISEML, *words], env=environment, cwd=project, capture_output=True, text=True)
+        done = run_riseml(words, project, environment, 3 * DEADLINE)
         assert done.returncode == 0, (done.stdout, done.stderr)
         return done.stdout
 

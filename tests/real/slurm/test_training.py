@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.e2e.console import RISEML, Result
+from tests.real.e2e.console import Result
 from tests.real.frameworks.test_toaster import EXAMPLE, ROLES, find_cache
 from tests.real.streams.conftest import Hands
 from tests.real.streams.test_tensorboard import open_forward, read_json, read_points
+from tests.support.command import run_riseml
 from tests.support.rig import Rig, single
 from tests.support.slurm_cluster import SlurmCluster
 from tests.support.waiting import DEADLINE
@@ -39,10 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, cluster: SlurmCluster) -> Ite
 
 def train(site: Rig, where: Path, *words: str) -> Result:
     """Return what `riseml train` printed until the experiment had ended."""
-    command = [*RISEML, "train", *words]
-    done = subprocess.run(
-        command, cwd=where, env=site.environ(), capture_output=True, text=True, timeout=3 * DEADLINE, check=False
-    )
+    done = run_riseml(["train", *words], where, site.environ(), 3 * DEADLINE)
     return Result(done.returncode, done.stdout, done.stderr)
 
 

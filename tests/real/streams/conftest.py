@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from tests.support.command import start_riseml
 from tests.support.hosts import Engine, Machine
 from tests.support.rig import GO, Rig, single
 from tests.support.terminal import TerminalSession
@@ -25,10 +26,9 @@ class Hands:
 
     def call(self, *words: str, given: bytes = b"") -> tuple[int, bytes, str]:
         """Run a command to its end; return its exit code, its output and its messages."""
-        done = subprocess.run(
-            [*RISEML, *words], env=self.rig.environ(), cwd=self.folder, input=given, capture_output=True
-        )
-        return done.returncode, done.stdout, done.stderr.decode()
+        with start_riseml(words, self.folder, self.rig.environ(), stdin=subprocess.PIPE) as process:
+            out, messages = process.communicate(given)
+        return process.returncode, out, messages.decode()
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         """Start a command whose streams are pipes."""

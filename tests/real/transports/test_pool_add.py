@@ -18,10 +18,12 @@ import pytest
 
 from tests.real.transports.conftest import ssh_url
 from tests.real.transports.servers import Sshd, make_key
+from tests.support.command import run_riseml
 from tests.support.ports import find_free_port
 from tests.support.rig import Rig, single
 from tests.support.root import need_root
 from tests.support.terminal import run_on_terminal
+from tests.support.waiting import DEADLINE
 
 RISEML = (sys.executable, "-m", "riseml.cli")
 
@@ -31,10 +33,7 @@ class AddRig(Rig):
 
     def call(self, *words: str, code: int = 0) -> str:
         """Return what `riseml pool ...` prints without a terminal; it ends with this code."""
-        command = [*RISEML, "pool", *words]
-        done = subprocess.run(
-            command, env=self.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        done = run_riseml(["pool", *words], self.home, self.environ(), 3 * DEADLINE)
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         return done.stdout + done.stderr

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.real.streams.conftest import Hands, use_two_shells
 from tests.real.transports.conftest import ssh_url
 from tests.real.transports.servers import Sshd, find_tunnels, wait
+from tests.support.command import run_riseml
 from tests.support.rig import GO, Rig, single
 
 
@@ -19,8 +19,7 @@ def test_a_command_pins_a_key(sshd: Sshd, engine_url: str, tmp_path: Path) -> No
     (rig.home / "pool.yml").write_text(json.dumps({"hosts": [host]}))
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "riseml.cli", "pool", *words]
-        return subprocess.run(command, env=rig.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        return run_riseml(["pool", *words], rig.home, rig.environ())
 
     with rig:
         silent = call()
