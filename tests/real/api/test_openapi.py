@@ -30,6 +30,7 @@ CHECKS = [
 ON_POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.postgres)
 pytestmark = pytest.mark.parametrize("url", [ON_POSTGRESQL], indirect=True)  # faster than SQLite here
 NO_HTTP = b"Invalid HTTP request received."  # said before there is a request: to a line that is too long, for instance
+LONGEST_LINE = 64_000  # characters of a query from which on a line can be too long
 EXAMPLES = 12  # right ones, and as many wrong ones, of each route
 PLAIN = [  # there is nothing to get wrong
     "GET /v1/metrics/names",
@@ -131,7 +132,12 @@ def test_every_answer_is_described(operations: dict[str, Any], route: str, mode:
                 case.query = {**(case.query or {}), "follow": "false"}  # one that waits would be followed for ever
             if isinstance(case.body, dict) and len(str(case.body.get("config", ""))) % 2:
                 case.body = {**case.body, "config": SUBMISSION["config"]}  # beyond the first look at riseml.yml
-            response = case.call(session=session)
+            try:
+                response = case.call(session=session)
+            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+                if len(str(case.query)) < LONGEST_LINE:
+                    raise
+                return  # the server has answered, and closed the connection before it had read the whole line
             if response.content != NO_HTTP:
                 case.validate_response(response, checks=CHECKS)
 
