@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from itertools import pairwise
 
@@ -11,26 +12,32 @@ from scripts.architecture.imports import PackageImports, count_imports, derive_l
 from scripts.architecture.layout import arrange_boxes
 from scripts.architecture.pictures import DOCS, draw_pictures
 
-PICTURES = draw_pictures()
+NAMES = sorted(path.name for path in DOCS.glob("architecture-*.svg"))  # drawing takes seconds, and each worker collects
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@functools.cache
+def draw_once() -> dict[str, str]:
+    """Return the pictures of `draw_pictures`."""
+    return draw_pictures()
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_picture_is_up_to_date(name: str) -> None:
     hint = "run `.venv/bin/python -m scripts.architecture` and commit what it writes"
-    assert (DOCS / name).read_text() == PICTURES[name], hint
+    assert (DOCS / name).read_text() == draw_once()[name], hint
 
 
 def test_every_picture_in_docs_is_drawn_by_the_script() -> None:
-    assert {path.name for path in DOCS.glob("architecture-*.svg")} == set(PICTURES)
+    assert set(NAMES) == set(draw_once())
 
 
 def test_drawing_again_gives_the_same_bytes() -> None:
-    assert draw_pictures() == PICTURES
+    assert draw_pictures() == draw_once()
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_picture_fetches_nothing_and_has_a_dark_mode(name: str) -> None:
-    text = PICTURES[name].replace("http://www.w3.org/2000/svg", "")
+    text = draw_once()[name].replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?:|@import|url\(", text)
     assert "prefers-color-scheme: dark" in text
 

@@ -42,6 +42,7 @@ def test_a_forked_command_reads_its_input_hears_ctrl_c_and_can_be_killed(process
         assert (command.communicate(b"a\nb\n"), command.returncode) == ((b"a\nb\n", b""), 0)
     for sign, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         with start_riseml(["exec", "1", "--", "sh", "-c", "echo begun; sleep 600"], where, environ) as command:
+            assert command.stdout is not None, "it is a pipe"
             assert command.stdout.readline() == b"begun\n"
             command.send_signal(sign)
             assert command.wait(60) == code
