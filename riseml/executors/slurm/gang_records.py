@@ -84,10 +84,11 @@ def read_orders(folder: str, start: int) -> "tuple[list[dict[str, Any]], int]":
 def find_stop_cause(folder: str) -> str:
     """Return why Slurm ends the job or one of its steps; empty when it has not said so.
 
-    A step that Slurm cancels because of its memory has itself to blame.
+    A step that Slurm cancels because of its memory has itself to blame. The server may have removed the folder: behind
+    a partition of the network the supervisor hears of nothing else.
     """
     said, unsaid = [], ""
-    for name in sorted(os.listdir(folder)):
+    for name in _list_names(folder):
         if name == "batch.log" or name.endswith(".srun"):
             text = _read_end(os.path.join(folder, name))
             lines = [line for line in text.split("\n") if "*** " in line and _MARK in line]
@@ -102,21 +103,25 @@ def find_stop_cause(folder: str) -> str:
 
 def ran_out_of_memory(folder: str, role: str) -> bool:
     """Return True when Slurm has written that a process of a role was killed because of the role's memory."""
+    return bool(_MEMORY.search(_read_end(os.path.join(folder, role + ".srun"))))
+
+
+def _list_names(folder: str) -> "list[str]":
+    """Return the names in a folder; none when it is gone."""
     try:
-        return bool(_MEMORY.search(_read_end(os.path.join(folder, role + ".srun"))))
+        return sorted(os.listdir(folder))
     except OSError:
-        return False
+        return []
 
 
 def _read_end(path: str) -> str:
-    """Return the end of an output of Slurm.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with open(path, "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - _OUTPUT_READ))
-        return file.read().decode("utf-8", "replace")
+    """Return the end of an output of Slurm; empty when it is gone."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _OUTPUT_READ))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def read_last_words(folder: str, role: str) -> str:

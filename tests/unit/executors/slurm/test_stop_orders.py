@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import signal
 import socket
 from collections.abc import Callable
@@ -225,3 +226,17 @@ def test_a_preemption_beside_a_role_over_its_memory_is_still_the_cause(tmp_path:
     assert find_stop_cause(str(tmp_path)) == ""
     (tmp_path / "b.srun").write_text(WORDS.format(1))
     assert find_stop_cause(str(tmp_path)) == PREEMPTED
+
+
+def test_a_supervisor_whose_folder_the_server_has_removed_ends_its_roles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a partition of the network, when the server has given the attempt up."""
+    stage = Stage(tmp_path / "gang", monkeypatch)
+    stage.tell(MASTER, code=143)
+    stage.end_step(MASTER)
+    shutil.rmtree(stage.folder)
+    stage.turn()
+    master, ps = stage.supervisor.roles
+    assert (master.record["exit_code"], ps.record["ending"]) == (143, "CASCADE")
+    stage.close()
