@@ -11,6 +11,7 @@ import yaml
 
 from riseml.errors import UsageError
 from riseml.records import dataclass
+from riseml.spec.config.parameters import is_set_by_riseml
 from riseml.spec.yaml.document import parse_document
 
 _KINDS = {"TFJob": ("tensorflow", "tfReplicaSpecs"), "PyTorchJob": ("pytorch", "pytorchReplicaSpecs")}
@@ -68,7 +69,7 @@ def _convert(manifest: dict[str, Any], framework: str, specs: str) -> ImportedCo
     project = re.sub(r"[^A-Za-z0-9_-]+", "-", str(manifest["metadata"]["name"]))
     train: dict[str, Any] = {"framework": framework, "image": str(container["image"]), "run": _make_run(container)}
     train["resources"] = _read_resources(container)
-    variables = [_read_variable(one) for one in container.get("env", [])]
+    variables = [_read_variable(one) for one in container.get("env", []) if not _is_own(one, framework)]
     if variables:
         train["env"] = variables
     cluster = _make_cluster(counts, framework)
@@ -135,8 +136,16 @@ def _read_variable(one: dict[str, Any]) -> str:
     return str(one["name"]) if "valueFrom" in one else f"{one['name']}={one.get('value', '')}"
 
 
+def _is_own(one: dict[str, Any], framework: str) -> bool:
+    """Return True for a variable that riseml sets in each job, whatever a riseml.yml says."""
+    return is_set_by_riseml(str(one["name"]), framework)
+
+
 def _list_left_out(replicas: dict[str, Any], container: dict[str, Any], framework: str) -> Iterator[str]:
     yield from (f"{key} of the container" for key in sorted(set(container) - _TAKEN))
+    own = [str(one["name"]) for one in container.get("env", []) if _is_own(one, framework)]
+    if own:
+        yield f"variables that riseml itself sets: {', '.join(own)}"
     for role, one in replicas.items():
         pod = one["template"]["spec"]
         if "volumes" in pod:

@@ -85,7 +85,7 @@ def _write_line(pairs: "list[str]") -> None:
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
     body = ", ".join(filter(None, pairs))
-    data = f"\x1eriseml.report {{{body}}}\n".encode("ascii")
+    data = ("\x1eriseml.report {" + body + "}\n").encode("ascii")  # no `{{`: a riseml.yml may have this text in `run`
     while data:
         try:
             data = data[os.write(_STDOUT, data) :]

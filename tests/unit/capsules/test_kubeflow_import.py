@@ -7,11 +7,14 @@ import json
 import pytest
 import yaml
 
+from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
 from riseml.capsules.kubeflow_import import import_manifest
 from riseml.errors import UsageError
 from riseml.planning.image import Manifest
+from riseml.planning.launch import is_reserved
 from riseml.planning.plan import make_plan
 from riseml.spec.config.loader import load_config
+from tests.unit.capsules.test_exports import small_run
 
 CONTAINER = {
     "image": "mnist:1",
@@ -51,6 +54,18 @@ def test_replicas_become_jobs(kind: str, specs: str, roles: dict[str, int], jobs
 def test_the_script_of_a_shell_and_its_folder_are_kept() -> None:
     text = write("PyTorchJob", "pytorchReplicaSpecs", {"Master": 1}, command=["sh", "-c", "a; b"], workingDir="/opt/x")
     assert load_config(import_manifest(text, "job.yaml").text).train.run == ("cd /opt/x\na; b",)
+
+
+@pytest.mark.parametrize(("kind", "framework"), [(TFJOB, "tensorflow"), (PYTORCHJOB, "pytorch")])
+def test_what_riseml_has_exported_can_be_imported(kind: KubeflowKind, framework: str) -> None:
+    files = dict(write_kubeflow(small_run("master", "worker.1", "worker.2", framework=framework), kind))
+    (text,) = (file.text for name, file in files.items() if name.endswith("job.yaml"))
+    found = import_manifest(text, "job.yaml")
+    spec = load_config(found.text)
+    assert [job.name for job in make_plan(spec, (), Manifest()).jobs] == ["master", "worker.1", "worker.2"]
+    assert not [one.name for one in spec.train.env if is_reserved(one.name)]
+    (left,) = (one for one in found.left_out if one.startswith("variables that riseml itself sets: "))
+    assert {"OUTPUT_DIR", "RISEML_JOB"} <= set(left.partition(": ")[2].split(", "))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "kind: Pod", "kind: TFJob", "kind: TFJob\nspec: 7", "[" * 500])
