@@ -28,23 +28,20 @@ IGNORE_FILES = (b".gitignore", b".risemlignore")
 
 _ANY = frozenset(range(256)) - {ord("/")}
 _CLASSES = {
-    name: frozenset(code for code in range(256) if re.match(expression, bytes([code])))
-    for name, expression in {
-        b"alnum": rb"[A-Za-z0-9]",
-        b"alpha": rb"[A-Za-z]",
-        b"blank": rb"[ \t]",
-        b"cntrl": rb"[\x00-\x1f\x7f]",
-        b"digit": rb"[0-9]",
-        b"graph": rb"[\x21-\x7e]",
-        b"lower": rb"[a-z]",
-        b"print": rb"[\x20-\x7e]",
-        b"punct": rb"[!-/:-@\[-`{-~]",
-        b"space": rb"[ \t-\r]",
-        b"upper": rb"[A-Z]",
-        b"xdigit": rb"[0-9A-Fa-f]",
-    }.items()
+    b"alnum": rb"[A-Za-z0-9]",
+    b"alpha": rb"[A-Za-z]",
+    b"blank": rb"[ \t]",
+    b"cntrl": rb"[\x00-\x1f\x7f]",
+    b"digit": rb"[0-9]",
+    b"graph": rb"[\x21-\x7e]",
+    b"lower": rb"[a-z]",
+    b"print": rb"[\x20-\x7e]",
+    b"punct": rb"[!-/:-@\[-`{-~]",
+    b"space": rb"[ \t-\r]",
+    b"upper": rb"[A-Z]",
+    b"xdigit": rb"[0-9A-Fa-f]",
 }
-"""The bytes of each class, such as `[:alpha:]`."""
+"""An expression for one byte of each class, such as `[:alpha:]`."""
 
 
 class Wildcard(Enum):
@@ -274,7 +271,7 @@ def _parse_member(pattern: bytes, at: int, previous: int | None) -> tuple[frozen
             return None
         if end > at + 2 and pattern[end - 1 : end] == b":":
             known = _CLASSES.get(pattern[at + 2 : end - 1])
-            return None if known is None else (known, None, end + 1)
+            return None if known is None else (_list_bytes(known), None, end + 1)
     is_range = char == b"-" and previous is not None and pattern[at + 1 : at + 2] not in (b"", b"]")
     at += is_range
     at += pattern[at : at + 1] == b"\\"
@@ -284,6 +281,11 @@ def _parse_member(pattern: bytes, at: int, previous: int | None) -> tuple[frozen
     if is_range and previous is not None:
         return frozenset(range(previous, code + 1)), None, at + 1
     return frozenset({code}), code, at + 1
+
+
+def _list_bytes(expression: bytes) -> frozenset[int]:
+    """Return the bytes that an expression for one byte matches."""
+    return frozenset(code for code in range(256) if re.match(expression, bytes([code])))
 
 
 def _match_one_of(members: frozenset[int]) -> bytes:
