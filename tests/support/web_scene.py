@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Error, Page, sync_playwright
@@ -19,6 +19,9 @@ from tests.support.rig import BASE, Rig, gang, single
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 """What finds, in a page, what some users could not use."""
+
+_RULES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "runOnly: ['cat.color']"}
+"""The rules of axe that are tried in each scheme: the two differ in colours alone."""
 
 CHROMIUM = "/usr/bin/chromium"
 _FLAGS = (
@@ -136,6 +139,19 @@ def show(page: Page, path: str) -> None:
     """Open a view by its address, as a link from outside does."""
     parts = urlsplit(page.url)
     go(page, lambda: f"{parts.scheme}://{parts.netloc}{path}")
+
+
+def find_barriers(page: Page) -> list[tuple[str, str, list[str]]]:
+    """Return what axe finds in a view, in light and dark: the scheme, the rule, and the first elements."""
+    page.evaluate(AXE)
+    barriers: list[tuple[str, str, list[str]]] = []
+    for scheme, rules in _RULES.items():
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # no colour is still on its way
+        page.locator(f"html[data-theme={scheme}]").wait_for(state="attached")
+        found = page.evaluate(f"axe.run(document, {{resultTypes: ['violations'], {rules}}})")
+        for one in found["violations"]:
+            barriers.append((scheme, one["id"], [node["html"] for node in one["nodes"]][:3]))
+    return barriers
 
 
 def make_home(folder: Path) -> Rig:
