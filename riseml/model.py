@@ -1,6 +1,5 @@
-"""The frozen records that every package shares. No I/O. In the order of an experiment's life: `Plan` (what will run),
-`Experiment` and `Job` (what the server last saved), `Launch` (what an executor starts), `HostSeen` and `ContainerSeen`
-(what a host reported).
+"""The frozen records of all packages. No I/O. In the order of an experiment's life: `Plan` (what will run),
+`Experiment` and `Job` (last saved), `Launch` (what an executor starts), `HostSeen`, `ContainerSeen` (what a host said).
 """
 
 from __future__ import annotations
@@ -272,6 +271,7 @@ class ContainerSeen:
     address: str | None = None  # where the other jobs reach it, if only its host knows
     port: int | None = None  # the port where the other jobs reach it, if only its host knows
     ending: Reason | None = None  # why its host ended it, or did not start it, if the job is not the cause
+    node: str | None = None  # the machine that its host has chosen for it, if the host has several
 
     @property
     def running(self) -> bool:

@@ -173,6 +173,7 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
             job.state,
             job.reason,
             job.host,
+            seen.find_node(experiment, job),
             job.gpus,
             job.address,
             job.port,
@@ -181,8 +182,7 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
             tuple(
                 name
                 for name, free in room.items()
-                if name != job.host
-                and name in candidates
+                if name in candidates.keys() - {job.host}
                 and free.holds(job.resources)
                 and candidates[name].accepts(job.resources)
             ),

@@ -113,6 +113,7 @@ class JobPlace:
     state: State
     reason: Reason
     host: HostName
+    node: str | None  # the machine that the host has chosen; None: it has one alone, or has not said
     gpus: tuple[str, ...]  # device ids
     address: str | None
     port: int | None

@@ -7,7 +7,7 @@ from dataclasses import field
 from datetime import datetime
 
 from riseml.control.actions import Action
-from riseml.model import ActionFailure, HostSeen, JobKey
+from riseml.model import ActionFailure, Experiment, HostSeen, Job, JobKey
 from riseml.names import HostName, JobName
 from riseml.records import dataclass
 from riseml.states import Network
@@ -53,6 +53,12 @@ class Observation:
     def is_lost(self, host: HostSeen) -> bool:
         """Return True when a host has been silent for `lost_after` seconds or longer."""
         return host.silent_since is not None and self.is_over(host.silent_since)
+
+    def find_node(self, experiment: Experiment, job: Job) -> str | None:
+        """Return the machine on which a host with several has started a job; None: no such host, or not known."""
+        host = None if job.host is None else self.hosts.get(job.host)
+        found = None if host is None else host.containers.get(experiment.key_of(job))
+        return None if found is None else found.node
 
     def is_over(self, since: datetime) -> bool:
         """Return True when `lost_after` seconds have passed since `since`."""

@@ -58,6 +58,7 @@ class JobPlaceView(TypedDict):
     job: str  # its name
     state: StateName
     host: str  # its name
+    node: str | None  # the machine that a cluster has chosen; None: the host is no cluster, or has not started it
     gpus: list[str]  # device ids
     address: str | None  # where the other jobs reach it
     port: int | None  # where it listens; None: the framework's own port

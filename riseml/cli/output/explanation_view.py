@@ -83,7 +83,8 @@ def _list_places(jobs: list[wire.JobPlaceView], style: Style) -> list[str]:
 def _make_place_row(job: wire.JobPlaceView) -> list[str]:
     address = f"{job['address']}:{job['port']}" if job["address"] and job["port"] else job["address"] or "-"
     others = f" (also possible: {', '.join(job['alternatives'])})" if job["alternatives"] else ""
-    return [job["job"], job["host"], " ".join(job["gpus"]) or "-", address, f"{job['why']}{others}"]
+    host = job.get("node") or job["host"]  # a server of an earlier version tells no node
+    return [job["job"], host, " ".join(job["gpus"]) or "-", address, f"{job['why']}{others}"]
 
 
 def _join_ids(ids: list[str]) -> str:

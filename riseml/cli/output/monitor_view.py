@@ -104,7 +104,7 @@ def _make_heads(samples: Sequence[wire.SampleView], marked: set[str]) -> tuple[l
     rows = []
     for one in samples:
         mark = f" {_MARK}" if one["id"] in marked else ""
-        own = [*([one["host"] or _UNKNOWN] * several), *([one["image"]] * images)]
+        own = [*([one.get("node") or one["host"] or _UNKNOWN] * several), *([one["image"]] * images)]
         rows.append([f"{one['id']}{mark}", one["state"], one["project"], *own])
     return [*_HEADS, *([_HOST] * several), *([_IMAGE] * images)], rows
 

@@ -225,6 +225,7 @@ def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], w
         address=record.get("host") if started is not None else None,
         port=record.get("port") if started is not None else None,
         ending=_find_ending(record),
+        node=record.get("node") if started is not None else None,
     )
 
 

@@ -78,8 +78,9 @@ def test_a_gang_waits_in_slurm_then_a_failing_role_and_a_kill_end_gangs(slurm_ri
     assert ends["1.worker.1"] == ("FAILED", "EXIT_CODE")
     assert ends["1.master"] == ends["1.ps.1"] == ("KILLED", "CASCADE")
     slurm_rig.wait_state("2", "RUNNING")
-    places = {job["job"]: job["address"] for job in slurm_rig.get("/v1/experiments/2/explain")["jobs"]}
-    assert set(places.values()) == cluster.list_addresses()
+    jobs = slurm_rig.get("/v1/experiments/2/explain")["jobs"]
+    assert {job["address"] for job in jobs} == cluster.list_addresses()
+    assert {job["node"] for job in jobs} == {"n1", "n2", "n3"}
     slurm_rig.post("/v1/experiments/2/kill")
     assert slurm_rig.wait_closed("2")["state"] == "KILLED"
     slurm_rig.wait("Slurm runs nothing of it", lambda: not cluster.list_jobs(slurm_rig.server_id()))

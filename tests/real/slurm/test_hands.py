@@ -114,7 +114,8 @@ def _see_figures(hands: Hands) -> None:
         assert code == 0, err
         found = {one["id"]: one for one in json.loads(out)["samples"]}
         busy, idle = found["1.worker.1"], found["1.ps.1"]
-        return bool(busy["cpu"] and busy["cpu"] > 20 and idle["mem_used"] and idle["mem_total"] == 200 << 20)
+        placed = {busy["node"], idle["node"]} <= {"n1", "n2", "n3"}
+        return bool(placed and busy["cpu"] and busy["cpu"] > 20 and idle["mem_used"] and idle["mem_total"] == 200 << 20)
 
     hands.rig.wait("the busy worker shows", look)
 

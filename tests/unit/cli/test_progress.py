@@ -110,6 +110,7 @@ def test_places_say_the_images_of_roles_where_they_differ() -> None:
         "job": "learner",
         "state": "RUNNING",
         "host": "gpu1",
+        "node": None,
         "gpus": [],
         "address": None,
         "port": None,

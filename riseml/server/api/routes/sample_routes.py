@@ -60,12 +60,12 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
 
 def _show_samples(experiments: list[Experiment], wanted: CanonicalId | None, services: Services) -> wire.Samples:
     found = services.monitor.sample_jobs(experiments, wanted)
-    lines = services.pump.count_lines()
-    return {
-        "samples": [
-            show_sample(experiment, job, last, lines.get(experiment.key_of(job))) for experiment, job, last in found
-        ]
-    }
+    lines, seen = services.pump.count_lines(), services.passes.observation
+    shown = []
+    for experiment, job, last in found:
+        node = None if seen is None else seen.find_node(experiment, job)
+        shown.append(show_sample(experiment, job, last, lines.get(experiment.key_of(job)), node))
+    return {"samples": shown}
 
 
 def _show_history(jobs: _Jobs, span: Span, step: int, services: Services) -> wire.SampleHistory:

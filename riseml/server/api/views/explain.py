@@ -151,6 +151,7 @@ def _show_job(job: JobPlace) -> wire.JobPlaceView:
         "job": job.job,
         "state": job.state.value,
         "host": job.host,
+        "node": job.node,
         "gpus": list(job.gpus),
         "address": job.address,
         "port": job.port,

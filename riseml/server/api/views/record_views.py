@@ -202,7 +202,9 @@ def exit_code_of(experiment: Experiment) -> int | None:
     return None
 
 
-def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: int | None) -> wire.SampleView:
+def show_sample(
+    experiment: Experiment, job: Job, last: Sample | None, lines: int | None, node: str | None = None
+) -> wire.SampleView:
     """Return the last sample of a job together with its requested resources.
 
     Args:
@@ -210,6 +212,7 @@ def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: in
         job: its record.
         last: its last sample.
         lines: the number of its lines since the server follows its log.
+        node: the machine that its host has chosen for it.
     """
     traffic = Traffic() if last is None or last.traffic is None else last.traffic
     return {
@@ -217,6 +220,7 @@ def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: in
         "project": experiment.project,
         "state": job.state.value,
         "host": job.host,
+        "node": node,
         "time": None if last is None else show_time(last.at),
         "cpu": None if last is None else round(last.cpu, 1),
         "mem": None if last is None else _percent(last.mem_used, last.mem_total),

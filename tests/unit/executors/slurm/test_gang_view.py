@@ -61,11 +61,12 @@ def test_a_gang_that_waits_says_why_and_in_which_shape(tmp_path: Path) -> None:
 
 def test_a_role_that_runs_has_its_place_and_one_that_has_ended_its_end(tmp_path: Path) -> None:
     view = View(tmp_path)
-    master = {"host": "10.0.0.1", "port": 7, "started_at": 1.0}
+    master = {"host": "10.0.0.1", "port": 7, "node": "n1", "started_at": 1.0}
     ps = {"host": "10.0.0.2", "port": 8, "started_at": 1.0, "finished_at": 2.0, "exit_code": 143, "ending": "CASCADE"}
     view.write("state.json", job="7", roles={"master": master, "ps.1": {**ps, "error": ""}})
     found = view.look("7|RUNNING|None|N/A|riseml-a-4-1\n")
     assert (found[MASTER].running, found[MASTER].address, found[MASTER].port) == (True, "10.0.0.1", 7)
+    assert (found[MASTER].node, found[PS].node) == ("n1", None)
     assert (found[PS].exit_code, found[PS].ending, found[PS].error) == (143, Reason.CASCADE, "")
 
 
