@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import yaml
 
@@ -23,7 +24,7 @@ SPEC = {
             "actor": {
                 "count": 2,
                 "image": f"{OTHER}:1",
-                "install": ["echo made for actors | tee /made"],
+                "install": [f"echo {uuid4().hex} made for actors | tee /made"],  # no build has cached it
                 "run": "cat /made; exec sleep 600",
             },
         },
