@@ -48,7 +48,8 @@ runs() {
 
 # apt_install PACKAGE...: installs packages; updates the package lists only if the first try fails.
 apt_install() {
-  local install=(apt-get install -y -qq --no-install-recommends "$@")
+  # Another script may be installing at this moment: dpkg waits for it.
+  local install=(apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@")
   export DEBIAN_FRONTEND=noninteractive
   "${install[@]}" >&2 || { apt-get update -qq >&2 && "${install[@]}" >&2; }
 }
