@@ -129,9 +129,9 @@ def test_an_error_of_an_object_store_is_one_sentence(site: tuple[str, list[dict[
     [
         ("404/NoSuchBucket", "there is no bucket b at http://", "check the name and the endpoint"),
         ("403/AccessDenied", "the store lab has no right to read it", "allow it at the store"),
-        ("403/SignatureDoesNotMatch", "the keys of the store lab are wrong (SignatureDoesNotMatch)", "change the keys in"),
-        ("403/InvalidAccessKeyId", "the keys of the store lab are wrong (InvalidAccessKeyId)", "change the keys in"),
-        ("400/ExpiredToken", "the keys of the store lab are wrong (ExpiredToken)", "change the keys in"),
+        ("403/SignatureDoesNotMatch", "the keys of the store lab are wrong (SignatureDoesNotMatch)", "change the keys"),
+        ("403/InvalidAccessKeyId", "the keys of the store lab are wrong (InvalidAccessKeyId)", "change the keys"),
+        ("400/ExpiredToken", "the keys of the store lab are wrong (ExpiredToken)", "change the keys"),
         ("400/AuthorizationHeaderMalformed", "us-east-1 is not its region", "write the region of the bucket"),
         ("403/RequestTimeTooSkewed", "the clock of this machine and that of the store differ", "set the clock"),
     ],
