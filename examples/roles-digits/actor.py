@@ -24,7 +24,7 @@ def main():
     while answer and answer["goes_on"]:
         gradient, won = play(arena, answer["policy"])
         played += BATCH
-        answer = learner({"gradient": gradient, "won": won, "plays": BATCH})
+        answer = learner({"gradient": gradient, "won": won, "plays": BATCH, "since": answer["since"]})
     print("played", played, "digits")
 
 

@@ -10,6 +10,8 @@ from lines import LABELS, TRAINING_IMAGES, load_digits, score, serve
 
 INPUTS = 50
 REPORT = 10_000  # plays between two lines of output
+ACTORS = len(os.environ.get("ACTOR_ADDRESSES", "one").split(","))
+FRESH = 400  # plays: the more others played since an actor got its policy, the less its gradient counts
 
 
 def main():
@@ -19,19 +21,27 @@ def main():
     args = parser.parse_args()
     exam = load_digits(args.data)[TRAINING_IMAGES:]
     policy = [[0.0] * INPUTS for _ in LABELS]
-    counts = {"plays": 0, "won": 0}
-    lock, enough = threading.Lock(), threading.Event()
+    counts = {"plays": 0, "won": 0, "actors": 0}
+    lock, all_here, enough = threading.Lock(), threading.Event(), threading.Event()
 
     def answer(message):
+        if "gradient" not in message:  # the first one of an actor, which may start later than another one
+            with lock:
+                counts["actors"] += 1
+                if counts["actors"] >= ACTORS:
+                    all_here.set()
+            all_here.wait()
         with lock:
             if "gradient" in message and not enough.is_set():
-                improve(policy, message["gradient"], rate=1.5 / (1 + 2 * counts["plays"] / args.plays))
+                age = counts["plays"] - message["since"]
+                rate = 1.5 / (1 + 2 * counts["plays"] / args.plays) / (1 + age / FRESH)
+                improve(policy, message["gradient"], rate)
                 counts["plays"] += message["plays"]
                 counts["won"] += message["won"]
                 report(counts)
                 if counts["plays"] >= args.plays:
                     enough.set()
-            return {"goes_on": not enough.is_set(), "policy": policy}
+            return {"goes_on": not enough.is_set(), "policy": policy, "since": counts["plays"]}
 
     serve(answer)
     enough.wait()

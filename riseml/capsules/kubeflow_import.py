@@ -15,8 +15,14 @@ from riseml.spec.config.parameters import is_set_by_riseml
 from riseml.spec.yaml.document import parse_document
 
 _KINDS = {"TFJob": ("tensorflow", "tfReplicaSpecs"), "PyTorchJob": ("pytorch", "pytorchReplicaSpecs")}
-_UNITS = {"": 1 / 2**20, "K": 1e3 / 2**20, "M": 1e6 / 2**20, "G": 1e9 / 2**20, "Ki": 1 / 1024, "Mi": 1, "Gi": 1024}
-_QUANTITY = re.compile(r"(\d+(?:\.\d*)?)([A-Za-z]*)")
+_UNITS = {
+    **{"m": 1e-3, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18},
+    **{"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60},
+}
+"""The bytes of each unit of memory that Kubernetes knows."""
+
+_MIB = 2**20
+_QUANTITY = re.compile(r"(\d+(?:\.\d*)?(?:[eE]\d+)?)([A-Za-z]*)")
 _TAKEN = frozenset({"name", "image", "command", "args", "env", "resources", "workingDir", "ports", "imagePullPolicy"})
 
 
@@ -123,7 +129,7 @@ def _read_resources(container: dict[str, Any]) -> dict[str, Any]:
         match = _QUANTITY.fullmatch(str(amounts["memory"]))
         if match is None:
             raise ValueError(f"{amounts['memory']!r} is no amount of memory")
-        found["mem"] = f"{max(1, round(float(match[1]) * _UNITS[match[2]]))}MiB"
+        found["mem"] = f"{max(1, round(float(match[1]) * _UNITS[match[2]] / _MIB))}MiB"
     gpus = {**wanted.get("requests", {}), **wanted.get("limits", {})}.get("nvidia.com/gpu")
     if gpus is not None:
         found["gpus"] = int(gpus)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.text import count_noun, format_bytes, format_parameters
-from riseml.errors import RisemlError
+from riseml.errors import Conflict, Refused, RisemlError
 from riseml.project.folder import Project, find_project, read_config
 from riseml.records import dataclass
 
@@ -55,6 +55,37 @@ def check_config_source(
 
     checked = check_config(source.text, source.name, overrides or Overrides())
     return checked.spec, checked.problems
+
+
+def write_new_config(folder: Path, name: str, text: str) -> None:
+    """Write a riseml.yml that is not there yet; one that cannot be written whole is removed.
+
+    Args:
+        folder: the working directory.
+        name: of the file, as the user writes it.
+        text: the content.
+
+    Raises:
+        Conflict: the file is there.
+        Refused: it cannot be written.
+    """
+    path = folder / name
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        raise Conflict(f"{name} is already there", "edit it, or write another file with `-f FILE`") from None
+    except OSError as error:
+        raise _make_write_refusal(name, error) from None
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:  # the disk is full
+        path.unlink(missing_ok=True)
+        raise _make_write_refusal(name, error) from None
+
+
+def _make_write_refusal(name: str, error: OSError) -> Refused:
+    return Refused(f"cannot write {name}: {error.strerror}", "check the folder, its permissions and its disk")
 
 
 def describe_spec(spec: Spec) -> str:

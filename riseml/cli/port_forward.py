@@ -16,7 +16,7 @@ from riseml.records import dataclass
 from riseml.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
 
 HOST = "127.0.0.1"
-_PATIENCE = 30.0  # seconds of tries to open a connection while the server or the host does not answer
+_PATIENCE = 60.0  # seconds of tries to open a connection while the server or the host does not answer
 _PAUSE = 0.5  # seconds between two tries
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

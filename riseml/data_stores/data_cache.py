@@ -139,12 +139,12 @@ class DataCache:
             self._expected[key] = size
         self._make_room(key, limit)
         make_private(self.folder)
-        (part / "files").mkdir(parents=True, exist_ok=True, mode=0o700)
         missing = size - _measure(part)
-        free = shutil.disk_usage(part).free
+        free = shutil.disk_usage(self.folder).free
         if missing > free:
             text = f"the data needs {missing:,} bytes more, and the disk of {self.folder} has {free:,} free"
             raise EngineError(text, "free some space there", permanent=True)
+        (part / "files").mkdir(parents=True, exist_ok=True, mode=0o700)
         return part
 
     def finish_set(self, key: str, url: str, rows: list[FileRow]) -> Path:

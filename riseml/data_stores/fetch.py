@@ -21,7 +21,7 @@ from dataclasses import field
 from pathlib import Path
 
 from riseml.data_stores.data_cache import DataCache, FileRow
-from riseml.data_stores.remote import Away, Changed, Remote, RemoteFile
+from riseml.data_stores.remote import Away, Broken, Changed, Remote, RemoteFile
 from riseml.errors import EngineError
 from riseml.faultpoints import Point, reach
 from riseml.records import dataclass
@@ -32,6 +32,7 @@ PATIENCE = 300.0
 
 _WORKERS = 8  # files at the same time
 _RANGE = 8 << 20  # bytes; twice as much of each worker is in memory
+_SMALLEST_RANGE = 256 << 10  # bytes; not halved when its connection breaks
 _SYNCED = 1 << 20  # bytes; larger files are on the disk before they get their name
 _FIRST_PAUSE = 0.5  # seconds
 _LONGEST_PAUSE = 15.0
@@ -226,10 +227,7 @@ def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally)
     starts = range(start, file.size, _RANGE)
 
     def read(at: int) -> bytes:
-        tally.check()
-        if tally.failed.is_set():
-            raise _Abandoned("another file of the set failed")
-        return order.remote.read(file, at, min(at + _RANGE, file.size))
+        return _read_range(order, file, range(at, min(at + _RANGE, file.size)), tally)
 
     if len(starts) < 2:
         yield from map(read, starts)
@@ -242,6 +240,23 @@ def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally)
             yield data
         while coming:
             yield coming.popleft().result()
+
+
+def _read_range(order: FetchOrder, file: RemoteFile, span: range, tally: _Tally) -> bytes:
+    """Return a range of a file. One whose connection breaks comes in two halves.
+
+    Some servers and proxies end each connection after a few MiB: the same range would break there each time.
+    """
+    tally.check()
+    if tally.failed.is_set():
+        raise _Abandoned("another file of the set failed")
+    try:
+        return order.remote.read(file, span.start, span.stop)
+    except Broken:
+        if len(span) <= _SMALLEST_RANGE:
+            raise
+    middle = len(span) // 2
+    return b"".join(_read_range(order, file, half, tally) for half in (span[:middle], span[middle:]))
 
 
 def _check_content(order: FetchOrder, file: RemoteFile, md5: str, size: int, source: Path) -> None:

@@ -9,7 +9,7 @@ import obstore
 from obstore.exceptions import BaseError, InvalidPathError, PreconditionError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from riseml.data_stores.remote import MOST_FILES, Changed, RemoteFile, check_names
+from riseml.data_stores.remote import MOST_FILES, Broken, Changed, RemoteFile, check_names
 from riseml.data_stores.store_errors import explain_store_error
 from riseml.data_stores.store_file import Store
 from riseml.errors import EngineError
@@ -46,11 +46,14 @@ class ObjectFolder:
         """Return a range of an object."""
         try:
             answer = obstore.get(self._objects, file.key, options={"range": (start, stop), "if_match": file.etag})
-            meta, data = answer.meta, answer.bytes().to_bytes()
         except FileNotFoundError:
             raise Changed(f"{self._url}: {file.path!a} is gone") from None
         except (BaseError, ValueError) as error:
             raise self._explain(error) from None
+        try:
+            meta, data = answer.meta, answer.bytes().to_bytes()
+        except (BaseError, ValueError):  # the store has answered: its rest did not come
+            raise Broken(f"{self._url}: the connection broke") from None
         is_same = (meta["size"], _strip(meta["e_tag"])) == (file.size, _strip(file.etag))
         if not is_same or len(data) != stop - start:
             raise Changed(f"{self._url}: {file.path!a} changed while it was fetched")

@@ -27,6 +27,10 @@ class Away(EngineError):
     """The store does not answer, or says that it cannot answer now: another try may help."""
 
 
+class Broken(Away):
+    """The connection ended in the middle of an answer: a smaller range may come whole."""
+
+
 class Changed(EngineError):
     """A file is another one than the list named, or is gone."""
 
@@ -56,6 +60,7 @@ class Remote(Protocol):
         """Return a range of bytes of a file; never fewer.
 
         Raises:
+            Broken: the connection ended before the last byte.
             Away: another try may help.
             Changed: the file is another one than the list named.
             EngineError: it may not be read (permanent).

@@ -39,7 +39,7 @@ class SaveNote:
     left_out: tuple[tuple[str, str], ...] = ()  # paths that the last copy has left out, and why
     saved_at: datetime | None = None  # when the last complete copy ended; None: there is none
     last: int = 0  # the attempt whose end the last copy came after
-    trouble: str = ""  # why the last try failed; empty: it did not
+    trouble: str = ""  # why the last try failed, and what to do; empty: it did not
     hosts: tuple[str, ...] = ()  # that have what the present attempt writes
     attempt: int = 0  # the attempt for which the output is filled; 0: none
     filling: int = 0  # the attempt for which the output is being filled, perhaps by a server that died; 0: none

@@ -8,7 +8,7 @@ from enum import Enum
 from riseml.data_stores.remote import Away, Changed
 from riseml.data_stores.store_file import Store
 from riseml.errors import EngineError
-from riseml.spec.scalars.data_url import DataUrl
+from riseml.spec.scalars.data_url import WEB, DataUrl
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
@@ -20,6 +20,7 @@ _WRONG_KEYS = frozenset(
 )
 _WRONG_REGION = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"})
 _BUSY = frozenset({408, 429})
+_NO_RIGHT = frozenset({401, 403, 407})
 
 
 class Purpose(Enum):
@@ -59,20 +60,27 @@ def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose 
             f"{url} cannot be {done}: the store {store.name} has no right to {right_to}",
             f"allow it at the store, or {_name_place_of_keys(store)}",
         )
-    return explain_status(url, number) if number else Away(f"{url}: the store{at} does not answer")
+    if not number:
+        return Away(f"{url}: the store{at} does not answer")
+    return explain_status(url, number, purpose)
 
 
-def explain_status(url: DataUrl, status: int) -> EngineError:
+def explain_status(url: DataUrl, status: int, purpose: Purpose = Purpose.FETCH) -> EngineError:
     """Return the error for an HTTP status alone."""
+    done, _ = purpose.value
     if status >= 500 or status in _BUSY:
         return Away(f"{url}: the store answers {status}, so that it cannot be used now")
     if status in (404, 412):
-        return Changed(f"{url} changed while it was fetched, or is gone")
+        return Changed(f"{url} changed while it was {done}, or is gone")
     if 300 <= status < 400:
         return _refuse(
             f"{url} leads to another address ({status}), and riseml follows none", "name that address in riseml.yml"
         )
-    return _refuse(f"{url} cannot be fetched: the store answers {status}", "check the address and the store's entry")
+    if url.scheme in WEB and status in _NO_RIGHT:
+        hint = "put the file where it can be read without keys, or into an object store: riseml sends web servers none"
+        return _refuse(f"{url} cannot be {done}: the server answers {status}", hint)
+    hint = f"check the address, and what {_OWN_FILE} has for it"
+    return _refuse(f"{url} cannot be {done}: the store answers {status}", hint)
 
 
 def _name_place_of_keys(store: Store) -> str:

@@ -1,7 +1,7 @@
 """The file with the stores of a home: stores.yml, which its user alone may read or write, since it holds keys.
 
 The server fetches an address only if a store of this file allows it: a riseml.yml names addresses, and may come from
-anybody.
+another person.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ def add_passed_keys(store: Store, variables: Environment) -> Store:
         raise EngineError(
             f"the keys that were passed on for the store {store.name} are not there: they are empty, or were erased "
             "when the experiment was closed",
-            f"write access_key_id and secret_access_key beside {store.name} in {FILE}, instead of `passed_keys`",
+            f"write `access_key_id: ...` and `secret_access_key: ...` beside {store.name} in {FILE} in RISEML_HOME, "
+            "and remove `passed_keys: true` there",
             permanent=True,
         )
     keys = [found[name] for name in _PASSED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from riseml.data_stores.remote import Away, Changed, RemoteFile
+from riseml.data_stores.remote import Away, Broken, Changed, RemoteFile
 from riseml.data_stores.store_errors import explain_status
 from riseml.data_stores.store_file import Store
 from riseml.errors import EngineError
@@ -13,6 +13,7 @@ from riseml.spec.scalars.data_url import DataUrl
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _PLAIN = {"Accept-Encoding": "identity"}  # bytes as they are, so that ranges and sizes are those of the file
 _OK, _PART, _WRONG_RANGE = 200, 206, 416
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"  # OpenSSL's word; httpx keeps it in the message of its ConnectError
 
 
 class WebFile:
@@ -28,8 +29,8 @@ class WebFile:
         try:
             with self._client.stream("GET", str(self._url)) as answer:
                 size = self._check(answer).get("content-length", "")
-        except (httpx.HTTPError, httpx.InvalidURL):
-            raise Away(f"{self._url}: the server does not answer") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._explain_silence(error) from None
         if (
             answer.status_code != _OK
             or not size.isdecimal()
@@ -53,10 +54,17 @@ class WebFile:
                     if len(data) > stop - start:
                         break
         except (httpx.HTTPError, httpx.InvalidURL):
-            raise Away(f"{self._url}: the connection broke") from None
+            raise Broken(f"{self._url}: the connection broke") from None
         if len(data) != stop - start or _read_mark(answer) != file.etag:
             raise Changed(f"{self._url} changed while it was fetched")
         return bytes(data)
+
+    def _explain_silence(self, error: Exception) -> EngineError:
+        if _UNTRUSTED not in str(error):
+            return Away(f"{self._url}: the server does not answer")
+        text = f"{self._url}: this machine does not trust the server's certificate"
+        hint = "check the address, or start the riseml server with SSL_CERT_FILE=/path/to/your/authority.pem"
+        return EngineError(text, hint, permanent=True)
 
     def _check(self, answer: httpx.Response) -> httpx.Headers:
         if answer.status_code not in (_OK, _PART):

@@ -25,8 +25,10 @@ from riseml.samples import Sample
 from riseml.states import Network
 
 Emit = Callable[[str], None]
-ReadHeld = Callable[[], list[str]]
 """Receives one line of a build's output."""
+
+ReadHeld = Callable[[], list[str]]
+"""Returns the lines of a build that the server has already."""
 
 
 class Work(Enum):

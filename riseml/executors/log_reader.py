@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 from riseml.executors.base import NotThere
 from riseml.executors.frames_after import FramesAfter
+from riseml.executors.output_log import HEADER
 from riseml.executors.timestamps import to_nanoseconds, to_text
 from riseml.model import Frame, LogCursor
 
-HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
 _READ_SIZE = 1 << 20  # bytes read at once; a longer record is read whole
 _LONGEST_RECORD = 16 << 20  # bytes; supervisors write 64 KiB at most
 

@@ -81,16 +81,33 @@ def list_routed_subnets() -> tuple[str, ...]:
     An engine knows only its own networks. Two engines on one machine, or an engine beside a VPN, would use the same
     subnet. The source is the kernel's table /proc/net/route: hexadecimal, least significant byte first.
     """
-    found: list[str] = []
+    return tuple(subnet for _, subnet in _list_routes())
+
+
+def find_rival_interface(subnet: str, interface: str) -> str | None:
+    """Return an interface that has a route to a part of the subnet of another one, `interface`.
+
+    None: there is none, or this machine (or this container) does not have `interface`.
+    """
+    routes = list(_list_routes())
+    if interface not in {name for name, _ in routes}:
+        return None
+    own = ipaddress.IPv4Network(subnet)
+    return next(
+        (name for name, other in routes if name != interface and own.overlaps(ipaddress.IPv4Network(other))), None
+    )
+
+
+def _list_routes() -> Iterator[tuple[str, str]]:
+    """Yield the interface and the subnet of each route but the default one."""
     with contextlib.suppress(FileNotFoundError), open("/proc/net/route") as rows:
         next(rows, None)
         for row in rows:
-            _, destination, _, _, _, _, _, mask, *_ = row.split()
+            interface, destination, _, _, _, _, _, mask, *_ = row.split()
             length = int(mask, 16).bit_count()
             if length:  # 0 is the default route
                 address = ipaddress.IPv4Address(int(destination, 16).to_bytes(4, "little"))
-                found.append(f"{address}/{length}")
-    return tuple(found)
+                yield interface, f"{address}/{length}"
 
 
 def _list_used_ports() -> Iterator[int]:

@@ -67,7 +67,7 @@ def list_project_files(
     Args:
         folder: of the project.
         limit: bytes that the files may have together.
-        unwanted: files that are left out, such as the one that the command prints to.
+        unwanted: files that are left out, such as the file that the command prints to.
         index: knows the contents of files that have not changed; None: no content is known.
 
     Raises:

@@ -20,7 +20,7 @@ class CapsuleFiles:
 
     text: str  # of capsule.json
     code: bytes | None = None  # the project archive; None: it stays as it is, or is not there
-    beside: tuple[tuple[str, bytes], ...] = ()  # name and content of files of the output folder that are written anew
+    beside: tuple[tuple[str, bytes], ...] = ()  # name and content of files of the output folder that are replaced
 
     def list_files(self) -> Iterator[tuple[str, bytes]]:
         """Yield name and content of each file."""

@@ -22,6 +22,7 @@ from riseml.store.schema import experiments
 
 LONGEST_TEXT = 200  # characters of a search text
 _MOST_WORDS = 10
+_MOST_NUMBER = 2**31 - 1  # of an experiment: what every database can count
 
 
 class PageSort(Enum):
@@ -91,7 +92,7 @@ class ExperimentPages:
             chosen = (
                 sa.select(number)
                 .select_from(source)
-                .where(_choose_experiments(user, query), *conditions)
+                .where(_choose_experiments(connection.dialect, user, query), *conditions)
                 .group_by(number)
                 .order_by((key.desc() if query.descending else key.asc()).nulls_last(), number.desc())
                 .limit(query.limit)
@@ -122,7 +123,7 @@ def _add_metric(
     return experiments.join(found, found.c.experiment_id == experiments.c.id), aggregate(column), conditions
 
 
-def _choose_experiments(user: str, query: PageQuery) -> sa.ColumnElement[bool]:
+def _choose_experiments(dialect: sa.Dialect, user: str, query: PageQuery) -> sa.ColumnElement[bool]:
     conditions = [experiments.c.user == user]
     if query.project is not None:
         conditions.append(experiments.c.project == query.project)
@@ -134,10 +135,25 @@ def _choose_experiments(user: str, query: PageQuery) -> sa.ColumnElement[bool]:
         conditions.append(sa.and_(experiments.c.closed.is_(False), experiments.c.ended_at.is_(None)))
     if not query.companions:
         conditions.append(experiments.c.plan["companion"]["kind"].as_string().is_(None))
-    parameters = sa.cast(experiments.c.plan["parameters"], sa.Text)
-    number = sa.cast(experiments.c.number, sa.Text)
-    for word in re.split(r"[\s=]+", query.text.strip())[:_MOST_WORDS]:
-        texts = (experiments.c.project, experiments.c.state, parameters)
-        if word:
-            conditions.append(sa.or_(*(one.icontains(word, autoescape=True) for one in texts), number == word))
-    return sa.and_(*conditions)
+    words = filter(None, re.split(r"[\s=]+", query.text.strip())[:_MOST_WORDS])
+    return sa.and_(*conditions, *(_find_word(dialect, word) for word in words))
+
+
+def _find_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a word is in the state, the number, the project or the parameters.
+
+    The states and the number are compared here, once, and not for each row. SQLite's LIKE ignores the case of ASCII
+    letters, as its lower() does, and its json_extract returns the text of a list: both save a call for each row.
+    """
+    states = [state.value for state in State if word.lower() in state.value.lower()]
+    found: list[sa.ColumnElement[bool]] = [experiments.c.state.in_(states)] if states else []
+    if word.isascii() and word.isdecimal() and str(int(word)) == word and int(word) <= _MOST_NUMBER:
+        found.append(experiments.c.number == int(word))
+    project = experiments.c.project
+    if dialect.name == "sqlite":
+        parameters = sa.func.json_extract(experiments.c.plan, "$.parameters", type_=sa.Text)
+        found += [one.contains(word, autoescape=True) for one in (project, parameters)]
+    else:
+        text = sa.cast(experiments.c.plan["parameters"], sa.Text)
+        found += [one.icontains(word, autoescape=True) for one in (project, text)]
+    return sa.or_(*found)

@@ -27,7 +27,7 @@ class SavedSummary(TypedDict):
     files: int  # that the manifest names
     bytes: int  # of them
     missing: int  # files whose present content was not there when the last try ended
-    trouble: str  # why the last try failed; empty: it did not
+    trouble: str  # why the last try failed, and what to do; empty: it did not
     done: int  # bytes of the copy that goes on
     total: int
     restored: RestoredView | None  # None: no attempt has restored it

@@ -11,7 +11,14 @@ from pathlib import Path
 
 from riseml.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
-from tests.chaos.scenes import Scene, make_failing_scene, make_good_scene, make_killed_scene, make_large_scene
+from tests.chaos.scenes import (
+    Scene,
+    make_failing_scene,
+    make_good_scene,
+    make_killed_scene,
+    make_large_scene,
+    make_open_scene,
+)
 from tests.chaos.sites import Fault, Site
 
 ALL_SCENES = (make_good_scene, make_failing_scene, make_killed_scene)
@@ -99,6 +106,18 @@ def crash_faults() -> list[Fault]:
 def run_with_crashes(site: Site, scene: Scene, orders: Iterable[str]) -> Tally:
     """Run one experiment while one server after the other dies at the next of the orders."""
     with site.rig(orders) as rig:
+        rig.run_scene(scene)
+        return judge(rig, scene, rig.deaths)
+
+
+def crash_through_one_life(site: Site) -> Tally:
+    """Run one experiment whose servers die at the points of `ONE_LIFE`. Its jobs print until a server has died reading
+    their log, however late the servers start.
+    """
+    scene = make_open_scene(install=[f"echo {uuid.uuid4().hex}", "echo made"])
+    last = ONE_LIFE.index(Point.LOG_READ.value) + 1
+    with site.rig(ONE_LIFE) as rig:
+        rig.on_death = lambda: rig.let_go() if rig.deaths >= last else None
         rig.run_scene(scene)
         return judge(rig, scene, rig.deaths)
 

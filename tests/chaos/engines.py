@@ -17,7 +17,15 @@ from tests.chaos.dockerd import PrivateEngine, empty_engine, private_engine
 from tests.chaos.harms import harm_running_experiment
 from tests.chaos.ledger import Tally
 from tests.chaos.patient import PatientRig
-from tests.chaos.scenes import GO, Scene, make_good_scene, make_lost_scene, make_retried_scene, make_signalled_scene
+from tests.chaos.scenes import (
+    GO,
+    Scene,
+    make_good_scene,
+    make_lost_scene,
+    make_open_scene,
+    make_retried_scene,
+    make_signalled_scene,
+)
 from tests.chaos.sites import Fault, Site
 from tests.support.registry import running_registry
 from tests.support.rig import BASE
@@ -61,11 +69,8 @@ def _restart_with_live_restore(number: int) -> Callable[[Site], Tally]:
     """Return a fault that restarts an engine with `live-restore`: jobs go on, and users see a pause at most."""
 
     def inflict(site: Site) -> Tally:
-        return _run_cases(
-            site,
-            ((make_good_scene(200), _make_restart(number)), (make_good_scene(120), _make_restart(number))),
-            live_restore=True,
-        )
+        case = (replace(make_open_scene(), dropped=int(number == signal.SIGKILL)), _make_restart(number))
+        return _run_cases(site, (case, case), live_restore=True)
 
     return inflict
 
@@ -91,7 +96,7 @@ def _stop_engine(site: Site) -> Tally:
         threading.Event().wait(_HANGS)
         engine.signal(signal.SIGCONT)
 
-    return _run_cases(site, ((make_good_scene(60), harm),), live_restore=True)
+    return _run_cases(site, ((make_open_scene(), harm),), live_restore=True)
 
 
 def _kill_engine_and_server(site: Site) -> Tally:
@@ -100,7 +105,7 @@ def _kill_engine_and_server(site: Site) -> Tally:
         _make_restart(signal.SIGKILL)(engine, rig)
         rig.start()
 
-    return _run_cases(site, ((make_good_scene(120), harm),), live_restore=True)
+    return _run_cases(site, ((replace(make_open_scene(), dropped=1), harm),), live_restore=True)
 
 
 def kill_engine_while_jobs_end(site: Site) -> Tally:

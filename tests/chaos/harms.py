@@ -26,6 +26,7 @@ from tests.chaos.scenes import (
     make_good_scene,
     make_killed_scene,
     make_lost_scene,
+    make_open_scene,
     make_retried_scene,
     write_solo,
     write_trio,
@@ -33,11 +34,9 @@ from tests.chaos.scenes import (
 from tests.chaos.sites import Fault, Site
 from tests.support.hosts import Engine, Machine
 from tests.support.rig import BASE, HOG
-from tests.support.waiting import wait_for
 
 _JOBS = ("master", "worker.1", "ps.1")
 _PAUSE = 2.0  # seconds
-_WRITTEN_OFF = 180.0  # seconds; the server waits 60 before it writes off a network
 
 Harm = Callable[[PatientRig], None]
 
@@ -65,13 +64,14 @@ def host_faults() -> list[Fault]:
 
 
 def harm_running_experiment(site: Site, scene: Scene, harm: Harm, injected: int = 1, **environment: str) -> Tally:
-    """Run one experiment, and call `harm` once all its jobs run and print."""
+    """Run one experiment, and call `harm` once all its jobs run and print; then those of an open scene end."""
     with site.rig(**environment) as rig:
         rig.start()
         rig.submit(scene.config)
         rig.wait("it runs", lambda: rig.state() == "RUNNING")
         rig.wait("it prints", lambda: len(rig.lines("1", follow=False)) > 2)
         harm(rig)
+        rig.let_go()
         return judge(rig, scene, injected)
 
 
@@ -123,7 +123,7 @@ def _pause_and_resume_jobs(site: Site) -> Tally:
         for job in _JOBS:
             _resume_job(rig, job)
 
-    return harm_running_experiment(site, make_good_scene(100), hold, len(_JOBS))
+    return harm_running_experiment(site, make_open_scene(), hold, len(_JOBS))
 
 
 def kill_paused_jobs(site: Site) -> Tally:
@@ -178,7 +178,7 @@ def _find_process_tree(rig: PatientRig, job: str) -> list[psutil.Process]:
 
 
 def _remove_used_network(site: Site) -> Tally:
-    return harm_running_experiment(site, make_good_scene(40), _remove_network)
+    return harm_running_experiment(site, make_open_scene(), _remove_network)
 
 
 def _remove_network_between_starts(site: Site) -> Tally:
@@ -222,22 +222,18 @@ def remove_network_before_start(site: Site) -> Tally:
 
 
 def hold_network(site: Site) -> Tally:
-    """Connect a foreign container to the network of an experiment.
-
-    The experiment closes although the engine refuses to remove the network; the server removes it later.
-    """
+    """Connect a foreign container to the network of an experiment: it closes, and the network goes later."""
     with site.rig() as rig:
         assert isinstance(rig.host, Engine), "an engine has networks"
         rig.start()
-        rig.submit(make_good_scene(200).config)
-        rig.wait(
-            "it runs", lambda: rig.state() == "RUNNING"
-        )  # earlier, the foreign container could take a job's address
+        rig.submit((scene := make_open_scene()).config)
+        rig.wait_state("1", "RUNNING")  # earlier, the foreign container could take a job's address
         (network,) = rig.networks()
         foreign = rig.host.api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": network})["Id"]
         try:
             rig.host.api.start(foreign)
-            wait_for("experiment 1 is closed", lambda: rig.experiment("1")["closed"], _WRITTEN_OFF, rig.last_words)
+            rig.let_go()
+            rig.wait_closed("1")  # the server waits 60 s before it writes off a network
             rig.submit(make_good_scene(40).config)
             rig.wait_closed("2")
         finally:
@@ -245,7 +241,7 @@ def hold_network(site: Site) -> Tally:
         rig.kill()
         rig.start()  # it removes the network when it connects to the engine, as after a restart of the engine
         rig.wait("the network is gone", lambda: not rig.networks())
-        return judge(rig, make_good_scene(200), 1) + judge(rig, make_good_scene(40), 0, "2")
+        return judge(rig, scene, 1) + judge(rig, make_good_scene(40), 0, "2")
 
 
 def _delete_image_before_start(site: Site) -> Tally:
@@ -321,7 +317,7 @@ def fill_store(site: Site) -> Tally:
         Site(disk, site.engine).rig(RISEML_OUTPUT=str(site.home()), RISEML_DATA=str(site.folder)) as rig,
     ):
         rig.start()
-        scene, small = make_good_scene(60), Scene(write_solo(count_lines(3)), lines={"train": 3})
+        scene, small = make_open_scene(), Scene(write_solo(count_lines(3)), lines={"train": 3})
         acknowledged = {rig.submit(scene.config)["id"]: scene}
         rig.wait("it runs", lambda: rig.state() == "RUNNING")
         submission = rig.submission(small.config)
@@ -331,6 +327,7 @@ def fill_store(site: Site) -> Tally:
             threading.Event().wait(_PAUSE / 2)
             rig.kill()
         rig.start()
+        rig.let_go()
         acknowledged |= {answer.json()["id"]: small for answer in answers if answer.status_code == 201}
         refused = [answer.text for answer in answers if answer.status_code != 201]
         known = {row["id"] for row in rig.get("/v1/experiments", all=True)["experiments"]}
@@ -385,7 +382,7 @@ def turn_clock(site: Site) -> Tally:
             threading.Event().wait(1.0)
 
     found = Tally()
-    for scene in (make_good_scene(80), make_killed_scene()):
+    for scene in (make_open_scene(), make_killed_scene()):
         with site.rig() as rig:
             rig.command = ("-m", "tests.chaos.server")
             rig.environment["PYTHONPATH"] = str(Path(__file__).parents[2])
@@ -395,5 +392,6 @@ def turn_clock(site: Site) -> Tally:
             if scene.kill:
                 rig.post("/v1/experiments/1/kill")
             turn(rig)
+            rig.let_go()
             found += judge(rig, scene, 3)
     return found

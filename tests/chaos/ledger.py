@@ -111,7 +111,7 @@ def _count_lost_and_repeated(
         if whole is None and (not scene.promised or job == scene.removed):
             continue
         expected = _count_noted_lines(Path(found["output"]), job, attempt, known) if whole is None else whole
-        lost += len(set(range(expected)) - known)
+        lost += max(0, len(set(range(expected)) - known) - scene.dropped)
     return lost, repeated
 
 

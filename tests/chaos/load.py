@@ -10,6 +10,7 @@ from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import Scene, count_lines, make_good_scene, write_solo, write_trio
 from tests.chaos.sites import Fault, Site
+from tests.support.waiting import DEADLINE
 
 FLOOD = 1_000_000  # lines
 LONG = 10_000_000  # bytes
@@ -95,7 +96,9 @@ def _run_fork_bomb(site: Site) -> Tally:
 def _run_beside_greedy_job(site: Site, greed: dict[str, str]) -> tuple[Tally, int]:
     """Run an experiment with a greedy job and another one; return the tally and the size of the first one's log."""
     script = {"master": count_lines(60), "worker.1": count_lines(60), **greed}
-    greedy = Scene(write_trio(script, finish_grace=60, limits={"mem": "2GiB"}), lines={"master": 60, "worker.1": 60})
+    greedy = Scene(
+        write_trio(script, finish_grace=DEADLINE, limits={"mem": "2GiB"}), lines={"master": 60, "worker.1": 60}
+    )
     scenes = {"1": greedy, "2": make_good_scene(60)}
     with site.rig(RISEML_LOG_LIMIT="1MB") as rig:
         rig.start()

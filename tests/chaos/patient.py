@@ -20,9 +20,10 @@ from docker.errors import ImageNotFound
 from riseml.errors import Unreachable
 from riseml.executors.docker.labels import ENVIRONMENT
 from riseml.faultpoints import VARIABLE
-from tests.chaos.scenes import Scene
+from tests.chaos.scenes import GO, Scene
 from tests.support.hosts import Engine
 from tests.support.rig import Rig
+from tests.support.waiting import DEADLINE
 
 PATIENCE = 300.0  # seconds without a change of state or a death of the server
 _BETWEEN = 0.05  # seconds between two requests
@@ -115,12 +116,17 @@ class PatientRig(Rig):
         if self.process is None:
             return False
         try:
-            code = self.process.wait(timeout=60)
+            code = self.process.wait(timeout=DEADLINE)
         except subprocess.TimeoutExpired:
             return False
         self.deaths += 1
         self.on_death()
         return code == -signal.SIGKILL
+
+    def let_go(self) -> None:
+        """Make the file that the jobs of an open scene wait for."""
+        for starts in Path(self.environment.get("RISEML_OUTPUT", self.home / "output")).rglob("starts"):
+            starts.with_name(GO).touch()
 
     def _remove_environments(self) -> None:
         """Remove the environments that its experiments made; no other server uses them."""

@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.rig import BASE
+from tests.support.waiting import DEADLINE
 
 PRELUDE = 'echo "$RISEML_JOB $RISEML_ATTEMPT" >> "$OUTPUT_DIR/starts"\n'
 """Each start of a job writes a line into the output, so that the tests see a second start of the same attempt."""
+
+
+GO = "go"
+"""Name of the file in the output that jobs wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +25,14 @@ class Scene:
     config: str  # its riseml.yml
     state: str = "FINISHED"  # the right one
     reasons: frozenset[str] = frozenset({"COMPLETED"})  # the right ones; several where the server may see either
-    lines: Mapping[str, int] = field(default_factory=dict)  # by job of the last attempt; others must have no gap
+    # by job of the last attempt; None: as many as the job has noted in the output; others must have no gap
+    lines: Mapping[str, int | None] = field(default_factory=dict)
     kill: bool = False  # a user kills the experiment as soon as it runs
     attempts: int | None = 1  # None: any number
     promised: bool = True  # False: the output of an attempt that ended with its host may be lost
     files: Mapping[str, str] = field(default_factory=dict)  # of the project, beside riseml.yml
     removed: str = ""  # a job that the test removes, with its last output
+    dropped: int = 0  # lines of each job that its engine may drop: it had them in memory when it was killed
 
 
 def count_lines(count: int, pause: str = "0.05", end: str = "exit 0") -> str:
@@ -66,8 +73,17 @@ def write_solo(run: str, **keys: Any) -> str:
 
 def make_good_scene(count: int = 20, **keys: Any) -> Scene:
     """Return an experiment that finishes; a worker that the fault delays has time to print everything."""
-    config = write_trio({"master": count_lines(count), "worker.1": count_lines(count)}, **{"finish_grace": 60, **keys})
+    config = write_trio(
+        {"master": count_lines(count), "worker.1": count_lines(count)}, **{"finish_grace": DEADLINE, **keys}
+    )
     return Scene(config, lines={"master": count, "worker.1": count})
+
+
+def make_open_scene(**keys: Any) -> Scene:
+    """Return an experiment that prints until the test makes the file `GO` in its output, however late, and finishes."""
+    count = count_lines(0).replace("[ $i -lt 0 ]", f'[ ! -e "$OUTPUT_DIR/{GO}" ]')
+    config = write_trio({"master": count, "worker.1": count}, **{"finish_grace": DEADLINE, **keys})
+    return Scene(config, lines={"master": None, "worker.1": None})
 
 
 def make_large_scene(count: int = 20) -> Scene:
@@ -75,7 +91,7 @@ def make_large_scene(count: int = 20) -> Scene:
     check = "wc -c < large.txt | grep -qx 3145728 && test ! -e seen && touch seen || exit 9; "
     script = {job: check + count_lines(count) for job in ("master", "worker.1")}
     lines = {"master": count, "worker.1": count}
-    return Scene(write_trio(script, finish_grace=60), lines=lines, files={"large.txt": "x" * (3 << 20)})
+    return Scene(write_trio(script, finish_grace=DEADLINE), lines=lines, files={"large.txt": "x" * (3 << 20)})
 
 
 def make_failing_scene(count: int = 20, **keys: Any) -> Scene:
@@ -101,12 +117,8 @@ def make_lost_scene(*reasons: str, **keys: Any) -> Scene:
 def make_retried_scene(count: int = 20, **keys: Any) -> Scene:
     """Return an experiment whose first attempt runs until the fault ends it, and whose second attempt finishes."""
     job = f'if [ "$RISEML_ATTEMPT" = 1 ]; then {count_lines(10_000)}; fi; {count_lines(count)}'
-    config = write_trio({"master": job, "worker.1": job}, **{"retry": 1, **keys})
+    config = write_trio({"master": job, "worker.1": job}, **{"retry": 1, "finish_grace": DEADLINE, **keys})
     return Scene(config, lines={"master": count, "worker.1": count}, attempts=2)
-
-
-GO = "go"
-"""Name of the file in the output that jobs wait for."""
 
 
 def make_signalled_scene(code: int) -> Scene:

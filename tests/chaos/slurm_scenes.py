@@ -8,6 +8,7 @@ from typing import Any
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import Scene, count_lines, write_trio
+from tests.support.waiting import DEADLINE
 
 DOUBLED = "doubled"
 """Name of the file in the output into which a job writes that another attempt of it still runs."""
@@ -19,7 +20,7 @@ _LOCK = (
 """Each job holds a lock as long as one of its processes lives, on whatever node: all nodes have one kernel."""
 
 _SHORT, _ENDLESS = 20, 10_000  # lines
-_WIDE: dict[str, Any] = {"resources": {"cpus": 3, "mem": "200MiB"}, "finish_grace": 60}  # a node has four cores
+_WIDE: dict[str, Any] = {"resources": {"cpus": 3, "mem": "200MiB"}, "finish_grace": DEADLINE}  # a node has four cores
 
 
 def make_whole_gang(count: int, **keys: Any) -> Scene:

@@ -33,8 +33,7 @@ def test_the_server_dies_around_every_step(site: Site, before: Point, after: Poi
 
 
 def test_the_server_dies_at_each_named_point_in_turn(site: Site) -> None:
-    scene = crashes.make_building_scene(60)  # jobs still print when a server starts late and dies reading their log
-    check_tally(crashes.run_with_crashes(site, scene, crashes.ONE_LIFE), 12)
+    check_tally(crashes.crash_through_one_life(site), 12)
 
 
 def test_the_server_dies_at_each_step_of_a_search(process_site: Site) -> None:

@@ -48,9 +48,10 @@ def _run_command(args: list[str], environ: Mapping[str, str], where: str, stream
     for number, stream in enumerate(streams):
         os.dup2(stream.number, number)
         os.close(stream.number)
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115  # they stay open until the process ends
-    sys.stdout = open(1, "w", buffering=1 if os.isatty(1) else -1, closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    buffering = 1 if os.isatty(1) else -1
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115  # the process reads it until its end
+    sys.stdout = open(1, "w", buffering=buffering, closefd=False)  # noqa: SIM115  # and writes to it until then
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  # as to this one
     sys.argv = args
     from riseml.cli.entry import run
 

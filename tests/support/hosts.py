@@ -171,7 +171,7 @@ class Machine:
         for process in psutil.process_iter():
             try:
                 ours = process.environ().get(MARKER, "").startswith(f"{server}/")
-                if ours and supervisor.__file__ not in process.cmdline():
+                if ours and supervisor.PROGRAM not in process.cmdline():
                     found.append(process)
             except psutil.Error:
                 continue

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import httpx
 import pytest
 
+from riseml.errors import Unreachable
 from tests.support.archives import find_digest, pack
 from tests.support.hosts import Engine, Host, Machine
 from tests.support.server_process import SERVER, ServerProcess, start_server
@@ -102,12 +103,14 @@ class Rig:
             return client.post(path, json=body)
 
     def submit(self, config: str, files: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-        """Submit a project, and return the experiment. A new server refuses until its host has answered once."""
+        """Submit a project, and return the experiment. The server refuses while its host does not answer: before the
+        first answer, and when a busy engine takes longer than the server waits.
+        """
         body = self.submission(config, files, **fields)
 
         def send() -> httpx.Response | None:
             answer = self.post("/v1/experiments", body)
-            return None if "no host of the pool has answered yet" in answer.text else answer
+            return None if answer.status_code == Unreachable.http_status else answer
 
         answer = self.wait("the host has answered the server", send)
         assert answer.status_code == 201, answer.text
@@ -252,11 +255,11 @@ def gang(script: Mapping[str, str], **keys: Any) -> str:
     """Return a riseml.yml of a master, two workers and a ps.
 
     Args:
-        script: lines of shell by job; a job without any sleeps.
+        script: lines of shell by job; a job without any sleeps, longer than any test.
         keys: more keys of `train`.
     """
     cases = "\n".join(f"{job}) {text} ;;" for job, text in script.items())
-    run = f'case "$RISEML_JOB" in\n{cases}\n*) exec sleep 600 ;;\nesac\n'
+    run = f'case "$RISEML_JOB" in\n{cases}\n*) exec sleep 3600 ;;\nesac\n'
     train: dict[str, Any] = {
         "framework": "tensorflow",
         "image": BASE,

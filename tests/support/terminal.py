@@ -84,8 +84,9 @@ class Terminal:
         return self.process.wait(DEADLINE)
 
     def _read(self, seconds: float) -> bool:
-        """Read once; return False at the end."""
-        select.select([self._terminal], [], [], max(0.0, seconds))
+        """Read what there is within some seconds; return False at the end."""
+        if not select.select([self._terminal], [], [], max(0.0, seconds))[0]:
+            return True
         try:
             text = self._decoder.decode(os.read(self._terminal, 65536))
         except OSError:  # EIO: the last process that had the terminal has ended

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 from playwright.sync_api import TimeoutError as PageTimeout
 
 from tests.support.rig import BASE, Rig, gang, single
+from tests.support.waiting import DEADLINE
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 """What finds, in a page, what some users could not use."""
@@ -34,7 +35,8 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-WAIT = 60_000  # milliseconds that a test waits for the page
+WAIT = 1000 * DEADLINE  # milliseconds that a test waits for the page
+_LOAD = 15_000  # milliseconds after which a page that shows nothing is asked for again; each time it gets more
 
 _TRAIN = """
 mkdir -p "$OUTPUT_DIR/checkpoints"; echo step,loss,accuracy > "$OUTPUT_DIR/history.csv"; points=
@@ -86,7 +88,7 @@ def fill_server(rig: Rig) -> None:
     rig.wait_closed("1")
     endless = 'while :; do [ ! -e "$OUTPUT_DIR/go" ] || { rm "$OUTPUT_DIR/go"; echo "a new line"; }; sleep 0.05; done'
     rig.submit(single(f"{_TRAIN}\n{endless}"))
-    rig.submit(gang({"master": "echo hello; exec sleep 600"}))
+    rig.submit(gang({"master": "echo hello; exec sleep 3600"}))
     rig.wait_state("4", "RUNNING")
     rig.wait_state("5", "RUNNING")
     cores = rig.get("/v1/pool")["hosts"][0]["cpus"]
@@ -122,10 +124,10 @@ def go(page: Page, find_address: Callable[[], str]) -> None:
     """Open an address and wait until the page shows something. Containers that start elsewhere on the machine change
     its networks, and Chromium drops what it loads then, be it the page or its first script: it is asked for again.
     """
-    for _ in range(20):
+    for number in range(1, 10):
         try:
-            page.goto(find_address())
-            page.locator("main > *").first.wait_for(state="attached", timeout=WAIT / 4)
+            page.goto(find_address(), timeout=number * _LOAD)
+            page.locator("main > *").first.wait_for(state="attached", timeout=number * _LOAD)
             return
         except PageTimeout:
             continue

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.cli.commands.options import FileOption, JsonOption
-from riseml.cli.config_source import check_config_source, describe_spec, list_topologies, read_config_source
+from riseml.cli.config_source import (
+    check_config_source,
+    describe_spec,
+    list_topologies,
+    read_config_source,
+    write_new_config,
+)
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.problem_lines import count_problems
 from riseml.cli.output.text import clean_text
-from riseml.errors import Conflict, Refused, RisemlError, UsageError
+from riseml.errors import RisemlError, UsageError
 from riseml.project.folder import CONFIG
 
 if TYPE_CHECKING:
@@ -24,7 +30,7 @@ def init_project(
     *,
     framework: Annotated[
         str | None,
-        typer.Option("--framework", metavar="NAME", help="Start from this framework: pytorch or tensorflow."),
+        typer.Option("--framework", metavar="NAME", help="Start from this framework: tensorflow, pytorch or jax."),
     ] = None,
     file: FileOption = None,
     json: JsonOption = False,
@@ -40,15 +46,7 @@ def init_project(
     project = re.sub(r"[^A-Za-z0-9_-]+", "-", path.absolute().parent.name).strip("-") or "project"
     shown = str(file or CONFIG)
     text = make_starter_config(project, framework)
-    try:
-        with open(path, "x", encoding="utf-8") as target:
-            target.write(text)
-    except FileExistsError:
-        raise Conflict(
-            f"{shown} is already there", "edit it, or write another file with `riseml init -f FILE`"
-        ) from None
-    except OSError as error:
-        raise Refused(f"cannot write {shown}: {error.strerror}", "check the folder and its permissions") from None
+    write_new_config(command.folder, shown, text)
     if json:
         command.printer.print_json({"file": shown, "project": project})
     else:

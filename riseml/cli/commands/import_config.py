@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from riseml.cli.commands.options import FileOption, JsonOption
+from riseml.cli.config_source import write_new_config
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text
-from riseml.errors import Conflict, NotFound, Refused, UsageError
+from riseml.errors import NotFound, Refused, UsageError
 from riseml.project.folder import CONFIG
 from riseml.project.messages import format_path
 
@@ -38,13 +39,7 @@ def import_config(
     command.printer.print_problems(checked.problems, shown, found.text)
     if checked.spec is None:
         raise UsageError(f"{format_path(str(manifest))} has something that riseml does not take", "nothing was written")
-    try:
-        with open(command.folder / shown, "x", encoding="utf-8") as target:
-            target.write(found.text)
-    except FileExistsError:
-        raise Conflict(f"{shown} is already there", "write another file with `-f FILE`") from None
-    except OSError as error:
-        raise Refused(f"cannot write {shown}: {error.strerror}", "check the folder and its permissions") from None
+    write_new_config(command.folder, shown, found.text)
     command.printer.print_notes([clean_text(f"not taken over: {one}") for one in found.left_out])
     if json:
         command.printer.print_json({"file": shown, "project": found.project})

@@ -96,11 +96,11 @@ def _begin_run(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
     with ExitStack() as stack:
         own = stack.enter_context(command.connect()) if place is None else None
         source = read_source(command, text, place, own)
-    submission, missing = _prepare(command, source, order)
+    submission, unset = _prepare(command, source, order)
     client = command.connect_to_run()
     try:
-        missing += _find_missing(source, client, submission)
-        _refuse_missing(command, source, missing, order)
+        missing = _list_variables(unset) + _find_missing(source, client, submission)
+        _refuse_missing(command, source, missing, order, unset)
         if any(one["part"] == "image" for one in missing):
             submission["pinned"] = []
         confirm_rerun(command, source, submission, order.allowed)
@@ -113,10 +113,12 @@ def _begin_run(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
         raise
 
 
-def _prepare(
-    command: CommandContext, source: CapsuleSource, order: RerunOrder
-) -> tuple[wire.Submission, list[wire.MissingPart]]:
-    """Return the submission, and the variables that it lacks; print every problem of the riseml.yml.
+def _list_variables(unset: list[str]) -> list[wire.MissingPart]:
+    return [{"part": "variable", "message": f"the variable {name} is not set (`export {name}=...`)"} for name in unset]
+
+
+def _prepare(command: CommandContext, source: CapsuleSource, order: RerunOrder) -> tuple[wire.Submission, list[str]]:
+    """Return the submission, and the names of the variables that it lacks; print every problem of the riseml.yml.
 
     Raises:
         Exit: this version of riseml does not take that riseml.yml, or not with these values.
@@ -140,12 +142,7 @@ def _prepare(
         submission["snapshot"] = capsule["code"]["digest"]
     if capsule["code"]["git"] is not None:
         submission["git"] = capsule["code"]["git"]
-    missing: list[wire.MissingPart] = [
-        {"part": "variable", "message": f"the variable {name} is not set (`export {name}=...`)"}
-        for name in names
-        if name not in found
-    ]
-    return command.add_executor(submission), missing
+    return command.add_executor(submission), [name for name in names if name not in found]
 
 
 def _check_config(command: CommandContext, source: CapsuleSource, parameters: Pairs, settings: Pairs) -> Spec:
@@ -194,7 +191,11 @@ def _find_missing(source: CapsuleSource, client: Client, submission: wire.Submis
 
 
 def _refuse_missing(
-    command: CommandContext, source: CapsuleSource, missing: list[wire.MissingPart], order: RerunOrder
+    command: CommandContext,
+    source: CapsuleSource,
+    missing: list[wire.MissingPart],
+    order: RerunOrder,
+    unset: list[str],
 ) -> None:
     """Refuse a run whose parts are no longer available, and name them.
 
@@ -209,8 +210,25 @@ def _refuse_missing(
     if order.force and not fixed:
         return
     parts = ", ".join(dict.fromkeys(one["part"] for one in missing))
-    hint = "bring it back" if fixed else "bring it back, or use --force to run with what there is now"
-    raise Refused(f"{source.name} cannot be repeated as it was: {parts} cannot be had; nothing was started", hint)
+    text = f"{source.name} cannot be repeated as it was: {parts} cannot be had; nothing was started"
+    raise Refused(text, _suggest_step(fixed or missing, unset))
+
+
+def _suggest_step(missing: list[wire.MissingPart], unset: list[str]) -> str:
+    """Return what the user does about missing parts.
+
+    Args:
+        missing: the missing parts; those without which it is impossible, where there are some.
+        unset: the variables that are not set here.
+    """
+    parts = {one["part"] for one in missing}
+    steps = []
+    if "code" in parts:
+        steps.append("name the folder of a capsule that has project.tar (`riseml rerun OUTPUT/.riseml`)")
+    if unset:
+        values, names = " ".join(f"{name}=..." for name in unset), " ".join(f"--allow-env {name}" for name in unset)
+        steps.append(f"`export {values}`, and then the same command with `{names}`")
+    return "; ".join(steps) or "bring back what is named above, or use --force to run with what there is now"
 
 
 def confirm_rerun(

@@ -207,13 +207,13 @@ def _check_file(command: CommandContext, source: ConfigSource, parameters: Pairs
     known = file.load()
     if known is not None:
         return known
-    checked, is_clean = _check_anew(command, source, parameters, settings)
+    checked, is_clean = _check_unknown_file(command, source, parameters, settings)
     if is_clean:
         file.keep(checked)
     return checked
 
 
-def _check_anew(
+def _check_unknown_file(
     command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs
 ) -> tuple[CheckedConfig, bool]:
     """Check riseml.yml; return what is in it, and True when the check found no problem, not even a warning."""

@@ -35,13 +35,12 @@ from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.job_containers import create_container, inspect_own
 from riseml.executors.docker.log_stream import read_log_frames
+from riseml.executors.docker.network_list import NetworkList
 from riseml.executors.docker.networks import (
     NetworkSubnets,
     describe_stuck,
     ensure_network,
     find_networks,
-    list_network_subnets,
-    remove_networks,
     remove_written_off,
 )
 from riseml.executors.docker.observation import (
@@ -103,6 +102,7 @@ class DockerExecutor:
         self._outages = Outages()
         self._exit_events = ExitEvents()
         self._stuck = StuckNetworks()
+        self._networks = NetworkList(server, host.name)
         self._helpers = StorageHelpers(engine, server)
         self._code = CodeLayers(server)
 
@@ -124,7 +124,7 @@ class DockerExecutor:
         changed = self._exit_events.take_changed()
         with self.engine.api() as api:
             merged = self._observe_containers(api, changed)
-            subnets = list_network_subnets(api, self._server, self.name, self._stuck.written_off())
+            subnets = self._networks.read(api, self._stuck.written_off())
             present = image_names.observe_images(api, references)
             self._code.note_images(present)
             facts = self._facts.read_fresh(api, STILL_FRESH if references else FRESH)
@@ -280,7 +280,7 @@ class DockerExecutor:
     def release(self, experiment: int) -> None:
         if self._shares.pop(experiment, None) is None:
             with self.engine.api() as api:
-                remove_networks(api, self._server, experiment, self._stuck)
+                self._networks.remove(api, experiment, self._stuck)
 
     def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with self.engine.api() as api:

@@ -16,6 +16,7 @@ from riseml.executors.base import Share, SubnetTaken
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import network_name
 from riseml.executors.docker.stuck_networks import StuckNetworks, explain_stuck, is_stuck
+from riseml.executors.machine import find_rival_interface
 from riseml.names import HostName
 from riseml.records import dataclass
 from riseml.states import Network
@@ -31,6 +32,7 @@ class NetworkSubnets:
 
     own: dict[int, str]  # by experiment of this server; empty text: its network has no IPv4 subnet
     foreign: tuple[str, ...]  # of all other networks
+    across: frozenset[int] = frozenset()  # those of `own` whose network belongs to a swarm
 
 
 def list_network_subnets(
@@ -43,6 +45,7 @@ def list_network_subnets(
     """
     own: dict[int, str] = {}
     foreign: list[str] = []
+    across: set[int] = set()
     for network in api.networks():
         subnets = [pool["Subnet"] for pool in (network["IPAM"].get("Config") or []) if ":" not in pool["Subnet"]]
         marks = network.get("Labels") or {}
@@ -51,7 +54,9 @@ def list_network_subnets(
             foreign += subnets
         elif marks.get(labels.HOST, host) == host:
             own[experiment] = subnets[0] if subnets else ""
-    return NetworkSubnets(own, tuple(foreign))
+            if network.get("Scope") == "swarm":
+                across.add(experiment)
+    return NetworkSubnets(own, tuple(foreign), frozenset(across))
 
 
 def ensure_network(
@@ -64,7 +69,8 @@ def ensure_network(
     """
     if not find_networks(api, server, share.experiment, written_off):
         try:
-            _create_network(api, server, host, share, number=len(written_off))
+            identity = _create_network(api, server, host, share, number=len(written_off))
+            _check_rivals(api, identity, share)
         except APIError as error:
             if "overlap" in str(error.explanation).lower():
                 raise SubnetTaken(f"the subnet {share.subnet} is in use on the host", permanent=False) from error
@@ -131,12 +137,16 @@ def find_networks(
     return [str(network["Id"]) for network in found if network["Id"] not in without]
 
 
-def _create_network(api: docker.APIClient, server: str, host: HostName, share: Share, number: int) -> None:
-    """Create the network. `number` tells it apart from networks that were written off and keep their names."""
+def _create_network(api: docker.APIClient, server: str, host: HostName, share: Share, number: int) -> str:
+    """Create the network, and return its id.
+
+    Args:
+        number: tells it apart from networks that were written off and keep their names.
+    """
     marks = {labels.SERVER: server, labels.EXPERIMENT: str(share.experiment)}
     across = share.network is Network.OVERLAY
     name = network_name(server, share.experiment)
-    api.create_network(
+    created = api.create_network(
         f"{name}-{number}" if number else name,
         driver="overlay" if across else "bridge",
         options={"encrypted": ""} if across and share.encrypted else None,
@@ -145,3 +155,21 @@ def _create_network(api: docker.APIClient, server: str, host: HostName, share: S
         check_duplicate=True,
         labels={**marks, labels.HOST: host} if across else marks,
     )
+    return str(created["Id"])
+
+
+def _check_rivals(api: docker.APIClient, identity: str, share: Share) -> None:
+    """Remove a new network when another interface of this machine has its subnet, too.
+
+    Engines of one machine do not know each other's networks, and two servers may choose a subnet at the same moment.
+    Linux would translate the addresses of jobs, and cut their connections when one of the two networks is removed.
+
+    Raises:
+        SubnetTaken: another interface has it.
+    """
+    if share.subnet is None or share.network is Network.OVERLAY:
+        return
+    rival = find_rival_interface(share.subnet, f"br-{identity[:12]}")  # Docker's name for a bridge
+    if rival is not None:
+        api.remove_network(identity)
+        raise SubnetTaken(f"the subnet {share.subnet} is in use on the host, by {rival}", permanent=False)

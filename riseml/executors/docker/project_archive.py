@@ -2,7 +2,7 @@
 
 The engine starts a process for each archive, which takes longer than it unpacks a usual project; so there is only one.
 It starts with the working directory, which the engine created for root, and names its owner. Every member is written
-anew, with the owner of the job that starts.
+again, with the owner of the job that starts.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Engine 20.10 sometimes counts an endpoint of a container that is gone: it answers `403 ... has active endpoints` for a
 network without a container, until the engine restarts. The same answer comes while a container that riseml did not
-make is connected. That must not keep an experiment open: after `WRITE_OFF_AFTER` the network counts as foreign.
+make is connected. Swarm keeps the task of a connection that timed out, and then answers `... is in use by task ...` for
+a network across hosts. That must not keep an experiment open: after `WRITE_OFF_AFTER` the network counts as foreign.
 Its subnet stays taken, `riseml system clean` and `riseml pool check` name it, and riseml removes it when the engine is
 back.
 """
@@ -18,7 +19,8 @@ from riseml.errors import EngineError
 
 WRITE_OFF_AFTER = 60.0  # seconds after the first refusal
 _FORBIDDEN = 403
-_WORDS = "active endpoints"
+_ENDPOINT_WORDS = "active endpoints"
+_TASK_WORDS = "is in use by task"  # Swarm's; engines differ in the status that they give to it
 
 
 class StuckNetworks:
@@ -47,8 +49,9 @@ class StuckNetworks:
 
 
 def is_stuck(error: APIError) -> bool:
-    """Return True when the engine refused to remove a network because it counts an endpoint in it."""
-    return error.status_code == _FORBIDDEN and _WORDS in str(error.explanation)
+    """Return True when the engine refused to remove a network because it counts an endpoint or a task in it."""
+    words = str(error.explanation)
+    return _TASK_WORDS in words or (error.status_code == _FORBIDDEN and _ENDPOINT_WORDS in words)
 
 
 def explain_stuck(name: str, containers: Collection[str]) -> EngineError:

@@ -13,7 +13,6 @@ import platform
 import re
 import signal as signals
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -291,7 +290,7 @@ def _start_supervisor(title: str, order: dict[str, object], marker: str) -> None
     """
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", supervisor.__file__, title],
+            supervisor.make_command(title),
             input=json.dumps(order).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

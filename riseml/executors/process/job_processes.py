@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import psutil
 
+from riseml.executors import process_tree
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_records import SupervisorRecord, runs_now
 
@@ -67,7 +68,7 @@ def list_job_processes(record: SupervisorRecord) -> list[psutil.Process]:
     if not runs_now(record):
         return []
     found = []
-    for pid in supervisor.list_descendants(record.pid):
+    for pid in process_tree.list_descendants(record.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             found.append(psutil.Process(pid))
     return found

@@ -1,4 +1,4 @@
-"""The supervisor of one job: `python -I -S supervisor.py TITLE`, with its order as JSON on stdin.
+"""The supervisor of one job: a program (`make_command`) with its order as JSON on stdin.
 
 It outlives the server that starts it. It leads a session of its own and is the reaper of everything below it
 (PR_SET_CHILD_SUBREAPER), so that no process of the job can leave its tree, however often it forks. It writes two files
@@ -10,8 +10,8 @@ into the job's folder:
 It writes the exit code after the last process of the tree has ended and the last byte of output is in the log. It
 passes SIGTERM on to the whole tree; SIGUSR1 kills the tree.
 
-Standard library only, because every running job has one of these. Measured on a busy 2-core machine: ready after 93 ms
-with 11 MB, against 465 ms with 18 MB when it imports psutil and riseml.
+Standard library, `output_log` and `process_tree` only, because every running job has one of these. Measured on a busy
+2-core machine: ready after 93 ms with 11 MB, against 465 ms with 18 MB when it imports psutil and what riseml imports.
 
 The formats are a contract: a server finds the supervisors that an older version of riseml started.
 """
@@ -19,29 +19,39 @@ The formats are a contract: a server finds the supervisors that an older version
 from __future__ import annotations
 
 import ctypes
-import errno
 import fcntl
 import json
 import os
 import select
 import signal
-import struct
 import sys
 import time
 from typing import Any
 
+from riseml.executors import output_log, process_tree
+
 STATE_FILE, LOG_FILE, LOCK_FILE, ERROR_FILE = "state.json", "log", "lock", "wrapper.err"
-HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
-STDOUT, STDERR, OWN = 1, 2, 3  # streams; OWN: notes of the supervisor itself
 STARTED, TAKEN, FAILED = "started", "taken", "failed: "  # the answer to the server; FAILED is followed by the reason
 KILL_ALL = signal.SIGUSR1
+PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); from riseml.executors.process.supervisor import main; sys.exit(main())"
+)
+"""What Python runs: this module, found without site-packages."""
 
-LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
 _READ_SIZE = 1 << 16  # bytes of output read at once
-_OOM_SCORE = 500  # when the machine has no memory left, the kernel kills jobs before supervisors and the server
 _WRITE_RETRY = 2000  # milliseconds between two attempts to write the end on a full disk
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _EXIT_NOT_EXECUTED = 127  # as a shell
+
+
+def make_command(title: str) -> list[str]:
+    """Return the command of a supervisor.
+
+    Args:
+        title: of the job, for people who look at the processes.
+    """
+    root = os.path.abspath(os.path.join(__file__, *[os.pardir] * 4))
+    return [sys.executable, "-I", "-S", "-c", PROGRAM, root, title]
 
 
 def read_boot_id() -> str:
@@ -58,58 +68,6 @@ def read_stat(pid: int) -> tuple[str, int, int] | None:
     except OSError:
         return None
     return fields[0].decode(), int(fields[1]), int(fields[19])
-
-
-def list_descendants(root: int) -> list[int]:
-    """Return the pid of every process below `root`. A zombie is one of them: its other threads may still run."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        found = read_stat(int(name)) if name.isdigit() else None
-        if found is not None:
-            children.setdefault(found[1], []).append(int(name))
-    below: list[int] = []
-    level = [root]
-    while level:
-        level = [child for parent in level for child in children.get(parent, [])]
-        below += level
-    return below
-
-
-class OutputLog:
-    """The job's output, each piece with the time when the supervisor read it.
-
-    A full disk loses output, and never ends the job. Output beyond `LONGEST_LOG` is not kept.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._end = os.fstat(self._file).st_size  # bytes of whole records
-        self._last = 0  # nanoseconds of the last record; times never go back
-        self._lost = 0  # bytes of output since the disk is full
-
-    def write_output(self, stream: int, data: bytes) -> None:
-        """Append one record, after a note about the output that was lost before it."""
-        if self._end > LONGEST_LOG:
-            return
-        self._last = max(self._last, time.time_ns())
-        note = b"[riseml: %d bytes of output are lost, the disk was full]\n" % self._lost if self._lost else b""
-        record = self._pack_record(OWN, note) if note else b""
-        try:
-            self._append_bytes(record + self._pack_record(stream, data))
-        except OSError:
-            os.ftruncate(self._file, self._end)
-            self._lost += len(data)
-        else:
-            self._lost = 0
-
-    def _pack_record(self, stream: int, data: bytes) -> bytes:
-        return HEADER.pack(self._last, stream, len(data)) + data
-
-    def _append_bytes(self, record: bytes) -> None:
-        view = memoryview(record)
-        while view:
-            view = view[os.write(self._file, view) :]
-        self._end += len(record)
 
 
 class Supervisor:
@@ -148,17 +106,17 @@ class Supervisor:
             return False
         self._route_signals()
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._log = OutputLog(os.path.join(self._folder, LOG_FILE))
+        self._log = output_log.OutputLog(os.path.join(self._folder, LOG_FILE))
         self._write_state()
         return True
 
     def start_job(self) -> str:
         """Start the job's main process; return why that failed, or an empty text."""
-        pipes = {STDOUT: os.pipe(), STDERR: os.pipe()}
+        pipes = {output_log.STDOUT: os.pipe(), output_log.STDERR: os.pipe()}
         failure_reader, failure_writer = os.pipe()  # exec closes it; an error comes through it
         self._main = os.fork()
         if self._main == 0:
-            self._become_job(pipes[STDOUT][1], pipes[STDERR][1], failure_writer)
+            self._become_job(pipes[output_log.STDOUT][1], pipes[output_log.STDERR][1], failure_writer)
         os.close(failure_writer)
         for stream, (reader, writer) in pipes.items():
             os.close(writer)
@@ -209,11 +167,11 @@ class Supervisor:
             self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != self._state["pid"]:
                 os._exit(128 + signal.SIGKILL)
-            reset_signals()
+            process_tree.reset_signals()
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(stdout, 1)
             os.dup2(stderr, 2)
-            raise_oom_score()
+            process_tree.raise_oom_score()
             os.chdir(self._order["workdir"])
             command = self._order["command"]
             os.execvpe(command[0], command, self._order["environment"])
@@ -246,7 +204,7 @@ class Supervisor:
 
     def _signal_tree(self, number: int) -> bool:
         """Signal every process of the tree; False when this user may signal none of them."""
-        sent = [send_signal(pid, number) for pid in list_descendants(os.getpid())]
+        sent = [process_tree.send_signal(pid, number) for pid in process_tree.list_descendants(os.getpid())]
         return not sent or any(sent)
 
     def _kill_rest(self) -> None:
@@ -293,31 +251,6 @@ class Supervisor:
                 return
 
 
-def reset_signals() -> None:
-    """Give the job the signal handling of a new process."""
-    signal.set_wakeup_fd(-1)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for number in signal.Signals:
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(number, signal.SIG_DFL)
-
-
-def raise_oom_score() -> None:
-    """Let the kernel kill this process before others. Raising the score needs no privilege; lowering it does."""
-    with open("/proc/self/oom_score_adj", "r+") as file:
-        if int(file.read()) < _OOM_SCORE:
-            file.write(str(_OOM_SCORE))
-
-
-def send_signal(pid: int, number: int) -> bool:
-    """Signal a process; False when this user may not. One that has ended counts as signalled."""
-    try:
-        os.kill(pid, number)
-    except OSError as error:
-        return error.errno == errno.ESRCH
-    return True
-
-
 def _start_supervised_job(order: dict[str, Any]) -> tuple[Supervisor | None, str]:
     """Start the job; return its supervisor if the job runs, and the answer for the server."""
     try:
@@ -355,7 +288,3 @@ def main() -> int:
     if supervisor is not None:
         supervisor.run_until_end()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

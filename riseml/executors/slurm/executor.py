@@ -148,11 +148,10 @@ class SlurmExecutor(RoleAccess):
     def remove(self, key: JobKey) -> None:
         folder = self._folders.find_gang(key)
         with self._starting, _translate_os_errors(self.settings.folder):
-            if not folder.path.exists():
-                return
-            if folder.may_be_submitted() and not _has_ended(folder.read_state(), key.job):
-                self._cancel(folder)
-            folder.remove_role(key.job)
+            if folder.path.exists():
+                if folder.may_be_submitted() and not _has_ended(folder.read_state(), key.job):
+                    self._cancel(folder)
+                folder.remove_role(key.job)
         self._gangs.forget(key)
 
     def release(self, experiment: int) -> None:

@@ -15,6 +15,7 @@ NFS shows a change of a file at the next open, and a new name perhaps a few seco
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -35,8 +36,8 @@ PROGRAMS = (
         Path(__file__).with_name(f"{name}.py")
         for name in ("gang_supervisor", "gang_roles", "gang_lines", "gang_records")
     ),
-    *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "log", "use", "door")),
-    *(Path(__file__).parents[1] / f"{name}.py" for name in ("command_runner", "process_tree")),
+    *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "use", "door")),
+    *(Path(__file__).parents[1] / f"{name}.py" for name in ("command_runner", "output_log", "process_tree")),
 )
 """What runs on nodes. There the programs are beside each other in the folder of the gang."""
 
@@ -138,11 +139,19 @@ class GangFolder:
             return None
 
     def order_stop(self, role: JobName, signal: Signal) -> None:
-        """Tell the supervisor to end a role. One write of a short line: two servers never mix theirs."""
-        line = json.dumps({"role": role, "signal": "KILL" if signal is Signal.KILL else "TERM"}) + "\n"
+        """Order the supervisor to end a role. One write of a short line: two servers never mix theirs.
+
+        It begins with the end of a line: a full disk may have cut off the order before it.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        line = json.dumps({"role": role, "signal": "KILL" if signal is Signal.KILL else "TERM"})
+        order = f"\n{line}\n".encode()
         file = os.open(self.path / "orders", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            os.write(file, line.encode())
+            if os.write(file, order) < len(order):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path / "orders"))
         finally:
             os.close(file)
 

@@ -98,6 +98,6 @@ class LineConnection:
             return None
         try:
             found = [json.loads(line.decode()) for line in lines if line.strip()]
-        except ValueError:  # a stranger
+        except (ValueError, RecursionError):  # a stranger
             return None
         return found if all(isinstance(one, dict) for one in found) else None

@@ -32,7 +32,10 @@ _PAUSE = 2.0  # seconds between two attempts to write the last record
 
 
 def write_record(folder: str, name: str, content: "dict[str, Any]") -> None:
-    """Replace a record; on a full disk the next change tries again, and the last one (`done`) until it succeeds."""
+    """Replace a record; on a full disk the next change tries again, and the last one (`done`) until it succeeds.
+
+    Meanwhile the claim shows that the supervisor lives, so that the server does not end its job.
+    """
     path = os.path.join(folder, name)
     while True:
         try:
@@ -44,6 +47,7 @@ def write_record(folder: str, name: str, content: "dict[str, Any]") -> None:
         except OSError:
             if "done" not in content:
                 return
+            touch_record(folder, "claim")
             select.select([], [], [], _PAUSE)
         else:
             return
@@ -78,7 +82,17 @@ def read_orders(folder: str, start: int) -> "tuple[list[dict[str, Any]], int]":
     except OSError:
         return [], start
     whole = data[: data.rfind(b"\n") + 1]
-    return [json.loads(line.decode()) for line in whole.split(b"\n") if line.strip()], start + len(whole)
+    orders = [order for line in whole.split(b"\n") for order in _read_order(line)]
+    return orders, start + len(whole)
+
+
+def _read_order(line: bytes) -> "list[dict[str, Any]]":
+    """Return the order of a line; none when a full disk has cut it off: the server gives it again."""
+    try:
+        found = json.loads(line.decode())
+    except ValueError:
+        return []
+    return [found] if isinstance(found, dict) else []
 
 
 def find_stop_cause(folder: str) -> str:

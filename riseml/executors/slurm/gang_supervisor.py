@@ -126,7 +126,10 @@ class GangSupervisor:
 
     def _accept(self) -> None:
         """Take a call, unless all roles are there. Of too many callers that say nothing, the first one has to go."""
-        door = self.door.accept()[0]
+        try:
+            door = self.door.accept()[0]
+        except OSError:  # the caller has gone, or too many files are open
+            return
         if self.go_at:
             door.close()
             return
@@ -208,14 +211,9 @@ class GangSupervisor:
         """End a gang whose roles are not all there in time."""
         if not self.go_at and time.time() - self.began > BARRIER:
             missing = [role.name for role in self.roles if not role.address]
-            texts = "; ".join(
-                filter(
-                    None,
-                    (gang_records.read_last_words(self.folder, role.name) for role in self.roles if not role.address),
-                )
-            )
-            who, why = ", ".join(missing), texts or "srun says nothing"
-            self._fail_start(f"{who} did not start in {BARRIER:.0f} s: {why}")
+            words = [gang_records.read_last_words(self.folder, name) for name in missing]
+            why = "; ".join(filter(None, words)) or "srun says nothing"
+            self._fail_start(f"{', '.join(missing)} did not start in {BARRIER:.0f} s: {why}")
 
     def _settle_lost(self, role: gang_roles.SupervisedRole) -> None:
         """End a role whose connection broke: with its own record if there is one, else as lost."""

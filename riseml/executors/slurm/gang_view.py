@@ -84,7 +84,15 @@ class GangWatch:
                 shape = str(plan.get("shape", ""))
                 found += (_add_shape(one, shape) for one in self._observe_gang(folder, state, answer))
         self._ended = frozenset(one.key for one in found if one.exit_code is not None)
+        self._forget_others(frozenset(folder.key for folder, _, _ in gangs))
         return found
+
+    def _forget_others(self, there: frozenset[GangKey]) -> None:
+        """Forget what was noted of gangs whose folders are gone."""
+        noted: tuple[dict[GangKey, Any], ...] = (self._over_since, self._lives, self._submitted_seen)
+        for notes in noted:
+            for key in notes.keys() - there:
+                del notes[key]
 
     def find_dead_jobs(self, answer: QueueAnswer) -> list[str]:
         """Return the Slurm jobs that run, as Slurm says, and whose supervisors show no sign of life any more.

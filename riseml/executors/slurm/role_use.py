@@ -50,6 +50,10 @@ class UseRecorder:
         """Return in how many seconds the next reading is due."""
         return max(0.0, self._due - time.time())
 
+    def find_reader(self) -> int:
+        """Return the pid of the nvidia-smi that this process has started; -1: none runs."""
+        return -1 if self._smi is None else self._smi.pid
+
     def record_use(self, root: int) -> None:
         """Read and write what the processes below `root` use, if that is due."""
         self._read_table()
@@ -57,7 +61,7 @@ class UseRecorder:
         if now < self._due:
             return
         self._due, self._pause = now + self._pause, min(self._every, self._pause * 2)
-        own = -1 if self._smi is None else self._smi.pid
+        own = self.find_reader()
         found = read_use([pid for pid in process_tree.list_descendants(root) if pid != own])
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         gpus = dict(gpus=visible, gpu_table=self._table)

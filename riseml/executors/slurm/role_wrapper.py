@@ -2,8 +2,8 @@
 
 It calls the gang's supervisor (`gang_supervisor`) at HOST and PORT, says at which address and free port its role will
 be, and waits until every role has done so. Then it starts the role's command with the addresses of all, in a session of
-its own, writes what the command prints into ROLE.log and what it uses into ROLE.use (`role_log`, `role_use`). It writes
-the end into ROLE.exit and reports it. When riseml calls the port of its door, it starts `role_door`.
+its own, writes what the command prints into ROLE.log and what it uses into ROLE.use (`output_log`, `role_use`). It
+writes the end into ROLE.exit and reports it. When riseml calls the port of its door, it starts `role_door`.
 
 There are no ghosts: when the connection to the supervisor breaks, or nothing comes over it for `SILENCE` seconds, the
 command gets SIGTERM, its grace, and SIGKILL (`gang_lines`).
@@ -22,8 +22,8 @@ import sys
 import time
 from typing import Any
 
-from riseml.executors import process_tree
-from riseml.executors.slurm import gang_lines, gang_records, role_log, role_use
+from riseml.executors import output_log, process_tree
+from riseml.executors.slurm import gang_lines, gang_records, role_use
 
 CONNECT = 60.0  # seconds to reach the supervisor
 GONE = "the gang's supervisor did not answer any more"
@@ -39,7 +39,7 @@ class RoleWrapper:
         self.folder, self.role = folder, role
         with open(os.path.join(folder, "roles", role + ".json")) as file:
             self.order = json.load(file)
-        self.log = role_log.RoleLog(os.path.join(folder, role + ".log"))
+        self.log = output_log.OutputLog(os.path.join(folder, role + ".log"))
         self.use = role_use.UseRecorder(folder, role, self.order)
         self.listener = socket.socket()  # of the door: riseml calls it for commands and ports
         self.listener.bind(("", 0))
@@ -136,7 +136,7 @@ class RoleWrapper:
         except (OSError, subprocess.SubprocessError) as error:
             return str(error)
         assert self.child.stdout is not None and self.child.stderr is not None
-        self.streams = {self.child.stdout.fileno(): 1, self.child.stderr.fileno(): 2}
+        self.streams = {self.child.stdout.fileno(): output_log.STDOUT, self.child.stderr.fileno(): output_log.STDERR}
         for descriptor in self.streams:
             os.set_blocking(descriptor, False)
         return ""
@@ -157,6 +157,7 @@ class RoleWrapper:
             poll.register(descriptor, select.POLLIN)
         poll.register(self.listener, select.POLLIN)
         while self.child.poll() is None:
+            self._reap_orphans()
             self.use.record_use(os.getpid())
             self._watch_door(poll)
             for descriptor, _ in poll.poll(int(1000 * min(1.0, self.use.find_timeout()))):
@@ -172,6 +173,17 @@ class RoleWrapper:
                 pass
         code = self.child.returncode
         return 128 - code if code < 0 else code
+
+    def _reap_orphans(self) -> None:
+        """Take the ends of processes whose parents have ended before them, until the next child is one that this
+        process has started itself: as zombies they would count against the limit of processes.
+        """
+        started = [one.pid for one in (self.child, self.door) if one is not None] + [self.use.find_reader()]
+        while True:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is None or found.si_pid in started:
+                return
+            os.waitpid(found.si_pid, os.WNOHANG)
 
     def _handle(self, descriptor: int) -> bool:
         """Take what has come; return False when nothing more comes from there."""
@@ -246,7 +258,7 @@ class RoleWrapper:
         self.lines.door.close()
         self.lines = None
         self.error = "" if self.kill_at else GONE
-        self.log.write(role_log.OWN, b"[riseml: the gang's supervisor is gone, so this role ends]\n")
+        self.log.write_output(output_log.OWN, b"[riseml: the gang's supervisor is gone, so this role ends]\n")
         self._end_command("TERM")
 
     def _end_command(self, name: str) -> None:
@@ -281,7 +293,7 @@ class RoleWrapper:
         except BlockingIOError:
             return self.child is not None and self.child.returncode is None
         if data:
-            self.log.write(self.streams[descriptor], data)
+            self.log.write_output(self.streams[descriptor], data)
         return bool(data)
 
     def _read_signals(self) -> bytes:

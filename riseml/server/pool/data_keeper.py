@@ -223,7 +223,8 @@ class DataKeeper:
         store = add_passed_keys(find_store(read_stores(self._hosts.settings.home), url), fetch.variables)
 
         def note(done: int, total: int, trouble: str) -> None:
-            what = f"{url} ({trouble})" if trouble else str(url)
+            reason = trouble.removeprefix(f"{url}: ")
+            what = f"{url} ({reason})" if reason else str(url)
             fetch.report(WorkReport(Work.DATA, what, done, max(done, total) or None))
 
         note(0, 0, "")

@@ -87,9 +87,8 @@ def _exchange_unless_changed(beside: Path, target: Path, before: bytes) -> bool:
     except OSError as error:
         if error.errno not in _NOT_SUPPORTED:
             raise
-        if (
-            _read_pool_file(target) != before
-        ):  # the file system cannot exchange files: compare as late as possible, then rename
+        # the file system cannot exchange files: compare as late as possible, then rename
+        if _read_pool_file(target) != before:
             return False
         os.replace(beside, target)
         return True

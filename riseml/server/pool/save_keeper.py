@@ -290,9 +290,10 @@ class _Draft:
     def fail(self, error: RisemlError) -> None:
         """Note why a copy ended."""
         try:
-            self._notes.write(self._experiment, replace(self.now, trouble=error.message))
-        except OSError as trouble:
-            log.warning("what is saved of %s is not noted: %s", self._experiment, trouble.strerror)
+            trouble = f"{error.message} ({error.hint})" if error.hint else error.message
+            self._notes.write(self._experiment, replace(self.now, trouble=trouble))
+        except OSError as full:
+            log.warning("what is saved of %s is not noted: %s", self._experiment, full.strerror)
 
 
 def _find_section(experiment: Experiment) -> SaveSection:

@@ -41,6 +41,9 @@ log = logging.getLogger(__name__)
 
 ReadResults = Callable[[int], Mapping[str, wire.MetricView]]
 
+_FileMark = tuple[int, int]
+"""The inode of a file, and the time of its last change in nanoseconds."""
+
 
 class CapsuleKeeper:
     """Makes capsules and writes them. Safe from many threads.
@@ -63,7 +66,9 @@ class CapsuleKeeper:
         self._version = version
         self._lock = threading.Lock()
         self._packages: dict[str, tuple[str, ...] | None] = {}  # of environments, by reference
-        self._begun: set[int] = set()  # experiments whose capsules this process has seen in their outputs
+        self._begun: dict[
+            int, _FileMark | None
+        ] = {}  # of the code in capsules that this process knows in their outputs
         self._beginning: dict[int, threading.Lock] = {}  # by experiment: one thread at a time begins its capsule
 
     def begin_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
@@ -86,11 +91,11 @@ class CapsuleKeeper:
         with self._beginning.setdefault(experiment.id, threading.Lock()):
             if experiment.id not in self._begun and not self._has_files(root, experiment):
                 self._begin_in_output(root, experiment, read_config())
-            self._begun.add(experiment.id)
+            self._begun.setdefault(experiment.id)
 
     def _begin_in_output(self, root: Path, experiment: Experiment, config: str) -> None:
         self.write_files(root, experiment, self.begin_capsule(experiment, config))
-        self._begun.add(experiment.id)
+        self._begun[experiment.id] = _mark_code(root, experiment)
 
     def _has_files(self, root: Path, experiment: Experiment) -> bool:
         """Return True when the server and the output both have the capsule; capsule.json is written last."""
@@ -110,7 +115,7 @@ class CapsuleKeeper:
             StoreError: the results cannot be read now, and the experiment has only just ended: a later try writes them,
                 too.
         """
-        self._begun.discard(experiment.id)
+        begun = self._begun.pop(experiment.id, None)
         self._beginning.pop(experiment.id, None)
         before = self._capsules.load_capsule(experiment.id)
         if before is None:
@@ -123,7 +128,7 @@ class CapsuleKeeper:
                 )
             capsule = {**capsule, "complete": False}  # later requests get the capsule with the results
         record = describe_run(experiment, config, capsule["results"]).encode()
-        is_whole = root is not None and _has_same_code(root, experiment)
+        is_whole = root is not None and begun is not None and _mark_code(root, experiment) == begun
         code = None if is_whole or not capsule["code"]["included"] else self._read_code(experiment)
         return CapsuleFiles(self._keep_capsule(experiment, capsule), code, beside=((RECORD, record),))
 
@@ -260,14 +265,15 @@ class CapsuleKeeper:
             return None
 
 
-def _has_same_code(root: Path, experiment: Experiment) -> bool:
-    """Return True when no job can have changed the project's files in a capsule: they are older than the first job."""
+def _mark_code(root: Path, experiment: Experiment) -> _FileMark | None:
+    """Return what tells whether a job has changed the project's files in a capsule; None: there are none. The kernel
+    alone sets the time of a change of an inode, and a job that does it before the server sees it run changes it, too.
+    """
     try:
         found = (root / output_folder(experiment) / CAPSULE_FOLDER / CODE_FILE).lstat()
     except OSError:
-        return False
-    begun = experiment.started_at
-    return stat.S_ISREG(found.st_mode) and begun is not None and found.st_ctime < begun.timestamp()
+        return None
+    return (found.st_ino, found.st_ctime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def _describe_machine(name: str, runs: str, gpus: Iterable[Gpu]) -> wire.CapsuleHost:

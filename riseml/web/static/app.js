@@ -73,7 +73,7 @@ function showNothing(place) {
 }
 
 /**
- * Go to an address of the page without loading it anew.
+ * Go to an address of the page without loading it again.
  * @param {string} address
  * @param {{begins: boolean} | null} [state] `begins`: the user has pressed a button, and the view may start what it is for
  */

@@ -1,5 +1,5 @@
 // @ts-check
-/** Line charts as SVG. Colours come from style.css, so that dark and light need no drawing anew. */
+/** Line charts as SVG. Colours come from style.css, so that a change between dark and light draws nothing again. */
 
 import { draw } from "./dom.js";
 import { formatNumber, formatSpan } from "./format.js";

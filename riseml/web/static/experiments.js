@@ -193,7 +193,7 @@ class ExperimentTable {
     this.remember();
   }
 
-  /** Write filter and order into the address, which can be sent to somebody. */
+  /** Write filter and order into the address, which the user can send to others. */
   remember() {
     const query = new URLSearchParams();
     if (this.filter) query.set("filter", this.filter);
@@ -268,7 +268,7 @@ class ExperimentTable {
     this.list.want(this.rows.slice(first, last).filter(({ view }) => view.type === "experiment" && view.started_at).map((row) => row.id));
   }
 
-  /** Give the focus back to a row that was drawn anew. @param {string} id @param {boolean} isLink */
+  /** Give the focus back to a row that was drawn again. @param {string} id @param {boolean} isLink */
   focusRow(id, isLink) {
     const row = [...this.body.children].find((one) => one.getAttribute("data-id") === id);
     const target = row?.querySelector(isLink ? "a" : "input");

@@ -208,7 +208,7 @@ function makeTheme() {
   return { background: readStyle("--panel"), foreground: readStyle("--text"), cursor: accent, selectionBackground: `${accent}55` };
 }
 
-/** @param {string} name @returns {Promise<any>} a module of somebody else, which the page needs for a shell alone */
+/** @param {string} name @returns {Promise<any>} a module of another project, which only a shell needs */
 function loadModule(name) {
   return import(`./vendor/${name}.mjs`);
 }

@@ -45,7 +45,7 @@ export class VirtualRows {
     return Math.max(1, Math.floor(this.options.scroller.clientHeight / this.options.height));
   }
 
-  /** Draw anew, whether rows have moved or not. @param {number} [total] how many rows there are now */
+  /** Draw again, whether rows have moved or not. @param {number} [total] how many rows there are now */
   refresh(total = this.total) {
     this.total = total;
     this.drawn = "";

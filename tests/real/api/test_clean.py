@@ -59,7 +59,7 @@ class Place:
         self.database = Database(f"sqlite:///{home}/riseml.db")
         self.experiments = ExperimentStore(self.database)
         self.snapshots = SnapshotStore(home / "snapshots")
-        pool = HostPool(executors, 5, lambda *_: None)
+        pool = HostPool(executors, DEADLINE, lambda *_: None)
         self.capsules = CapsuleStore(home / "capsules")
         self.data = DataKeeper(self.server, HostSet(Settings(home, home / "output", home / "data"), self.server, pool))
         usage = UsageReader(self.database)

@@ -62,6 +62,7 @@ def test_a_run_is_repeated_by_its_id_and_from_its_capsule_alone(make_rig: Callab
     refused = run(empty, tmp_path, "rerun", "handed-over/.riseml")
     assert refused.returncode == 4, refused.stderr
     assert "variable: the variable TOKEN is not set" in refused.stderr
+    assert "`export TOKEN=...`, and then the same command with `--allow-env TOKEN`" in refused.stderr
     assert "data: the data folder" in refused.stderr
     assert "lacks digits" in refused.stderr
     assert "nothing was started" in refused.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.rig import HOG, Rig, gang, single
+from tests.support.waiting import DEADLINE
 
 PYTHON = "python3 -c '{}'"
 MISSING = PYTHON.format("import cv2")
@@ -40,7 +41,7 @@ def test_an_install_step_that_fails_is_explained(shared_rig: Rig, tmp_path: Path
 def test_a_lost_connection_is_distinguished_from_its_cause(shared_rig: Rig) -> None:
     cause = f"trap '{MISSING.replace(chr(39), chr(34))}; exit 1' TERM; echo ready >$OUTPUT_DIR/ready; sleep 600 & wait"
     wait = 'until [ -e "$OUTPUT_DIR/ready" ]; do sleep 0.05; done'
-    name = shared_rig.submit(gang({"worker.1": cause, "master": f"{wait}; {RESET}"}, stop_grace=20))["id"]
+    name = shared_rig.submit(gang({"worker.1": cause, "master": f"{wait}; {RESET}"}, stop_grace=DEADLINE))["id"]
     found = shared_rig.wait_closed(name)
     assert found["cause"] == "master"
     assert found["last_lines"][-1] == "ConnectionResetError: [Errno 104] Connection reset by peer"

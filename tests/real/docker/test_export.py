@@ -32,7 +32,7 @@ def test_compose_runs_the_same_gang_and_ends_with_the_exit_code_of_the_master(do
     script = tmp_path / "there" / "run.sh"
     script.write_text(script.read_text().replace("COMPOSE_PROJECT_NAME=riseml-1", f"COMPOSE_PROJECT_NAME={project}"))
     try:
-        ran = subprocess.run([script], env=environ, capture_output=True, text=True, check=False, timeout=DEADLINE)
+        ran = subprocess.run([script], env=environ, capture_output=True, text=True, check=False, timeout=3 * DEADLINE)
     finally:
         for image in ("master", "worker-1", "worker-2", "ps-1"):
             subprocess.run(["docker", "rmi", "-f", f"{project}_{image}"], env=environ, capture_output=True, check=False)

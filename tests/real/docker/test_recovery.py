@@ -24,7 +24,7 @@ def numbers(lines: list[str], job: str) -> list[int]:
 
 
 def test_kill_nine_in_the_middle_loses_and_repeats_nothing(rig: Rig) -> None:
-    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": COUNTER, "worker.2": "exit 0"}, finish_grace=60))
+    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": COUNTER, "worker.2": "exit 0"}, finish_grace=DEADLINE))
     rig.wait_state("1", "RUNNING")
     for _ in range(3):
         rig.wait("some lines are there", lambda: len(rig.lines("1.master", follow=False)) > 20)

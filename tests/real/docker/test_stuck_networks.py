@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import uuid
 from collections.abc import Iterator
 
@@ -9,7 +12,7 @@ import docker
 import pytest
 
 from riseml.errors import EngineError
-from riseml.executors.base import Share
+from riseml.executors.base import Share, SubnetTaken
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.networks import remove_written_off
 from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
@@ -21,7 +24,8 @@ from tests.support.waiting import DEADLINE
 
 pytestmark = pytest.mark.every_engine
 
-SUBNETS = ("198.18.64.0/29", "198.18.64.8/29")  # RFC 2544: no network of a real machine has these
+_PART = f"198.18.{os.getpid() % 64}"  # RFC 2544: no network of a real machine has these; not that of another run
+SUBNETS = (f"{_PART}.0/29", f"{_PART}.8/29")
 
 
 class Held:
@@ -80,3 +84,19 @@ def test_a_network_that_cannot_be_removed_is_written_off_and_later_removed(held:
     held.api.disconnect_container_from_network(held.stranger, held.name, force=True)
     remove_written_off(held.api, held.executor._stuck)  # as when the stream of events begins again
     assert held.count() == 0
+
+
+def test_a_subnet_that_another_interface_of_this_machine_has_is_refused(held: Held) -> None:
+    """Two servers may choose a subnet at the same moment; no engine knows the networks of another one."""
+    interface = f"rival{os.getpid() % 100_000}"
+    subprocess.run(["ip", "link", "add", interface, "type", "bridge"], check=True)
+    try:
+        subprocess.run(["ip", "addr", "add", SUBNETS[1].replace(".8/", ".14/"), "dev", interface], check=True)
+        subprocess.run(["ip", "link", "set", interface, "up"], check=True)
+        with pytest.raises(SubnetTaken, match=f"{re.escape(SUBNETS[1])} is in use on the host, by {interface}"):
+            held.executor.prepare(Share(2, SUBNETS[1]))
+        assert held.count() == 1, "the network was removed"
+    finally:
+        subprocess.run(["ip", "link", "del", interface], check=True)
+    held.executor.prepare(Share(2, SUBNETS[1]))
+    assert held.networks() == {1: SUBNETS[0], 2: SUBNETS[1]}

@@ -12,6 +12,7 @@ import pytest
 
 from tests.real.e2e.console import Console, Running
 from tests.support.rig import GO, gang, single
+from tests.support.waiting import DEADLINE
 
 pytestmark = pytest.mark.every_engine
 
@@ -135,9 +136,8 @@ def test_monitor_ends_with_the_experiment(console: Console, project: Project) ->
 
 
 def test_train_survives_kill_9_of_the_server(console: Console, project: Project) -> None:
-    count = 700
-    counter = f"i=0; while [ $i -lt {count} ]; do echo line $i; i=$((i+1)); sleep 0.01; done"
-    project(gang({"master": f"{counter}; {GO}", "worker.1": counter, "worker.2": "exit 0"}, finish_grace=60))
+    counter = 'i=0; until [ -e "$OUTPUT_DIR/go" ]; do echo line $i; i=$((i+1)); sleep 0.01; done; echo counted $i'
+    project(gang({"master": counter, "worker.1": counter, "worker.2": "exit 0"}, finish_grace=DEADLINE))
     with console.start("train") as running:
         identity = _wait_running(running)
         shown = 50
@@ -145,13 +145,14 @@ def test_train_survives_kill_9_of_the_server(console: Console, project: Project)
             running.wait_for(rf"\.master .* line {shown}$")
             console.kill_server()
             shown = console.count_lines("master") + 20  # only the next server can show it
-        running.wait_for(rf"\.master .* line {count - 1}$")
+        running.wait_for(rf"\.master .* line {shown}$")
         _go(console, identity)
         result = running.finish()
     assert result.code == 0
     assert result.err == "Lost the riseml server; connecting again. The experiment goes on.\n" * 2
     for job in ("master", "worker.1"):
-        assert [line for line in result.lines(job) if line.startswith("line ")] == [f"line {n}" for n in range(count)]
+        *lines, counted = (line for line in result.lines(job) if line.startswith(("line ", "counted ")))
+        assert lines == [f"line {n}" for n in range(int(counted.removeprefix("counted ")))]
     assert result.states().count("RUNNING") == 1
 
 

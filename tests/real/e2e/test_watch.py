@@ -34,13 +34,15 @@ def identity(console: Console, project: Project) -> Iterator[str]:
 def test_train_shows_each_install_step_below_the_log_until_the_experiment_runs(
     console: Console, project: Project
 ) -> None:
-    steps = [f"sleep 6; echo {uuid4()}" for _ in range(2)]  # no cache has them; each takes several looks of the command
+    marks = [uuid4().hex for _ in range(2)]  # no cache has these steps
+    steps = [f"until [ -e /{mark} ]; do sleep 0.1; done" for mark in marks]
     project(single("echo hello", install=steps))
     environ = console.environ() | {"TERM": "xterm-256color"}
     with open_terminal([*RISEML, "train"], console.where, environ, (80, 40)) as terminal:
-        for number, step in enumerate(steps, 1):
+        for number, (mark, step) in enumerate(zip(marks, steps, strict=True), 1):
             said = f"Install step {number} of 2 on "
             terminal.wait_for(said, _shows(said, step))
+            _end_step(console, mark)
         terminal.wait_for("it has run", lambda screen: _has(screen, "hello", "FINISHED"))
         assert terminal.finish() == 0
         lines = terminal.screen.lines()
@@ -65,6 +67,17 @@ def test_train_shows_the_place_in_the_queue_and_ctrl_c_leaves_the_log(console: C
     assert console.run("kill", first, second, "-f").code == 0
     for identity in (first, second):
         console.end(identity)
+
+
+def _end_step(console: Console, mark: str) -> None:
+    """Make the file that an install step waits for, in the container in which the engine runs the step."""
+    api = console.engine.api
+
+    def find_container() -> str | None:
+        return next((str(row["Id"]) for row in api.containers() if mark in row["Command"]), None)
+
+    container = console.wait("the step runs", find_container)
+    api.exec_start(api.exec_create(container, ["touch", f"/{mark}"])["Id"])
 
 
 def _shows(*texts: str) -> Callable[[Screen], bool]:

@@ -13,9 +13,11 @@ import pytest
 from tests.real.e2e.console import Console, Result
 from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 from tests.support.rig import BASE, Rig
+from tests.support.waiting import DEADLINE
 
 GANG = EXAMPLE.parent / "roles-digits"
 RAY = EXAMPLE.parent / "ray-digits"
+PATIENT = ("--set", f"train.finish_grace={DEADLINE}")  # for the last lines of the actors
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def check_gang(result: Result, console: Console) -> None:
 def test_a_gang_of_roles_learns_in_containers(tmp_path: Path, engine_url: str, data: str) -> None:
     console = Console(tmp_path / "home", engine_url, GANG, RISEML_DATA=data)
     try:
-        check_gang(console.run("train", "--set", "train.image=riseml-test/base:py311"), console)
+        check_gang(console.run("train", "--set", "train.image=riseml-test/base:py311", *PATIENT), console)
         assert console.leftovers() == []
     finally:
         console.close()
@@ -60,7 +62,7 @@ def test_a_gang_of_roles_learns_in_containers(tmp_path: Path, engine_url: str, d
 def test_a_gang_of_roles_learns_without_docker(tmp_path: Path, engine_url: str, data: str) -> None:
     console = Console(tmp_path / "home", engine_url, GANG, RISEML_DATA=data, RISEML_EXECUTOR="process")
     try:
-        check_gang(console.run("train"), console)
+        check_gang(console.run("train", *PATIENT), console)
     finally:
         console.run("server", "stop")
         console.engine.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,13 @@ from tests.support.waiting import DEADLINE
 from tests.support.web_scene import WAIT, go, open_browser
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "ai-toaster"
+CALLBACKS = "    callbacks = [\n"
+PAUSED = """\
+        tf.keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: __import__("signal").pause()
+            if (epoch, os.environ["RISEML_JOB"], os.environ["RISEML_ATTEMPT"]) == (2, "worker.1", "1") else None
+        ),
+"""
 LONG = 1000 * DEADLINE  # milliseconds until an environment is built and TensorFlow has begun
 
 
@@ -82,10 +90,21 @@ def _check_learned(toaster: Console, result: Result) -> None:
     assert toaster.leftovers() == []
 
 
-def test_a_chief_that_is_killed_comes_back_in_its_place_and_all_learn_on(toaster: Console) -> None:
+@pytest.fixture
+def paused(tmp_path: Path) -> Path:
+    """The example, whose chief waits for its end after the second epoch of its first attempt."""
+    project = tmp_path / "ai-toaster"
+    shutil.copytree(EXAMPLE, project)
+    text = (project / "mirrored.py").read_text()
+    assert CALLBACKS in text
+    (project / "mirrored.py").write_text(text.replace(CALLBACKS, CALLBACKS + PAUSED))
+    return project
+
+
+def test_a_chief_that_is_killed_comes_back_in_its_place_and_all_learn_on(toaster: Console, paused: Path) -> None:
     """MultiWorkerMirroredStrategy ends every worker when one is lost: each of them has another attempt."""
     alone = ("--set", "train.retry.max=3", "--set", "train.retry.scope=role")
-    with toaster.start("train", "-f", "mirrored.yml", "-p", "epochs=4", *alone) as running:
+    with toaster.start("train", "-f", "mirrored.yml", "-p", "epochs=4", *alone, where=paused) as running:
         running.wait_for(r"worker\.1 .*epoch 2/4: loss")  # the backup of the first one is whole
         toaster.engine.api.kill(toaster.engine.find(toaster.server_id(), "worker.1"), "SIGKILL")
         result = running.finish()

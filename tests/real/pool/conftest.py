@@ -12,7 +12,10 @@ import docker
 import pytest
 from docker.errors import APIError
 
+from riseml.errors import EngineError
 from riseml.executors.docker.labels import EXPERIMENT, JOB
+from riseml.executors.docker.networks import remove_network
+from riseml.executors.docker.stuck_networks import StuckNetworks
 from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.hosts import Engine
 from tests.support.kernel import explain_missing_encryption
@@ -44,7 +47,8 @@ class Pool:
 
     def clean_up(self, server: str) -> None:
         wait_for("its containers are gone", lambda: self._remove_containers(server), DEADLINE)
-        wait_for("its networks are gone", lambda: self._remove_networks(server), DEADLINE)
+        stuck = StuckNetworks()
+        wait_for("its networks are gone", lambda: self._remove_networks(server, stuck), DEADLINE)
         for engine in self.engines.values():
             with suppress(APIError):
                 engine.remove_layers(server)
@@ -57,13 +61,16 @@ class Pool:
                     engine.api.remove_container(row["Id"], force=True, v=True)
         return not any(engine.rows(server) for engine in self.engines.values())
 
-    def _remove_networks(self, server: str) -> bool:
-        """Return True when none is left. The server may remove them, too, and members of a swarm notice it late."""
+    def _remove_networks(self, server: str, stuck: StuckNetworks) -> bool:
+        """Return True when none is left that the engines remove.
+
+        The server may remove them, too, and members of a swarm notice it late.
+        """
         for engine in self.engines.values():
             for network in engine.shared(server):
-                with suppress(APIError):
-                    engine.api.remove_network(network)
-        return not self.shared(server)
+                with suppress(APIError, EngineError):
+                    remove_network(engine.api, network, stuck)
+        return not set(self.shared(server)) - stuck.written_off()
 
     def close(self) -> None:
         for engine in self.engines.values():

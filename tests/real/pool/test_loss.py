@@ -12,9 +12,11 @@ from tests.real.pool.conftest import PoolRig
 from tests.real.pool.engines import EngineHost
 from tests.support.rig import gang, single
 
-LOST_AFTER = 12.0  # seconds; an engine on a busy disk may take that long to answer
+LOST_AFTER = 45.0  # seconds; an engine of a busy machine has taken 15 to answer while it started containers
 WIDE = {"cpus": 1, "mem": "64MiB"}  # with two cpus a host, a gang of four needs two hosts
-COUNT = "i=0; while [ $i -lt 150 ]; do echo line $i; i=$((i+1)); sleep 0.1; done"
+COUNT = (
+    'i=0; until [ -e "$OUTPUT_DIR/go" ]; do echo line $i; i=$((i+1)); sleep 0.1; done; echo $i > "$OUTPUT_DIR/count"'
+)
 PINNED = {"resources": {"cpus": 0.5, "mem": "64MiB", "labels": {"host": "h2"}}}
 
 
@@ -57,9 +59,11 @@ def test_a_short_silence_costs_nothing(rig: PoolRig) -> None:
     wait_host(rig, "h2", "silent")
     assert rig.experiment("1")["state"] == "RUNNING", "silent is not lost"
     rig.hosts[1].mend()
+    rig.go_file("1").touch()
     found = rig.wait_closed("1")
     assert found["state"] == "FINISHED"
-    assert rig.lines("1.train") == [f"1.train line {number}" for number in range(150)]
+    count = int(Path(found["output"], "count").read_text())
+    assert rig.lines("1.train") == [f"1.train line {number}" for number in range(count)]
 
 
 def test_a_lost_host_fails_its_gang_and_is_cleaned_when_it_returns(rig: PoolRig) -> None:
@@ -73,7 +77,11 @@ def test_a_lost_host_fails_its_gang_and_is_cleaned_when_it_returns(rig: PoolRig)
     assert any(f"host {name} is silent" in found["message"] for name in places.values()), found["message"]
     assert rig.where(running=True) != {}, "the server cannot end what runs on a lost host"
     lost.mend()
-    rig.wait("nothing is left", lambda: rig.containers() == [] and rig.networks() == [])
+    rig.wait_closed("1")
+    assert rig.containers() == []
+    # Engine 20.10 may count an endpoint of a container that is gone. The server then names the network.
+    findings = [one["message"] for one in rig.post("/v1/pool/check").json()["findings"] if one["topic"] == "networks"]
+    assert all(any(name in text for text in findings) for name in rig.networks()), findings
 
 
 def test_retry_takes_other_hosts_when_an_engine_dies(rig: PoolRig) -> None:

@@ -78,7 +78,7 @@ def test_a_drained_host_gets_nothing_new_also_after_a_restart(pool_rig: PoolRig)
     assert pool_rig.post("/v1/pool/hosts/h1/drain").json()["state"] == "draining"
     assert pool_rig.post("/v1/pool/hosts/h9/drain").status_code == 404
     pool_rig.post("/v1/pool/hosts/h3/resume")
-    assert {host["name"]: host["state"] for host in pool_rig.get("/v1/pool")["hosts"]}["h3"] == "up"
+    pool_rig.wait_up("h3")
     assert pool_rig.experiment("1")["state"] == "RUNNING"
 
 

@@ -19,6 +19,11 @@ def _answer(rig: Rig, kind: str, prefix: str) -> str:
     return done.stdout
 
 
+def _names(rig: Rig, kind: str, prefix: str) -> list[str]:
+    """Return the names; a server that is busy for half a second gives none, and is asked again."""
+    return rig.wait("names come", lambda: _answer(rig, kind, prefix).split())
+
+
 def test_a_shell_gets_the_names_of_experiments_and_jobs(process_rig: Rig) -> None:
     rig = process_rig
     rig.submit(single("sleep 600"))
@@ -26,13 +31,11 @@ def test_a_shell_gets_the_names_of_experiments_and_jobs(process_rig: Rig) -> Non
     rig.submit(single("true", parameters={"lr": [1, 2]}))
     for member in ("2.1", "2.2"):
         rig.wait_closed(member)
-    assert _answer(rig, "all", "").split() == ["1", "2"]
-    assert _answer(rig, "running", "").split() == ["1"]
-    assert _answer(rig, "all", "1.t").split() == ["1.train"]
-    assert _answer(rig, "all", "2.").split() == [
-        f"2.{one}" for one in ("1", "1.build", "1.train", "2", "2.build", "2.train")
-    ]
-    assert _answer(rig, "all", "2.2.t").split() == ["2.2.train"]
+    assert _names(rig, "all", "") == ["1", "2"]
+    assert _names(rig, "running", "") == ["1"]
+    assert _names(rig, "all", "1.t") == ["1.train"]
+    assert _names(rig, "all", "2.") == [f"2.{one}" for one in ("1", "1.build", "1.train", "2", "2.build", "2.train")]
+    assert _names(rig, "all", "2.2.t") == ["2.2.train"]
     assert _answer(rig, "all", "9.") == _answer(rig, "all", "$(touch x)") == ""
     rig.post("/v1/experiments/1/kill")
     rig.wait_closed("1")
@@ -48,12 +51,17 @@ def test_bash_on_a_terminal_completes_a_job_with_the_tab_key(process_rig: Rig, t
     path = f"{Path(RISEML[0]).parent}:{os.environ['PATH']}"
     bash = ["bash", "--rcfile", str(tmp_path / "rc"), "-i"]
     environ = {**rig.environ(), "PATH": path, "TERM": "dumb", "INPUTRC": str(tmp_path / "inputrc")}
-    with open_terminal(bash, tmp_path, environ, (80, 10)) as terminal:
-        terminal.wait_for("the prompt", lambda screen: "ready>" in screen.lines())
-        terminal.press("riseml logs 1.t\t")
-        terminal.wait_for("the job", lambda screen: "ready> riseml logs 1.train" in screen.lines())
-        terminal.press("--no-f\t")
-        terminal.wait_for("the option", lambda screen: any("--no-follow" in line for line in screen.lines()))
+
+    def completes(line: str, completed: str) -> bool:
+        """Return what the tab key does to a line. From a server that is busy for half a second it gets no name."""
+        with open_terminal(bash, tmp_path, environ, (80, 10)) as terminal:
+            terminal.wait_for("the prompt", lambda screen: "ready>" in screen.lines())
+            terminal.press(f"{line}\t#")  # what is typed behind the key shows when it is done
+            terminal.wait_for("the key is done", lambda screen: any("#" in one for one in screen.lines()))
+            return f"ready> {completed} #" in terminal.screen.lines()
+
+    rig.wait("the job", lambda: completes("riseml logs 1.t", "riseml logs 1.train"))
+    rig.wait("the option", lambda: completes("riseml logs 1.train --no-f", "riseml logs 1.train --no-follow"))
 
 
 def test_completion_starts_no_server(tmp_path: Path) -> None:

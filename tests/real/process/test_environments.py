@@ -21,6 +21,7 @@ from tests.real.process.conftest import message, order, wait
 from tests.support.archives import pack
 from tests.support.hosts import kill
 from tests.support.rig import BASE, Rig
+from tests.support.waiting import DEADLINE
 
 ROOT_LINES = [
     "apt-get install -y git",
@@ -200,7 +201,7 @@ def test_a_cancelled_build_ends_at_once(tmp_path: Path) -> None:
     thread.start()
     wait("the step runs", lambda: lines[-1:] and lines[-1].isdigit())
     wanted.cancellation.ask()
-    thread.join(60)
+    thread.join(DEADLINE)
     assert not thread.is_alive()
     assert [error.message for error in failures] == ["the build was cancelled"]
 

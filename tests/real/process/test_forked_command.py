@@ -12,6 +12,7 @@ from tests.support.command import RISEML, plain_environ, run_riseml, start_risem
 from tests.support.fork_server import starts_the_same
 from tests.support.forked_command import ForkedCommand
 from tests.support.rig import GO, Rig, single
+from tests.support.waiting import DEADLINE
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_a_forked_command_reads_its_input_hears_ctrl_c_and_can_be_killed(process
             assert command.stdout is not None, "it is a pipe"
             assert command.stdout.readline() == b"begun\n"
             command.send_signal(sign)
-            assert command.wait(60) == code
+            assert command.wait(DEADLINE) == code
     process_rig.go_file("1").touch()
     process_rig.wait_closed("1")
 

@@ -168,7 +168,7 @@ def test_a_command_that_cannot_be_executed_did_not_start(bench: Bench) -> None:
     (bench.machine.root / "1" / "train-a1" / "code").mkdir(parents=True)
     order["command"] = ["/no/such/program"]
     word = subprocess.run(
-        ["python3", "-I", "-S", supervisor.__file__],
+        supervisor.make_command("train"),
         input=json.dumps(order).encode(),
         stdout=subprocess.PIPE,
         check=True,
@@ -331,7 +331,7 @@ def test_samples_measure_the_whole_tree(bench: Bench) -> None:
     job = bench.start(f"{busy} & {busy} & wait")
     wait("both are busy", lambda: bench.output(job) == b"1\n1\n")
     samples = bench.executor.sample(job)
-    sample = wait("what they use is seen", lambda: found if (found := next(samples)).cpu > 10 else None)
+    sample = wait("what they use is seen", lambda: found if (found := next(samples)).cpu > 1 else None)
     assert sample.mem_used > 2 * (80 << 20)
     assert sample.mem_total >= sample.mem_used
     bench.executor.stop(job, Signal.KILL)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from riseml.executors.log_reader import JobLogReader
-from riseml.executors.process.supervisor import HEADER, STDERR, STDOUT, OutputLog
+from riseml.executors.output_log import HEADER, STDERR, STDOUT, OutputLog
 from riseml.executors.timestamps import to_nanoseconds, to_text
 from riseml.model import Frame, LogCursor
 

@@ -57,7 +57,10 @@ def test_an_idle_server_writes_nothing(process_rig: Rig) -> None:
     before = log.read_text()
     for _ in range(3):
         process_rig.get("/v1/system")  # waits for a whole pass
-    assert log.read_text() == before
+    new = log.read_text().removeprefix(before).splitlines()
+    assert [line for line in new if " answers again after " not in line] == [], (
+        "a busy machine may be silent for seconds"
+    )
 
 
 def test_a_server_whose_home_is_removed_ends(tmp_path: Path) -> None:

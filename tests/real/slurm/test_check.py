@@ -16,6 +16,7 @@ from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.spec.pool.types import SlurmSpec
 from tests.support.rig import GO, Rig, single
 from tests.support.slurm_cluster import SlurmCluster
+from tests.support.waiting import DEADLINE, wait_for
 
 STRANGER = "games"  # a user of every Debian, who is no administrator of the cluster
 
@@ -47,6 +48,18 @@ def partitions(cluster: SlurmCluster) -> Iterator[None]:
         cluster.ask("scontrol", "delete", f"partition={name}")
 
 
+@pytest.fixture(autouse=True)
+def free_nodes(cluster: SlurmCluster) -> None:
+    """A check asks idle nodes alone, and the jobs of the test before may still be ending."""
+    wait_for_nodes(cluster)
+
+
+def wait_for_nodes(cluster: SlurmCluster) -> None:
+    """Wait until no node has anything to do, whether it takes jobs or not."""
+    busy = {"allocated", "mixed", "completing", "draining"}
+    wait_for("no node works", lambda: busy.isdisjoint(cluster.ask("sinfo", "-hNo", "%T").split()), DEADLINE)
+
+
 def check(cluster: SlurmCluster, settings: SlurmSpec, user: str = "root") -> list[tuple[str, str, str]]:
     """Return topic, outcome and sentence of each finding."""
     commands = SlurmCommands(ClusterSite(cluster.enter(user)))
@@ -59,6 +72,7 @@ def test_a_cluster_that_fits_and_a_node_that_is_not_asked(cluster: SlurmCluster,
     assert found[-1][2].startswith("all 3 idle nodes see")
     cluster.ask("scontrol", "update", "nodename=n3", "state=drain", "reason=a new disk")
     try:
+        wait_for_nodes(cluster)
         assert check(cluster, settings)[-1] == ("nodes", "note", "not asked: n3 is drained (a new disk)")
     finally:
         cluster.ask("scontrol", "update", "nodename=n3", "state=resume")

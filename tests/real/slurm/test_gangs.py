@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.support.rig import BASE, GO, Rig
 from tests.support.slurm_cluster import SlurmCluster
+from tests.support.waiting import DEADLINE
 
 LINES = 200
 COUNT = f"i=0; while [ $i -lt {LINES} ]; do echo line $i; i=$((i+1)); done"
@@ -45,9 +46,12 @@ def three(script: dict[str, str], **keys: Any) -> str:
 
 def test_a_gang_over_three_nodes_meets_and_finishes(slurm_rig: Rig) -> None:
     where = "hostname; "
-    slurm_rig.submit(
-        three({"master": where + CALL + "; " + COUNT, "worker.1": where + LISTEN, "ps.1": f"{where}sleep 600"})
-    )
+    script = {  # the master ends the others: it waits until the ps has said where it is
+        "master": f"{where}{CALL}; {GO}; {COUNT}",
+        "worker.1": where + LISTEN,
+        "ps.1": f"{where}touch $OUTPUT_DIR/go; sleep 600",
+    }
+    slurm_rig.submit(three(script))
     found = slurm_rig.wait_closed("1")
     assert found["state"] == "FINISHED", slurm_rig.last_words()
     lines = slurm_rig.lines("1")
@@ -94,7 +98,7 @@ def test_a_server_that_dies_after_the_submission_adopts_the_gang(slurm_rig: Rig,
     slurm_rig.start()
     slurm_rig.submit(three({"master": f"echo begun >>$OUTPUT_DIR/begun; {COUNT}; {GO}; {COUNT}"}))
     assert slurm_rig.process is not None
-    slurm_rig.process.wait(300)
+    slurm_rig.process.wait(DEADLINE)
     del slurm_rig.environment["RISEML_FAULT"]
     slurm_rig.start()
     slurm_rig.wait_state("1", "RUNNING")

@@ -125,7 +125,7 @@ def own_postgres() -> Iterator[Path]:
 def test_jobs_run_on_while_postgresql_restarts(make_process_rig: Callable[..., Rig], own_postgres: Path) -> None:
     rig = make_process_rig("home", RISEML_STORE=start_postgres(own_postgres))
     rig.start()
-    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": COUNTER, "worker.2": "exit 0"}, finish_grace=60))
+    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": COUNTER, "worker.2": "exit 0"}, finish_grace=DEADLINE))
     rig.wait_state("1", "RUNNING")
     go = rig.go_file("1")
     subprocess.run([SCRIPTS / "halt", "immediate", own_postgres], check=True)

@@ -34,7 +34,7 @@ print("written", flush=True)
 
 def read_json(address: str, path: str) -> Any:
     """Return an answer of TensorBoard."""
-    with urllib.request.urlopen(f"{address}/data/{path}", timeout=60) as answer:
+    with urllib.request.urlopen(f"{address}/data/{path}", timeout=DEADLINE) as answer:
         return json.load(answer)
 
 
@@ -91,10 +91,15 @@ def test_scalars_come_through_the_forward(docker_rig: Rig) -> None:
     docker_rig.wait_closed("2")
     docker_rig.wait_closed("1")
     _check_several(docker_rig, hands)
+    host = f"/v1/pool/hosts/{docker_rig.host.name}"
+    docker_rig.post(f"{host}/drain")  # it begins when its log is followed, however late that is
     order = {"experiments": ["2"], "left_after": 1}
     assert docker_rig.post("/v1/tensorboards", order).json()["type"] == "tensorboard"
     with docker_rig.client() as client, client.stream("GET", "/v1/experiments/4/logs") as answer:
-        assert any("Press CTRL+C to quit" in line for line in answer.iter_lines()), "it waits for who follows its log"
+        lines = answer.iter_lines()
+        assert next(lines), "its state"
+        docker_rig.post(f"{host}/resume")
+        assert any("Press CTRL+C to quit" in line for line in lines), "it waits for who follows its log"
     left = docker_rig.wait_closed("4")
     assert (left["state"], left["reason"], left["message"]) == ("FINISHED", "LEFT", "No client uses it any more")
 

@@ -20,9 +20,9 @@ from riseml.executors.transports.tunnel_phases import TunnelTiming
 from riseml.model import JobKey
 from riseml.names import HostName, JobName
 from riseml.spec.pool.types import HostSpec, Tls
-from tests.real.transports.authority import Authority
 from tests.real.transports.servers import FarNetwork, Sshd, TlsEngine
 from tests.real.transports.shell import pack_shell
+from tests.support.authority import Authority
 from tests.support.root import need_root
 
 BASE = "riseml-test/base:py311"

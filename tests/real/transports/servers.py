@@ -20,7 +20,7 @@ import psutil
 
 from riseml.errors import Unreachable
 from riseml.executors.transports.engine_client import Engine
-from tests.real.transports.authority import Pair
+from tests.support.authority import Pair
 from tests.support.dockerd import dockerd_command
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for

@@ -23,9 +23,9 @@ from riseml.server.pool.choose_executor import check_executor
 from riseml.settings import Settings
 from riseml.spec.pool.types import Tls
 from riseml.spec.scalars.engine_url import parse_engine_url
-from tests.real.transports.authority import Authority, Pair
 from tests.real.transports.conftest import BASE, HASTE, Connect, Talker, refusal
 from tests.real.transports.servers import FarNetwork, Listener, Relay, TlsEngine, listen_to_nothing, wait
+from tests.support.authority import Authority, Pair
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE
 

@@ -1,7 +1,7 @@
 """TensorBoard from the page: at an origin of its own, from which nothing of riseml's page or API is in reach.
 
 The docstrings of the exploits say what the attacker does: a job whose program attacks the browser that shows it, a web
-page of somebody else, a program of another user of the machine.
+page of another site, a program of another user of the machine.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from websockets.typing import Origin, Subprotocol
 
 from riseml.stream_messages import Channel, CommandOrder, Piece, decode_message, encode_message
 from tests.support.rig import Rig, single
+from tests.support.waiting import DEADLINE
 
 
 class Intruder:
@@ -29,7 +30,7 @@ class Intruder:
     def __init__(self, rig: Rig) -> None:
         self.url: str = rig.post("/v1/web", {}).json()["url"]
         self.origin = self.url.partition("/enter")[0]
-        self.client = httpx.Client(base_url=self.origin, timeout=60)
+        self.client = httpx.Client(base_url=self.origin, timeout=DEADLINE)
 
     def enter(self, url: str) -> tuple[dict[str, str], str]:
         """Exchange an address for the cookie, as a header, and the page key."""

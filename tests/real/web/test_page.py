@@ -123,7 +123,7 @@ def test_the_pool_shows_its_use_and_its_queue_and_users_drain_it(scene: Rig, ent
     expect(page.get_by_role("region", name="Hosts")).to_contain_text("draining")
     page.get_by_role("button", name="Resume this-machine").click()
     expect(page.get_by_role("button", name="Drain this-machine")).to_be_visible()
-    assert scene.get("/v1/pool")["hosts"][0]["state"] == "up"
+    scene.wait("it takes jobs", lambda: scene.get("/v1/pool")["hosts"][0]["state"] == "up")
 
 
 def press_and_redraw(page: Page, box: Locator) -> None:

@@ -20,6 +20,7 @@ from riseml.capsules.exported_run import ExportedFile, ExportedRun, make_run
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
 from riseml.capsules.shell_files import write_sh, write_slurm
 from riseml.errors import UsageError
+from tests.support.waiting import DEADLINE
 from tests.unit.capsules.kubeflow import make_schema
 from tests.unit.control.simulation import make_experiment, make_plan
 from tests.unit.planning.test_capsule import SECRET, capsule_of, make
@@ -105,7 +106,9 @@ def test_scripts_run_all_jobs_and_end_with_those_that_decide(tmp_path: Path, kin
     (tmp_path / "data" / "digits").mkdir(parents=True)
     environ = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "DATA_DIR": str(tmp_path / "data")}
     script = folder / ("run.sh" if kind == "sh" else "job.sbatch")
-    done = subprocess.run([script], env=environ, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [script], env=environ, cwd=folder, capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
     assert done.returncode == 0, done.stderr
     assert "digits" in done.stdout
     odd = environ | {"OUTPUT_DIR": "/it's here"}

@@ -56,6 +56,15 @@ def test_the_script_of_a_shell_and_its_folder_are_kept() -> None:
     assert load_config(import_manifest(text, "job.yaml").text).train.run == ("cd /opt/x\na; b",)
 
 
+@pytest.mark.parametrize(
+    ("memory", "mib"),
+    [("2Ti", 2 << 20), ("1T", 953_674), ("512000k", 488), ("536870912", 512), ("1e9", 954), ("1.5Gi", 1536)],
+)
+def test_each_unit_of_memory_becomes_mib(memory: str, mib: int) -> None:
+    text = write("TFJob", "tfReplicaSpecs", {"Worker": 1}, resources={"requests": {"memory": memory}})
+    assert load_config(import_manifest(text, "job.yaml").text).train.resources.mem == mib
+
+
 @pytest.mark.parametrize(("kind", "framework"), [(TFJOB, "tensorflow"), (PYTORCHJOB, "pytorch")])
 def test_what_riseml_has_exported_can_be_imported(kind: KubeflowKind, framework: str) -> None:
     files = dict(write_kubeflow(small_run("master", "worker.1", "worker.2", framework=framework), kind))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,20 @@ def test_init_writes_a_file_that_is_valid(riseml: Riseml, tmp_path: Path) -> Non
     assert result.out == said
     valid = riseml("validate", where=place)
     assert (valid.code, valid.err) == (0, "")
+
+
+def test_init_leaves_no_part_of_a_file_on_a_full_disk(riseml: Riseml, tmp_path: Path) -> None:
+    place = tmp_path / "toaster"
+    place.mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        result = riseml("init", where=place)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (result.code, result.out) == (4, "")
+    assert result.err.startswith("error: cannot write riseml.yml: ")
+    assert list(place.iterdir()) == []
 
 
 def test_validate_says_that_train_would_refuse_a_framework(

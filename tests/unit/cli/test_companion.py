@@ -19,6 +19,7 @@ from riseml.client.exchange import Address
 from riseml.client.server_client import Client
 from riseml.errors import UsageError
 from riseml.states import NO_PROGRAM
+from tests.support.waiting import DEADLINE
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer, end, make_experiment
 
@@ -64,7 +65,7 @@ def test_the_browser_gets_no_token_on_its_command_line(tmp_path: Path, monkeypat
     opened: Queue[str] = Queue()
     monkeypatch.setattr(webbrowser, "open", opened.put)
     page = open_browser("http://127.0.0.1:8888/lab?token=5ec4e7&x", tmp_path / "home")
-    assert opened.get(timeout=60) == page.as_uri()
+    assert opened.get(timeout=DEADLINE) == page.as_uri()
     assert page.stat().st_mode & 0o777 == 0o600
     assert "url=http://127.0.0.1:8888/lab?token=5ec4e7&amp;x" in page.read_text()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import DEADLINE
 from tests.unit.cli.fake_server import FakeServer, end, line, make_experiment, state
 
 RISEML = (sys.executable, "-c", "from riseml.cli.main import run; run()")
@@ -59,7 +60,7 @@ def _run(words: list[str], folder: Path, environ: dict[str, str]) -> subprocess.
         capture_output=True,
         stdin=subprocess.DEVNULL,
         check=False,
-        timeout=60,
+        timeout=DEADLINE,
     )
 
 
@@ -97,7 +98,7 @@ def test_ctrl_c_detaches(fake_server: FakeServer, folder: Path) -> None:
         while "hello" not in process.stdout.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130
     assert "Experiment 4 will continue in background. Type `riseml logs 4`" in said
     assert "Traceback" not in said
@@ -113,7 +114,7 @@ def test_a_closed_pipe_is_no_error(fake_server: FakeServer, folder: Path) -> Non
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(60) == 0
+        assert process.wait(DEADLINE) == 0
 
 
 def test_a_closed_output_is_no_error(fake_server: FakeServer, folder: Path) -> None:
@@ -125,7 +126,7 @@ def test_a_closed_output_is_no_error(fake_server: FakeServer, folder: Path) -> N
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=DEADLINE,
     )
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -168,7 +169,7 @@ def test_a_full_output_is_one_clear_error(fake_server: FakeServer, folder: Path,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=60,
+            timeout=DEADLINE,
         )
     assert result.returncode == 4
     assert result.stderr.startswith("error: the output cannot be written: No space left on device\nhint: ")
@@ -179,7 +180,7 @@ def test_a_full_standard_error_does_not_change_the_exit_code(fake_server: FakeSe
     with open("/dev/full", "w") as full:
         command = [*RISEML, "status", "7"]
         environ = _environ(fake_server)
-        result = subprocess.run(command, cwd=folder, env=environ, stderr=full, check=False, timeout=60)
+        result = subprocess.run(command, cwd=folder, env=environ, stderr=full, check=False, timeout=DEADLINE)
     assert result.returncode == 3
 
 
@@ -190,7 +191,9 @@ def test_a_removed_working_directory_is_an_error(fake_server: FakeServer, tmp_pa
     program = f"import os; os.rmdir({str(place)!r}); from riseml.cli.main import run; run()"
     command = [sys.executable, "-c", program, *words.split()]
     environ = _environ(fake_server, PWD=str(place))
-    result = subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    result = subprocess.run(
+        command, cwd=place, env=environ, capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
     assert result.returncode in (3, 4)
     assert result.stderr.startswith("error: ")
     assert not place.exists()

@@ -7,11 +7,15 @@ import sys
 
 import pytest
 
+from tests.support.waiting import DEADLINE
+
 CALL = "from riseml.cli.leaving import leave_process\n"
 
 
 def run_program(text: str) -> tuple[int, str, str]:
-    done = subprocess.run([sys.executable, "-c", CALL + text], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", CALL + text], capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
     return done.returncode, done.stdout, done.stderr
 
 

@@ -19,6 +19,7 @@ from riseml.cli.server_process import ServerProcess, ServerStarter, spawn_server
 from riseml.client.server_client import Address, Client
 from riseml.errors import Refused, Unreachable
 from riseml.settings import Settings, read_settings
+from tests.support.waiting import DEADLINE
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
 
@@ -127,7 +128,7 @@ def test_a_home_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
 def test_a_started_process_is_its_own_session_and_writes_to_the_log(tmp_path: Path) -> None:
     program = "import os, sys; print(os.getsid(0) == os.getpid(), os.getcwd(), sys.stdin.read() == '')"
     child = spawn_server(_settings(tmp_path), (sys.executable, "-c", program))
-    assert child.wait(60) == 0
+    assert child.wait(DEADLINE) == 0
     assert (tmp_path / "server.log").read_text() == "True / True\n"
 
 
@@ -176,7 +177,7 @@ def test_a_server_gets_absolute_paths(tmp_path: Path, monkeypatch: pytest.Monkey
     settings = read_settings({"RISEML_HOME": "my home", "RISEML_OUTPUT": "out"})
     names = "RISEML_HOME", "RISEML_OUTPUT", "RISEML_DATA"
     program = f"import os; print([os.environ[name] for name in {names}])"
-    assert spawn_server(settings, (sys.executable, "-c", program)).wait(30) == 0
+    assert spawn_server(settings, (sys.executable, "-c", program)).wait(DEADLINE) == 0
     assert settings.log.read_text().strip() == str(
         [str(tmp_path / "my home"), str(tmp_path / "out"), str(tmp_path / "my home" / "data")]
     )

@@ -23,6 +23,8 @@ CLUSTERS = 500
 FEW = 100
 FEW_STORED = 5
 HISTORIES = (
+    str(ROOT / "scripts" / "background"),
+    sys.executable,
     "-m",
     "tests.unit.control.histories",
     "--count",
@@ -32,13 +34,13 @@ HISTORIES = (
     "--clusters",
     str(CLUSTERS),
 )
-DEADLINE = 3600  # seconds; 40 on a quiet machine
+DEADLINE = 3600  # seconds; other tests have the processors first
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_laws_hold_in_five_thousand_histories(seed: int) -> None:
-    command = [sys.executable, *HISTORIES, "--seed", str(seed)]
+    command = [*HISTORIES, "--seed", str(seed)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=DEADLINE)
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
 

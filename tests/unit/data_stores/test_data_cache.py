@@ -43,6 +43,13 @@ def test_the_set_that_was_not_used_for_the_longest_time_goes_first(tmp_path: Pat
     assert set(urls(cache)) == {"s3://datasets/c", "s3://datasets/a", "s3://datasets/d"}
 
 
+def test_a_set_larger_than_the_disk_leaves_no_empty_part(tmp_path: Path) -> None:
+    cache = DataCache(tmp_path / "cache")
+    with pytest.raises(EngineError, match="bytes more, and the disk of"):
+        cache.begin_set("k", 1 << 60, 1 << 61)
+    assert cache.list_sets() == []
+
+
 def test_what_an_open_experiment_reads_stays(tmp_path: Path) -> None:
     cache = DataCache(tmp_path / "cache")
     kept = fetch(cache, "a", 3000)

@@ -15,7 +15,7 @@ from riseml.data_stores import fetch
 from riseml.data_stores.data_cache import DataCache
 from riseml.data_stores.fetch import FetchOrder, fetch_set
 from riseml.data_stores.memory_remote import MemoryRemote
-from riseml.data_stores.remote import Away, RemoteFile
+from riseml.data_stores.remote import Away, Broken, RemoteFile
 from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import parse_data_url
 
@@ -110,6 +110,26 @@ def test_a_fetch_goes_on_in_the_middle_of_a_file(scene: Scene, monkeypatch: pyte
     assert (scene.fetch() / image).read_bytes() == FILES[image]
     starts = [start for path, start, _ in scene.remote.ranges if path == image]
     assert starts == sorted(set(starts)), "no range came twice"
+
+
+def test_a_file_comes_from_a_server_that_cuts_each_connection(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    image, most = "train/images", 3 << 20
+    read = scene.remote.read
+
+    def cut(file: RemoteFile, start: int, stop: int) -> bytes:
+        if stop - start > most:
+            raise Broken("the connection broke")
+        return read(file, start, stop)
+
+    monkeypatch.setattr(MemoryRemote, "read", lambda _, *span: cut(*span))
+    assert (scene.fetch() / image).read_bytes() == FILES[image]
+    assert {stop - start for path, start, stop in scene.remote.ranges if path == image} > {2 << 20}
+
+
+def test_a_connection_that_breaks_at_each_size_is_a_store_that_is_away(scene: Scene) -> None:
+    scene.remote.troubles = [Broken("the connection broke")] * 100
+    error = scene.refusal()
+    assert (error.permanent, error.message) == (True, "the connection broke; nothing came for 0 s")
 
 
 def test_a_store_that_stays_away_fails_with_its_reason(scene: Scene) -> None:

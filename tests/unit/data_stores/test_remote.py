@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
-from riseml.data_stores.remote import Away, Changed, RemoteFile, check_names, open_remote
+from riseml.data_stores.remote import Away, Broken, Changed, RemoteFile, check_names, open_remote
+from riseml.data_stores.store_errors import Purpose, explain_status
 from riseml.data_stores.store_file import Store
 from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import parse_data_url
+from tests.support.authority import Authority, Pair
 
 LIST = (
     "<ListBucketResult><Name>b</Name><IsTruncated>false</IsTruncated><Contents><Key>x/file</Key><Size>6</Size>"
@@ -42,7 +47,8 @@ class Answers(BaseHTTPRequestHandler):
         elif self.path.startswith("/elsewhere"):
             self.answer(302, b"", {"Location": "/secret"})
         elif self.path.startswith("/cut"):
-            self.answer(206 if "Range" in self.headers else 200, b"abc", HEADERS, claimed=6)
+            status = 206 if "Range" in self.headers else 200
+            self.answer(status, b"abc", {**HEADERS, "Content-Range": "bytes 0-5/6"}, claimed=6)
         elif refused := REFUSED.search(unquote(self.path)):
             error = f"<Error><Code>{refused[2]}</Code><Message>the store's own words</Message></Error>"
             self.answer(int(refused[1]), error.encode(), {"Content-Type": "application/xml"})
@@ -64,17 +70,28 @@ class Answers(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
-@pytest.fixture
-def site() -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """A web server, and what it was asked."""
+@contextmanager
+def serve(pair: Pair | None = None) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Run a web server, over TLS where it has a certificate; yield its address and what it was asked."""
     asked: list[dict[str, str]] = []
     handler: Any = type("Handler", (Answers,), {"asked": asked})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        if pair is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pair.cert, pair.key)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"127.0.0.1:{server.server_port}", asked
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """A web server, and what it was asked."""
+    with serve() as found:
+        yield found
 
 
 def test_a_web_file_follows_no_redirect(site: tuple[str, list[dict[str, str]]]) -> None:
@@ -92,10 +109,24 @@ def test_a_web_server_that_is_away_or_cuts_is_tried_again(site: tuple[str, list[
     remote = open_remote(parse_data_url(f"http://{address}/cut"), Store("web", ()))
     (file,) = remote.list_files()
     assert (file.path, file.size) == ("cut", 6)
-    with pytest.raises(Away, match="connection broke"):
+    with pytest.raises(Broken, match="connection broke"):
         remote.read(file, 0, 6)
     with pytest.raises(Away, match="does not answer"):
         open_remote(parse_data_url("http://127.0.0.1:1/x"), Store("web", ())).list_files()
+
+
+def test_a_certificate_that_this_machine_does_not_trust_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path, "own")
+    with serve(authority.sign("web", ("127.0.0.1",))) as (address, _):
+        url, store = parse_data_url(f"https://{address}/cut"), Store("web", ())
+        with pytest.raises(EngineError, match="does not trust the server's certificate") as raised:
+            open_remote(url, store).list_files()
+        assert (raised.value.permanent, "SSL_CERT_FILE" in str(raised.value.hint)) == (True, True)
+        monkeypatch.setenv("SSL_CERT_FILE", authority.ca)
+        (file,) = open_remote(url, store).list_files()
+        assert (file.path, file.size) == ("cut", 6)
 
 
 def test_an_object_store_gets_no_variable_of_the_server(
@@ -120,6 +151,9 @@ def test_an_error_of_an_object_store_is_one_sentence(site: tuple[str, list[dict[
     store = Store("lab", (), endpoint=f"http://{address}", access_key_id="OWN", secret_access_key="hush")
     with pytest.raises(Away, match="the store answers 503"):
         open_remote(parse_data_url("s3://away/x"), store).list_files()
+    broken = open_remote(parse_data_url("s3://cut/x"), store)
+    with pytest.raises(Broken, match="connection broke"):
+        broken.read(RemoteFile("file", 6, '"e1"', "x/file"), 0, 6)
     with pytest.raises(Away, match=r"the store at http://127.0.0.1:1 does not answer"):
         open_remote(parse_data_url("s3://b/x"), Store("lab", (), endpoint="http://127.0.0.1:1")).list_files()
 
@@ -145,6 +179,21 @@ def test_a_refusal_is_one_sentence_and_one_step(
     error = raised.value
     assert (error.permanent, sentence in error.message, hint in str(error.hint)) == (True, True, True), error
     assert "own words" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("url", "purpose", "message", "hint"),
+    [
+        ("https://host/x", Purpose.FETCH, "cannot be fetched: the server answers 401", "riseml sends web servers none"),
+        ("https://host/x", Purpose.FETCH, "cannot be fetched: the store answers 410", "check the address"),
+        ("s3://b/x", Purpose.SAVE, "cannot be saved: the store answers 410", "stores.yml"),
+    ],
+)
+def test_a_status_alone_says_what_was_done_and_what_to_do(url: str, purpose: Purpose, message: str, hint: str) -> None:
+    status = int(message.rsplit(" ", 1)[1])
+    error = explain_status(parse_data_url(url), status, purpose)
+    assert (error.permanent, error.message) == (True, f"{url} {message}")
+    assert hint in str(error.hint)
 
 
 def test_an_answer_of_another_place_is_refused(site: tuple[str, list[dict[str, str]]]) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from riseml.executors.base import NotThere
-from riseml.executors.log_reader import HEADER, JobLogReader
+from riseml.executors.log_reader import JobLogReader
+from riseml.executors.output_log import HEADER
 from riseml.model import LogCursor
 
 

@@ -12,6 +12,7 @@ import requests
 import urllib3
 
 from riseml.executors.docker.log_stream import read_body
+from tests.support.waiting import DEADLINE
 
 FRAMES = [b"frame %d\n" % number for number in range(2000)]
 CHUNKS = b"".join(b"%x\r\n%b\r\n" % (len(frame), frame) for frame in FRAMES)
@@ -32,7 +33,7 @@ def answer(body: bytes, head: bytes = b"Transfer-Encoding: chunked\r\n") -> Iter
         thread.start()
         with requests.Session() as session:
             session.trust_env = False
-            with session.get(f"http://127.0.0.1:{server.getsockname()[1]}", stream=True, timeout=30) as found:
+            with session.get(f"http://127.0.0.1:{server.getsockname()[1]}", stream=True, timeout=DEADLINE) as found:
                 yield found.raw
         thread.join()
 

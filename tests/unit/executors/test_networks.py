@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import docker
+import pytest
 
+from riseml.errors import EngineError
 from riseml.executors.docker import labels
+from riseml.executors.docker.network_list import NetworkList
 from riseml.executors.docker.networks import NetworkSubnets, list_network_subnets
+from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.names import HostName
 
 SERVER = "5e17e4"
 
 
 class Networks(docker.APIClient):
-    """An engine that has these networks and answers nothing else."""
+    """An engine that has these networks and answers nothing else; a manager whose swarm may lose its leader."""
 
     def __init__(self, *found: dict[str, Any]) -> None:
         self.found = list(found)
+        self.trouble = ""
 
     def networks(self, *_: object, **__: object) -> list[dict[str, Any]]:
-        return self.found
+        return [one for one in self.found if not self.trouble or one.get("Scope") != "swarm"]
+
+    def info(self) -> dict[str, Any]:
+        return {"Swarm": {"ControlAvailable": True, "Error": self.trouble}}
 
 
 def network(subnet: str, **labels: str) -> dict[str, Any]:
@@ -33,3 +42,21 @@ def test_a_network_of_this_server_that_names_no_experiment_is_foreign() -> None:
     other = network("10.213.0.128/26")
     found = list_network_subnets(Networks(ours, odd, other), SERVER, HostName("h1"))
     assert found == NetworkSubnets({4: "10.213.0.0/26"}, ("10.213.0.64/26", "10.213.0.128/26"))
+
+
+def test_a_network_of_a_swarm_without_a_leader_is_there_until_a_leader_says_otherwise() -> None:
+    marks = {labels.SERVER: SERVER, labels.EXPERIMENT: "4", labels.HOST: "h1"}
+    api = Networks(network("10.213.0.0/26", **marks) | {"Scope": "swarm"}, network("10.213.0.64/26"))
+    known, nothing = NetworkList(SERVER, HostName("h1")), frozenset[str]()
+    before = known.read(api, nothing)
+    assert before == NetworkSubnets({4: "10.213.0.0/26"}, ("10.213.0.64/26",), frozenset({4}))
+    api.trouble = "rpc error: code = Unknown desc = The swarm does not have a leader."
+    for _ in range(2):
+        assert known.read(api, nothing) == replace(before, across=frozenset())
+    with pytest.raises(EngineError, match="the swarm has no leader"):
+        known.remove(api, 4, StuckNetworks())
+    api.trouble = ""
+    assert known.read(api, nothing) == before
+    api.found.clear()
+    assert known.read(api, nothing) == NetworkSubnets({}, ())
+    known.remove(api, 4, StuckNetworks())

@@ -9,6 +9,7 @@ from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, HostSeen
 from riseml.names import HostName
+from tests.support.waiting import DEADLINE
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 NOTHING: frozenset[str] = frozenset()
@@ -22,7 +23,7 @@ class SlowExecutor(MemoryExecutor):
         self.may = threading.Event()
 
     def observe(self, references: frozenset[str]) -> HostSeen:
-        assert self.may.wait(30)
+        assert self.may.wait(DEADLINE)
         return super().observe(references)
 
 

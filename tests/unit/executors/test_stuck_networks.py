@@ -21,9 +21,11 @@ def refusal(status: int, words: str) -> APIError:
         (refusal(403, "error while removing network: network riseml-1 id 5 has active endpoints"), True),
         (refusal(403, "operation not permitted on predefined bridge network"), False),
         (refusal(500, "has active endpoints"), False),
+        (refusal(400, "rpc error: code = FailedPrecondition desc = network 5 is in use by task 7"), True),
+        (refusal(400, "rpc error: code = FailedPrecondition desc = network 5 is in use by service 7"), False),
     ],
 )
-def test_only_a_counted_endpoint_makes_a_network_stuck(error: APIError, *, stuck: bool) -> None:
+def test_only_a_counted_endpoint_or_task_makes_a_network_stuck(error: APIError, *, stuck: bool) -> None:
     assert is_stuck(error) == stuck
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from riseml.job_programs import add_report_module, read_program
 from riseml.store.logs.report_lines import split_report
+from tests.support.waiting import DEADLINE
 
 PACKAGE = Path(__file__).parents[3]
 INSIDE = {"PATH": os.environ["PATH"], "RISEML_JOB": "train"}
@@ -22,7 +23,13 @@ def run(folder: Path, program: str, variables: dict[str, str] = INSIDE, options:
     (folder / "train.py").write_text(program)
     script = add_report_module(f'exec "{sys.executable}" -S {options} train.py')
     done = subprocess.run(
-        ["/bin/sh", "-ec", script], cwd=folder, env=variables, capture_output=True, text=True, timeout=60, check=True
+        ["/bin/sh", "-ec", script],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=True,
     )
     return done.stdout.split("\n")[:-1], done.stderr  # `splitlines` would split at the record separator, too
 

@@ -49,7 +49,7 @@ def capsule_of(experiment: Experiment) -> wire.Capsule:
 
 
 def test_the_schema_is_that_of_the_code() -> None:
-    assert SCHEMA.read_text() == make_schema(), "write it anew with `python -m scripts.capsule_schema`"
+    assert SCHEMA.read_text() == make_schema(), "write it again with `python -m scripts.capsule_schema`"
 
 
 def test_a_capsule_says_what_ran() -> None:

@@ -24,6 +24,7 @@ from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.pool.types import Volume
 from riseml.states import NO_LOGS, NO_PROGRAM, CompanionKind, Part, State
+from tests.support.waiting import DEADLINE
 from tests.unit.control.simulation import make_experiment, make_plan
 
 FOLDERS = LaunchTarget("5e7a", StorageRoots("/srv/output", "/srv/data", "/home/paul"))
@@ -215,7 +216,7 @@ def run_script(folder: Path, script: str) -> tuple[int, str]:
     """Run the script of a TensorBoard on outputs in a folder, and return the exit code and what it says."""
     environ = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "RISEML_OUTPUTS": str(folder)}
     done = subprocess.run(
-        ["/bin/sh", "-ec", script], env=environ, cwd=folder, capture_output=True, text=True, timeout=60
+        ["/bin/sh", "-ec", script], env=environ, cwd=folder, capture_output=True, text=True, timeout=DEADLINE
     )
     return done.returncode, done.stderr
 

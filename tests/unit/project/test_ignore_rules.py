@@ -12,6 +12,7 @@ import pytest
 
 from riseml.errors import UsageError
 from riseml.project.ignore_rules import RuleFile, is_ignored, parse_rules, read_rules
+from tests.support.waiting import DEADLINE
 from tests.unit.project.builders import drop_privileges
 
 CASES = {
@@ -138,7 +139,7 @@ def test_a_rule_of_many_stars_needs_no_exponential_search(rule: str, path: str) 
         "print(is_ignored((rules,), sys.argv[2].encode(), is_folder=False))"
     )
     command = [sys.executable, "-c", program, rule, path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE)
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 

@@ -44,7 +44,7 @@ from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.snapshots import SnapshotStore
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.simulation import make_plan
 
 HOST = HostName("h1")
@@ -147,7 +147,7 @@ def test_the_capsule_is_written_while_the_host_makes_the_network(tmp_path: Path)
         def prepare(self, share: Share) -> None:
             shared.append(share)
             assert (folder / RECORD).is_file()  # before the network, which says that the host is prepared
-            wait_for("the capsule in the output", lambda: capsule.is_file() or None, 60)
+            wait_for("the capsule in the output", lambda: capsule.is_file() or None, DEADLINE)
 
     folder = tmp_path / "output/paul/toaster/1"
     capsule = folder / ".riseml/capsule.json"

@@ -13,7 +13,7 @@ from riseml.store.logs.blocks import LogBlock, ReadPosition
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_rows import MetricRows
 from riseml.store.metrics.metric_store import MetricStore
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.store.test_database import submit
 
 
@@ -38,7 +38,7 @@ def test_a_log_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
         keeper.note_growth(identity)
     keeper.note_closed(1)
     keeper.start()
-    wait_for("the other experiments are counted", lambda: found == {2, 3} or None, 60)
+    wait_for("the other experiments are counted", lambda: found == {2, 3} or None, DEADLINE)
     keeper.stop()
     saved = MetricRows(database).load_tallies([1, 2, 3])
     assert [one for one, tally in saved.items() if tally.summaries] == [2, 3]

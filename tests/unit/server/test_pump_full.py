@@ -15,7 +15,7 @@ from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.store.logs.log_store import LogStore, read_all_lines
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 
 KEY = JobKey(1, JobName("train"), 1)
 LIMIT = 1000  # bytes
@@ -44,9 +44,9 @@ def test_a_follower_stops_reading_a_job_that_has_printed_too_much(tmp_path: Path
     pump = LogPump(logs, Notifier(), Wake())
     running = ContainerSeen(KEY, "id", started=True, started_at=now())
     assert not pump.follow_container(executor, running)
-    assert executor.left.wait(30), "the follower still reads the log"
+    assert executor.left.wait(DEADLINE), "the follower still reads the log"
     assert not pump.follow_container(executor, running), "the job has not ended"
     ended = replace(running, exit_code=0, finished_at=now())
-    wait_for("the log is drained", lambda: pump.follow_container(executor, ended), 30)
+    wait_for("the log is drained", lambda: pump.follow_container(executor, ended), DEADLINE)
     assert executor.reads == 1
     assert len(list(read_all_lines(logs, 1))) == LIMIT // LINE + 2, "the lines up to the limit, one more, and the mark"

@@ -40,6 +40,15 @@ def test_a_server_that_cannot_note_it_says_so(tmp_path: Path) -> None:
         SaveKeeper("5e17e4", hosts).give_up(ENDED)
 
 
+def test_a_failed_copy_is_noted_with_what_to_do(tmp_path: Path) -> None:
+    _, hosts = make_keeper(tmp_path)
+    keeper = SaveKeeper("5e17e4", hosts)
+    with pytest.raises(RisemlError) as raised:
+        keeper.save_output(ENDED, None, 1)
+    assert raised.value.hint
+    assert keeper.read_note(ENDED).trouble == f"{raised.value.message} ({raised.value.hint})"
+
+
 def test_a_note_of_an_older_server_is_read(tmp_path: Path) -> None:
     SaveNotes(tmp_path / "saves").write(1, SaveNote("s3://runs/x"))
     path = tmp_path / "saves" / "1.json"

@@ -17,7 +17,7 @@ from riseml.errors import StoreError
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.schema import facts
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.store.test_database import submit
 
 PAGE = 4096  # bytes; SQLite's default
@@ -130,16 +130,16 @@ def test_a_second_server_of_a_postgresql_is_refused(postgres_store: str) -> None
     with pytest.raises(StoreError, match="is used by process 7 on one"):
         Database(postgres_store, "process 8 on two", lock_timeout=0.3)
     first.close()
-    second = Database(postgres_store, "process 8 on two", lock_timeout=0.3)
+    second = Database(postgres_store, "process 8 on two", lock_timeout=DEADLINE)  # PostgreSQL notices the end late
     second.close()
 
 
 def test_a_server_that_starts_at_once_waits_for_the_one_that_ends(postgres_store: str) -> None:
     first = Database(postgres_store, "one", lock_timeout=0.3)
     with ThreadPoolExecutor(1) as hands:
-        coming = hands.submit(Database, postgres_store, "two", 60.0)
+        coming = hands.submit(Database, postgres_store, "two", float(DEADLINE))
         threading.Timer(0.3, first.close).start()
-        coming.result(60).close()
+        coming.result(DEADLINE).close()
 
 
 def end_sessions(postgres: sa.Engine, those: str) -> None:
@@ -147,7 +147,7 @@ def end_sessions(postgres: sa.Engine, those: str) -> None:
     with postgres.connect() as connection:
         connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) FROM {those}")
         count = f"SELECT count(*) FROM {those}"
-        wait_for("the sessions have ended", lambda: connection.exec_driver_sql(count).scalar_one() == 0, 60.0)
+        wait_for("the sessions have ended", lambda: connection.exec_driver_sql(count).scalar_one() == 0, DEADLINE)
 
 
 def test_a_server_that_lost_its_claim_writes_nothing(postgres_store: str, postgres: sa.Engine) -> None:

@@ -17,6 +17,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.line_patterns import LONGEST_LINE, PatternSearch
 from riseml.store.metrics.metric_store import MetricStore
+from tests.support.waiting import DEADLINE
 from tests.unit.store.test_database import submit
 
 KEY = JobKey(1, JobName("master"), 1)
@@ -50,7 +51,7 @@ def test_a_process_that_is_killed_is_started_again(search: PatternSearch) -> Non
     process = search._process
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(60)
+    process.wait(DEADLINE)
     assert search.search_lines({"a": "(a)"}, ["a"]).found
     process = search._process
     assert process is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import EngineError, Refused
+from riseml.errors import EngineError, Refused, StoreError
 from riseml.store.sealed_variables import KEY_FILE, open_variables, seal_variables
 
 VARIABLES = (("TOKEN", "s3cret" * 50), ("EMPTY", ""), ("NAME", "töaster \udcff"), ("OWN", "sealed:1:AAAA"))
@@ -60,3 +60,14 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / KEY_FILE).chmod(0o644)
     with pytest.raises(Refused, match="not a file of yours alone"):
         seal_variables(tmp_path, VARIABLES)
+
+
+@pytest.mark.parametrize("size", [16, 33])
+def test_a_damaged_key_seals_nothing(size: int, tmp_path: Path) -> None:
+    sealed = seal_variables(tmp_path, VARIABLES)
+    (tmp_path / KEY_FILE).write_bytes(bytes(size))
+    with pytest.raises(StoreError, match=f"it has {size} bytes, and a key has 32"):
+        seal_variables(tmp_path, VARIABLES)
+    with pytest.raises(EngineError, match="is not the key that it was stored with") as raised:
+        open_variables(tmp_path, sealed)
+    assert raised.value.permanent

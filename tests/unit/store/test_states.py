@@ -184,7 +184,7 @@ def test_a_sync_that_broke_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(ConnectionError):
         asyncio.run(snapshots.receive_contents(snapshot.digest, chunks(stream, 5)))
     assert not snapshots.has_snapshot(snapshot.digest)
-    again = SnapshotStore(tmp_path / "snapshots")  # the server was started anew
+    again = SnapshotStore(tmp_path / "snapshots")  # the server was started again
     left = again.receive_manifest(snapshot.digest, manifest)
     assert 0 < len(left) < 10
     stream = write_pieces(pack_contents(snapshot, left), compress=False)

@@ -84,16 +84,16 @@ def _choose_span(experiments: Sequence[Experiment], since: datetime | None, unti
     Raises:
         UsageError: it ends before it begins, or lies beyond the calendar.
     """
-    created = _count_seconds(min(one.created_at for one in experiments))
+    created = _read_epoch_seconds(min(one.created_at for one in experiments))
     ends = [one.ended_at for one in experiments if one.ended_at is not None]
     end = until or (max(ends) if len(ends) == len(experiments) else now())
-    first, last = max(created, created if since is None else _count_seconds(since)), _count_seconds(end) + 1
+    first, last = max(created, created if since is None else _read_epoch_seconds(since)), _read_epoch_seconds(end) + 1
     if last <= first and until is not None:
         raise UsageError("until is before since", "leave until out to read up to now")
     return Span(first, max(first + 1, last))
 
 
-def _count_seconds(moment: datetime) -> int:
+def _read_epoch_seconds(moment: datetime) -> int:
     """Return the seconds since 1970; a moment without a zone is UTC."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     try:

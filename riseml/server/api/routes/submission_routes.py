@@ -27,7 +27,7 @@ from riseml.server.api.submissions.submit import (
     plan_submission,
 )
 from riseml.server.api.views.named_experiments import show_details
-from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
+from riseml.server.api.waiting import wait_for_any_host, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
@@ -133,5 +133,4 @@ def _check_choice(wanted: str | None, services: Services) -> None:
     """Check the user's choice of an executor, against the hosts as they are now."""
     wait_for_pool_file(services)
     check_choice(wanted, services)
-    if not services.hosts.is_any_answering():
-        wait_for_hosts(services)
+    wait_for_any_host(services.hosts, services.passes)

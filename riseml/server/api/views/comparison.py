@@ -13,7 +13,7 @@ from riseml.model import Experiment, Image, Plan, PlannedJob, resolve_base
 from riseml.names import experiment_name, job_type, parse_id
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.named_experiments import find_details
-from riseml.server.api.views.record_views import count_seconds, show_time
+from riseml.server.api.views.record_views import count_run_seconds, show_time
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, check_config
 from riseml.store.codec import to_json
@@ -75,7 +75,7 @@ def _find_experiment(name: str, services: Services) -> ExperimentDetail:
 
 
 def _show_compared(experiment: Experiment, moment: datetime) -> wire.ComparedExperiment:
-    seconds = count_seconds(experiment, moment)
+    seconds = count_run_seconds(experiment, moment)
     return {
         "id": experiment_name(experiment.number, experiment.sub),
         "project": experiment.project,

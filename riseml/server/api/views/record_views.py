@@ -44,7 +44,7 @@ def show_time(moment: datetime | None) -> str | None:
     return None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def count_seconds(run: Experiment | ExperimentRun, moment: datetime) -> float | None:
+def count_run_seconds(run: Experiment | ExperimentRun, moment: datetime) -> float | None:
     """Return for how many seconds an experiment had run at a moment; None: it had not started."""
     return None if run.started_at is None else max(0.0, ((run.ended_at or moment) - run.started_at).total_seconds())
 

@@ -14,7 +14,7 @@ from riseml.results.filters import filter_rows, parse_where
 from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
 from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
 from riseml.server.api.views.metric_views import show_summary
-from riseml.server.api.views.record_views import count_seconds
+from riseml.server.api.views.record_views import count_run_seconds
 from riseml.server.services import Services
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
@@ -135,7 +135,7 @@ def _make_row(name: str, outcome: ExperimentOutcome, found: _Found) -> ResultRow
     if run is None:
         return row
     return row._replace(
-        seconds=count_seconds(run, found.moment),
+        seconds=count_run_seconds(run, found.moment),
         started=_show_moment(run.started_at),
         ended=_show_moment(run.ended_at),
         hosts=run.hosts,
@@ -157,7 +157,7 @@ def _show_results(
     views: dict[str, wire.ResultView] = {}
     for name, outcome in wanted.items():
         run = runs.get(outcome.id, _NOT_RUN)
-        seconds = count_seconds(run, found.moment)
+        seconds = count_run_seconds(run, found.moment)
         views[name] = {
             "id": name,
             "project": outcome.project,

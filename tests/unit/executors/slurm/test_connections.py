@@ -13,10 +13,13 @@ import pytest
 
 from riseml.executors.slurm.gang_lines import LineConnection, is_proven, prove
 from riseml.executors.slurm.gang_records import find_stop_cause
+from tests.support.waiting import DEADLINE
 from tests.unit.executors.slurm.supervisors import make_supervisor
 
 
-@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[1]\n", b"x" * (1 << 20) + b"yz"])
+@pytest.mark.parametrize(
+    "sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[1]\n", b"[" * 60_000 + b"\n", b"x" * (1 << 20) + b"yz"]
+)
 def test_what_is_no_message_ends_the_connection(sent: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -29,7 +32,7 @@ def test_what_is_no_message_ends_the_connection(sent: bytes) -> None:
         assert found is None
         ours.close()
         theirs.close()
-        sender.join(10)
+        sender.join(DEADLINE)
 
 
 def test_messages_are_lines_whatever_pieces_they_come_in() -> None:
@@ -136,6 +139,18 @@ def test_many_callers_that_say_nothing_keep_no_role_out(tmp_path: Path, monkeypa
         for one in (*supervisor.callers, supervisor.roles[0].lines):
             assert one is not None
             one.door.close()
+    supervisor.door.close()
+
+
+def test_a_caller_that_has_gone_before_it_was_accepted_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor = make_supervisor(tmp_path, monkeypatch)
+    supervisor.door.bind(("127.0.0.1", 0))
+    supervisor.door.listen(8)
+    supervisor.door.settimeout(0.0)  # so that the kernel answers at once that there is no caller
+    supervisor._accept()
+    assert supervisor.callers == []
     supervisor.door.close()
 
 

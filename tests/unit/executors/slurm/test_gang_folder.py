@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 
 from riseml.control.actions import Signal
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.executors.slurm.gang_records import read_orders, write_record
 from riseml.model import JobKey
 from riseml.names import JobName
+from tests.support.waiting import DEADLINE, wait_for
 
 MASTER, WORKER = JobName("master"), JobName("worker.1")
 
@@ -69,11 +72,32 @@ def test_orders_are_appended(tmp_path: Path) -> None:
     folder = make_gang(tmp_path)
     folder.order_stop(MASTER, Signal.TERM)
     folder.order_stop(WORKER, Signal.KILL)
-    lines = (folder.path / "orders").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == [
-        {"role": "master", "signal": "TERM"},
-        {"role": "worker.1", "signal": "KILL"},
-    ]
+    orders, end = read_orders(str(folder.path), 0)
+    assert orders == [{"role": "master", "signal": "TERM"}, {"role": "worker.1", "signal": "KILL"}]
+    assert read_orders(str(folder.path), end) == ([], end)
+
+
+def test_an_order_that_a_full_disk_has_cut_off_spoils_no_other_one(tmp_path: Path) -> None:
+    folder = make_gang(tmp_path)
+    with (folder.path / "orders").open("a") as file:
+        file.write('{"role": "mas')
+    assert read_orders(str(folder.path), 0) == ([], 0)
+    folder.order_stop(MASTER, Signal.KILL)
+    orders, _ = read_orders(str(folder.path), 0)
+    assert orders == [{"role": "master", "signal": "KILL"}]
+
+
+def test_a_verdict_that_waits_for_room_on_the_disk_shows_that_its_supervisor_lives(tmp_path: Path) -> None:
+    claim, blocked = tmp_path / "claim", tmp_path / "verdict.json.new"
+    claim.touch()
+    os.utime(claim, (1, 1))
+    blocked.mkdir()  # the verdict cannot be written, as on a full disk
+    writer = threading.Thread(target=write_record, args=(str(tmp_path), "verdict.json", {"done": True}), daemon=True)
+    writer.start()
+    wait_for("a sign of life", lambda: claim.stat().st_mtime > 1, DEADLINE)
+    blocked.rmdir()
+    writer.join(DEADLINE)
+    assert json.loads((tmp_path / "verdict.json").read_text()) == {"done": True}
 
 
 def test_a_half_written_record_counts_as_none(tmp_path: Path) -> None:

@@ -197,6 +197,21 @@ def test_a_job_that_slurm_has_forgotten_never_started(tmp_path: Path) -> None:
     assert (found.started, "does not know job 7 any more" in found.error) == (False, True)
 
 
+def test_nothing_is_noted_of_a_gang_whose_folder_is_gone(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    view.folder.write_job("7")
+    (view.folder.path / "claim").write_text("7")
+    view.look("7|COMPLETED|None|N/A|riseml-a-4-1\n")
+    running = tuple(parse_queue("7|RUNNING|None|N/A|riseml-a-4-1\n"))
+    view.watch.find_dead_jobs(QueueAnswer(running, NODES, view.now))
+    notes = (view.watch._over_since, view.watch._lives, view.watch._submitted_seen)
+    assert [len(one) for one in notes] == [1, 1, 1]
+    for role in (MASTER, PS):
+        view.folder.remove_role(role)
+    assert view.look() == {}
+    assert [len(one) for one in notes] == [0, 0, 0]
+
+
 def test_the_records_of_a_gang_that_has_ended_count_whatever_slurm_says(tmp_path: Path) -> None:
     view = View(tmp_path)
     ends = {"started_at": 1.0, "finished_at": 2.0, "exit_code": 0, "error": ""}

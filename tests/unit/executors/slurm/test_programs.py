@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from riseml import stream_messages
-from riseml.executors import command_runner, log_reader
-from riseml.executors.process import supervisor
-from riseml.executors.slurm import environment_builder, role_log
+from riseml.executors import command_runner
+from riseml.executors.slurm import environment_builder
 from riseml.executors.slurm.gang_folder import PROGRAMS, GangFolders, GangKey
 from riseml.names import JobName
 from riseml.stream_messages import Channel, ChannelEnd, CommandExit, Piece, StreamMessage, WindowSize, prefix_length
@@ -23,10 +22,6 @@ BUILDER = Path(str(environment_builder.__file__))
 @pytest.mark.parametrize("program", [*PROGRAMS, BUILDER], ids=[*NAMES, BUILDER.stem])
 def test_a_program_is_written_for_python_3_6(program: Path) -> None:
     ast.parse(program.read_text(), feature_version=(3, 6))
-
-
-def test_the_formats_of_logs_are_one() -> None:
-    assert log_reader.HEADER.format == supervisor.HEADER.format == role_log.HEADER.format
 
 
 def test_the_formats_of_streams_are_one() -> None:

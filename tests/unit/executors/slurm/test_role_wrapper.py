@@ -15,20 +15,21 @@ import pytest
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_lines import LineConnection, is_proven, prove
 from riseml.names import JobName
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 
 ROLE = JobName("train")
 ADDRESSES = {"train": "n1:7"}
+LEAVE_ORPHAN = "sh -c 'sleep 0.1 & echo $! >orphan'"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> GangFolder:
-    """The folder of a gang of one role, which prints the address of its own and waits for a file."""
+    """The folder of a gang of one role, which prints the address of its own, leaves an orphan, and waits for a file."""
     made = GangFolders(tmp_path).open_gang(GangKey(4, 1))
     made.make()
     order = {
         "token": "secret",
-        "command": ["/bin/sh", "-c", "echo at ADDRESS; while [ ! -e go-on ]; do sleep 0.1; done"],
+        "command": ["/bin/sh", "-c", f"echo at ADDRESS; {LEAVE_ORPHAN}; while [ ! -e go-on ]; do sleep 0.1; done"],
         "tokens": {ROLE: ["ADDRESS", "PORT"]},
         "environment": {},
         "workdir": str(made.path),
@@ -44,9 +45,9 @@ def supervisor(folder: GangFolder) -> Iterator[tuple[subprocess.Popen[bytes], Li
     with socket.create_server(("127.0.0.1", 0)) as listener:
         program = [sys.executable, str(folder.path / "role_wrapper.py"), str(folder.path), ROLE]
         with subprocess.Popen([*program, "127.0.0.1", str(listener.getsockname()[1])]) as process:
-            listener.settimeout(20)
+            listener.settimeout(DEADLINE)
             connection = LineConnection(listener.accept()[0])
-            connection.door.settimeout(20)
+            connection.door.settimeout(DEADLINE)
             (hello,) = connection.receive() or [{}]
             yield process, connection, hello
             connection.door.close()
@@ -77,7 +78,7 @@ def test_addresses_of_another_program_do_not_become_a_command(
 ) -> None:
     process, connection, _ = supervisor
     connection.send({"go": ADDRESSES, "proof": proof})
-    assert process.wait(20) == 1
+    assert process.wait(DEADLINE) == 1
     assert folder.log_path(ROLE).read_bytes() == b""
 
 
@@ -88,9 +89,23 @@ def test_a_door_that_cannot_be_started_ends_no_role(
     (folder.path / f"{ROLE}.door").mkdir()  # the output of the door cannot be opened, as on a full disk
     connection.send({"go": ADDRESSES, "proof": prove("secret", "supervisor", json.dumps(ADDRESSES))})
     assert receive_message(connection) == {"started": True}
-    wait_for("the output of the role", lambda: b"at n1\n" in folder.log_path(ROLE).read_bytes(), 20)
+    wait_for("the output of the role", lambda: b"at n1\n" in folder.log_path(ROLE).read_bytes(), DEADLINE)
     with socket.create_connection(("127.0.0.1", hello["door"])):
         connection.send({})
         (folder.path / "go-on").touch()
         assert receive_message(connection) == {"code": 0, "outside": False}
-    assert process.wait(20) == 0
+    assert process.wait(DEADLINE) == 0
+
+
+def test_a_process_that_its_parent_has_left_behind_is_no_zombie_after_its_end(
+    folder: GangFolder, supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]
+) -> None:
+    process, connection, _ = supervisor
+    connection.send({"go": ADDRESSES, "proof": prove("secret", "supervisor", json.dumps(ADDRESSES))})
+    assert receive_message(connection) == {"started": True}
+    note = folder.path / "orphan"
+    orphan = wait_for("the orphan", lambda: note.read_text().strip() if note.exists() else "", DEADLINE)
+    wait_for("the end of the orphan", lambda: not Path("/proc", orphan).exists(), DEADLINE)
+    (folder.path / "go-on").touch()
+    assert receive_message(connection) == {"code": 0, "outside": False}
+    assert process.wait(DEADLINE) == 0

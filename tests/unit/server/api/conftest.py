@@ -52,7 +52,7 @@ def serve(api: FastAPI) -> Iterator[str]:
     """Its address."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        listening.listen(16)  # before anybody asks, however late the server's thread begins
+        listening.listen(16)  # before the first request, however late the server's thread begins
         config = uvicorn.Config(api, log_config=None, log_level="critical", lifespan="off", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -12,7 +12,7 @@ from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import make_plan
 from riseml.server.api.views.comparison import describe_config
-from riseml.server.api.views.record_views import count_seconds
+from riseml.server.api.views.record_views import count_run_seconds
 from riseml.spec.config.loader import load_config
 from riseml.store.outcomes import ExperimentRun
 from tests.support.archives import find_digest, pack
@@ -127,6 +127,6 @@ def test_a_plan_is_described_in_the_keys_of_its_file() -> None:
 def test_an_experiment_that_runs_has_its_time_so_far() -> None:
     begun = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
     run = ExperimentRun(begun)
-    assert count_seconds(run, begun + timedelta(seconds=5)) == 5.0
-    assert count_seconds(run._replace(ended_at=begun + timedelta(seconds=3)), begun + timedelta(seconds=5)) == 3.0
-    assert count_seconds(ExperimentRun(), begun) is None
+    assert count_run_seconds(run, begun + timedelta(seconds=5)) == 5.0
+    assert count_run_seconds(run._replace(ended_at=begun + timedelta(seconds=3)), begun + timedelta(seconds=5)) == 3.0
+    assert count_run_seconds(ExperimentRun(), begun) is None

@@ -1,6 +1,8 @@
-"""The output of a role as its wrapper writes it: records of `HEADER` and that many bytes.
+"""The output of a job as its supervisor on this machine, or its wrapper on a node, writes it: records of `HEADER` and
+that many bytes.
 
-Python 3.6 or newer, standard library only.
+The format is a contract: a server reads the logs of supervisors that an older version of riseml started. Python 3.6 or
+newer, standard library only: nodes do not have riseml.
 """
 
 import os
@@ -8,20 +10,26 @@ import struct
 import time
 
 HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
-OWN = 3  # the stream of notes that are not the command's
+STDOUT, STDERR, OWN = 1, 2, 3  # streams; OWN: notes that are not the command's
 LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
 
 
-class RoleLog:
-    """The output of the role. A full disk loses output, and never ends the role."""
+class OutputLog:
+    """The output of one job, each piece with the time when it was read.
+
+    A full disk loses output, and never ends the job. Output beyond `LONGEST_LOG` is not kept.
+
+    Args:
+        path: of the file; it is made for this user alone, or goes on.
+    """
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._end = os.fstat(self._file).st_size
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._end = os.fstat(self._file).st_size  # bytes of whole records
         self._last = 0  # nanoseconds of the last record; times never go back
         self._lost = 0  # bytes of output since the disk is full
 
-    def write(self, stream: int, data: bytes) -> None:
+    def write_output(self, stream: int, data: bytes) -> None:
         """Append one record, after a note about the output that was lost before it."""
         if self._end > LONGEST_LOG:
             return

@@ -1,0 +1,60 @@
+"""The networks of an engine, also while its Docker Swarm has no leader.
+
+A manager then leaves the networks of the swarm out of its list, and says so with no error (seen with Engine 20.10). An
+experiment whose network seemed to be gone was closed, and the network came back with the next leader, for good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import docker
+
+from riseml.errors import EngineError
+from riseml.executors.docker.networks import NetworkSubnets, list_network_subnets, remove_networks
+from riseml.executors.docker.stuck_networks import StuckNetworks
+from riseml.names import HostName
+
+_NO_LEADER = "the swarm has no leader, so that the engine does not say which networks it has"
+_HINT = "start the other managers of the swarm: more than half of them must reach each other"
+
+
+class NetworkList:
+    """The networks of one engine, with those across hosts as they were listed last.
+
+    Args:
+        server: id of this server.
+        host: the host of the engine.
+    """
+
+    def __init__(self, server: str, host: HostName) -> None:
+        self._server = server
+        self._host = host
+        self._across: dict[int, str] = {}  # subnets of the networks across hosts that this host created, by experiment
+
+    def read(self, api: docker.APIClient, written_off: frozenset[str]) -> NetworkSubnets:
+        """Return the subnets; without a leader those of the swarm's networks are what they were before."""
+        found = list_network_subnets(api, self._server, self._host, written_off)
+        if self._across.keys() - found.own.keys():
+            if _lacks_leader(api):
+                return replace(found, own={**self._across, **found.own})
+            found = list_network_subnets(api, self._server, self._host, written_off)  # the leader may be a new one
+        self._across = {experiment: found.own[experiment] for experiment in found.across}
+        return found
+
+    def remove(self, api: docker.APIClient, experiment: int, stuck: StuckNetworks) -> None:
+        """Remove the experiment's networks, except those that were written off.
+
+        Raises:
+            EngineError: the engine counts an endpoint in one, or the swarm has no leader.
+        """
+        if experiment in self._across and _lacks_leader(api):
+            raise EngineError(_NO_LEADER, _HINT)
+        remove_networks(api, self._server, experiment, stuck)
+
+
+def _lacks_leader(api: docker.APIClient) -> bool:
+    """Return True for a manager that cannot ask its swarm (Docker Engine API 1.41, `SystemInfo.Swarm`)."""
+    swarm: dict[str, Any] = api.info().get("Swarm") or {}
+    return bool(swarm.get("ControlAvailable")) and bool(swarm.get("Error"))
