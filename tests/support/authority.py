@@ -31,6 +31,7 @@ class Authority:
         own = _builder(self._name, self._name, self._key.public_key(), timedelta(days=1))
         own = own.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         own = own.add_extension(_usage(signs=True), critical=True)
+        own = own.add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
         self.ca = str(folder / f"{name}.pem")
         Path(self.ca).write_bytes(own.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
@@ -43,6 +44,9 @@ class Authority:
         built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         built = built.add_extension(_usage(signs=False), critical=True)
         built = built.add_extension(x509.ExtendedKeyUsage([kind]), critical=False)
+        # Python 3.13 wants the key of the authority named (VERIFY_X509_STRICT, RFC 5280 4.2.1.1).
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        built = built.add_extension(issuer, critical=False)
         if hosts:
             built = built.add_extension(x509.SubjectAlternativeName([_name_of(host) for host in hosts]), critical=False)
         pair = Pair(str(self.folder / f"{name}-cert.pem"), str(self.folder / f"{name}-key.pem"))

@@ -134,7 +134,7 @@ def test_threads_that_need_a_class_at_once_get_equal_objects() -> None:
         together.wait()
         found.append(kind(3))
 
-    threads = [threading.Thread(target=make) for _ in range(8)]
+    threads = [threading.Thread(target=make, daemon=True) for _ in range(8)]
     for one in threads:
         one.start()
     for one in threads:

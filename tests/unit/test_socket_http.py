@@ -221,7 +221,7 @@ def test_two_threads_have_two_connections_and_close_ends_both(open_door: Callabl
 
     both: list[socket.socket] = []
     door = open_door(talk, talk)
-    readers = [threading.Thread(target=read) for _ in range(2)]
+    readers = [threading.Thread(target=read, daemon=True) for _ in range(2)]
     for reader in readers:
         reader.start()
     begun.wait(_PATIENCE)

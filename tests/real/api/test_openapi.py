@@ -133,7 +133,7 @@ def test_every_answer_is_described(operations: dict[str, Any], route: str, mode:
             if isinstance(case.body, dict) and len(str(case.body.get("config", ""))) % 2:
                 case.body = {**case.body, "config": SUBMISSION["config"]}  # beyond the first look at riseml.yml
             try:
-                response = case.call(session=session)
+                response = case.call(session=session, timeout=60)
             except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
                 if len(str(case.query)) < LONGEST_LINE:
                     raise

@@ -100,7 +100,7 @@ def test_a_wait_ends_when_the_terminal_gets_another_size() -> None:
         while not waited.wait(0.01):
             os.kill(os.getpid(), signal.SIGWINCH)
 
-    sender = threading.Thread(target=resize)
+    sender = threading.Thread(target=resize, daemon=True)
     sender.start()
     wait_or_resize(600.0)
     waited.set()
@@ -108,7 +108,7 @@ def test_a_wait_ends_when_the_terminal_gets_another_size() -> None:
 
 
 def test_a_wait_outside_of_the_main_thread_waits() -> None:
-    thread = threading.Thread(target=wait_or_resize, args=(0.01,))
+    thread = threading.Thread(target=wait_or_resize, args=(0.01,), daemon=True)
     thread.start()
     thread.join()
 

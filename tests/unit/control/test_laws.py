@@ -24,6 +24,7 @@ FEW = 100
 FEW_STORED = 5
 HISTORIES = (
     str(ROOT / "scripts" / "background"),
+    "19",
     sys.executable,
     "-m",
     "tests.unit.control.histories",

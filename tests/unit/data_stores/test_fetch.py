@@ -179,7 +179,7 @@ def test_a_cancelled_fetch_ends(scene: Scene) -> None:
 
 def test_two_fetches_of_one_thing_are_one(scene: Scene) -> None:
     found: list[Path] = []
-    threads = [threading.Thread(target=lambda: found.append(scene.fetch())) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(scene.fetch()), daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

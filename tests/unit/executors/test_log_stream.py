@@ -29,7 +29,7 @@ def answer(body: bytes, head: bytes = b"Transfer-Encoding: chunked\r\n") -> Iter
                 connection.recv(65536)
                 connection.sendall(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + body)
 
-        thread = threading.Thread(target=serve)
+        thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         with requests.Session() as session:
             session.trust_env = False

@@ -52,7 +52,7 @@ def start_program(folder: Path, stack: ExitStack) -> HelperSession:
                 program.stdin.write(data)
         program.stdin.close()
 
-    threads = [threading.Thread(target=one) for one in (frame, feed)]
+    threads = [threading.Thread(target=one, daemon=True) for one in (frame, feed)]
     for thread in threads:
         thread.start()
 

@@ -42,7 +42,7 @@ for number in range(60):
         else:
             found.append(parse_json('{"inner": {"name": "a"}, "others": [{"name": "b", "sizes": [1]}]}', Middle))
 
-    threads = [threading.Thread(target=read, args=(position,)) for position in range(4)]
+    threads = [threading.Thread(target=read, args=(position,), daemon=True) for position in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -220,7 +220,7 @@ def test_damage_on_the_server_is_repaired_by_the_next_sync(tmp_path: Path) -> No
 def test_two_syncs_at_once(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path / "snapshots")
     snapshot = make_snapshot(tmp_path / "project", *(f"f{number}" for number in range(50)))
-    threads = [threading.Thread(target=send, args=(snapshots, snapshot)) for _ in range(4)]
+    threads = [threading.Thread(target=send, args=(snapshots, snapshot), daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -66,8 +66,8 @@ def test_jobs_that_run_are_seen_while_others_come_and_go(tmp_path: Path) -> None
         while not done.is_set():
             claim(folders, KEPT[0])
 
-    goers = [threading.Thread(target=come_and_go, args=(number,)) for number in (10, 11)]
-    with repeat([threading.Thread(target=rewrite)]):
+    goers = [threading.Thread(target=come_and_go, args=(number,), daemon=True) for number in (10, 11)]
+    with repeat([threading.Thread(target=rewrite, daemon=True)]):
         with repeat(goers):
             while any(goer.is_alive() for goer in goers):
                 seen = {key for key in folders.list_jobs() if folders.settle_job_record(key) is not None}

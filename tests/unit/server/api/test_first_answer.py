@@ -38,7 +38,7 @@ def run_passes(pool: HostPool, host: MemoryExecutor) -> Iterator[Passes]:
             if count >= SLOW and isinstance(host, SlowExecutor):
                 host.may.set()
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         yield passes
