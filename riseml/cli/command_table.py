@@ -42,6 +42,12 @@ _COMMANDS = (
         "Run the project: sync, build, start, and follow its log. With an ID and --trials: add trials to that set.",
     ),
     CommandPlace("status", "experiments", "show_status", "List running experiments, or show one with its jobs."),
+    CommandPlace(
+        "show",
+        "experiments",
+        "show_experiment",
+        "Show one experiment with its jobs, or what is needed to run it again, or what of it is saved in a store.",
+    ),
     CommandPlace("logs", "experiments", "print_logs", "Print the log of an experiment or of some jobs; follow it."),
     CommandPlace(
         "monitor", "experiments", "monitor_experiment", "Show what jobs use, and what they asked for, every 2 s."

@@ -1,8 +1,7 @@
-"""`status`, `logs`, `monitor`, `kill`: commands about experiments that exist."""
+"""`status`, `show`, `logs`, `monitor`, `kill`: commands about experiments that exist."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,9 +10,11 @@ from riseml.cli.arguments import choose_experiment_id, find_last_experiment, par
 from riseml.cli.commands.options import IdArgument, JsonOption
 from riseml.cli.commands.system_test import TEST_PROJECT
 from riseml.cli.context import CommandContext, Exit
+from riseml.cli.experiment_parts import ExperimentPart, choose_part, print_part
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
 from riseml.cli.output.text import clean_text
-from riseml.errors import RisemlError, UsageError
+from riseml.cli.refreshed_view import ViewContent, ViewMode, print_view
+from riseml.errors import RisemlError
 from riseml.records import dataclass
 from riseml.settings import MOST_TAIL
 
@@ -37,6 +38,14 @@ TailOption = Annotated[
         help="Begin with the last N lines that jobs printed, without changes of state before them.",
     ),
 ]
+LongOption = Annotated[bool, typer.Option("-l", "--long", help="Show more of each.")]
+WatchOption = Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 2 s.")]
+CapsuleOption = Annotated[
+    bool, typer.Option("--capsule", help="Show what is needed to run it again: image, packages, code, data.")
+]
+SavedOption = Annotated[
+    bool, typer.Option("--saved", help="Show the files of it that are saved in a store, with checksums.")
+]
 LastOption = Annotated[
     int | None,
     typer.Option(
@@ -49,18 +58,8 @@ LastOption = Annotated[
     ),
 ]
 
-_REFRESH_INTERVAL = 2.0  # seconds
 _ON_A_SCREEN = 100  # most experiments of a list on a terminal, unless the user gives another number
 _PAGE = 500  # experiments in one answer of the server
-
-
-@dataclass(frozen=True, slots=True)
-class ViewContent:
-    """One answer of the server, ready to print."""
-
-    answer: object  # what `--json` prints
-    lines: list[str]  # what is printed otherwise
-    final: bool  # True when later answers will be the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +68,6 @@ class ListChoice:
 
     ended: bool  # those that have ended, too
     most: int | None  # only this many of the newest ones; None: all
-
-
-@dataclass(frozen=True, slots=True)
-class ViewMode:
-    """How a view is printed."""
-
-    json: bool
-    refresh: bool  # again every 2 s, in the place of the last one, until it is final
 
 
 def show_status(  # noqa: PLR0913  # one parameter for each option of the command
@@ -89,33 +80,41 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
         bool, typer.Option("-a", "--all", help="List ended experiments too, but not those of `system test`.")
     ] = False,
     last: LastOption = None,
-    long: Annotated[bool, typer.Option("-l", "--long", help="Show more of each.")] = False,
+    long: LongOption = False,
     json: JsonOption = False,
-    watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 2 s.")] = False,
-    capsule: Annotated[
-        bool, typer.Option("--capsule", help="Show what is needed to run it again: image, packages, code, data.")
-    ] = False,
-    saved: Annotated[
-        bool, typer.Option("--saved", help="Show the files of it that are saved in a store, with checksums.")
-    ] = False,
+    watch: WatchOption = False,
+    capsule: CapsuleOption = False,
+    saved: SavedOption = False,
 ) -> None:
     """List running experiments, or show one with its jobs."""
     command: CommandContext = context.obj
-    if saved:
-        _print_saved(command, identity, json=json)
-        return
-    if capsule:
-        _print_capsule(command, identity, json=json)
-        return
+    part = choose_part(capsule=capsule, saved=saved)
     mode = ViewMode(json, watch)
+    if identity is not None or part is not ExperimentPart.JOBS:
+        print_part(command, identity, part, mode, long=long)
+        return
     with command.connect() as client:
-        if identity is None:
-            most = last or (_ON_A_SCREEN if command.printer.live and not json else None)
-            choice = ListChoice(ended, most)
-            _print_view(command, client, lambda: _fetch_list(command, client, choice, long=long), mode)
-        else:
-            chosen = choose_experiment_id(command, client, identity)
-            _print_view(command, client, lambda: _fetch_experiment(command, client, chosen, long=long), mode)
+        most = last or (_ON_A_SCREEN if command.printer.live and not json else None)
+        choice = ListChoice(ended, most)
+        print_view(command, client, lambda: _fetch_list(command, client, choice, long=long), mode)
+
+
+def show_experiment(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    identity: IdArgument = None,
+    *,
+    capsule: CapsuleOption = False,
+    saved: SavedOption = False,
+    long: LongOption = False,
+    json: JsonOption = False,
+    watch: WatchOption = False,
+) -> None:
+    """Show one experiment with its jobs, or what is needed to run it again, or what of it is saved in a store.
+
+    `riseml show` in a project shows its last experiment; `riseml show 4` says what `riseml status 4` says.
+    """
+    part = choose_part(capsule=capsule, saved=saved)
+    print_part(context.obj, identity, part, ViewMode(json, watch), long=long)
 
 
 def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
@@ -181,10 +180,10 @@ def monitor_experiment(  # noqa: PLR0913  # one parameter for each option
     with command.connect() as client:
         chosen = None if identity is None else choose_experiment_id(command, client, identity)
         if gpus:
-            _print_view(command, client, lambda: _fetch_gpus(command, client, chosen), mode)
+            print_view(command, client, lambda: _fetch_gpus(command, client, chosen), mode)
             return
         trends = None if once or json else Trends()
-        _print_view(command, client, lambda: _fetch_samples(command, client, chosen, trends), mode)
+        print_view(command, client, lambda: _fetch_samples(command, client, chosen, trends), mode)
 
 
 def kill_experiments(
@@ -215,60 +214,6 @@ def kill_experiments(
         command.printer.print_json({"kills": kills})
     if failed is not None:
         raise Exit(failed.exit_code)
-
-
-def _print_capsule(command: CommandContext, identity: str | None, *, json: bool) -> None:
-    from riseml.cli.output.capsule_view import list_capsule
-
-    with command.connect() as client:
-        chosen = choose_experiment_id(command, client, identity)
-        if client.get_experiment(chosen)["type"] == "set":
-            raise UsageError(f"{chosen} is a set, and each of its experiments has a capsule", f"name one: `{chosen}.1`")
-        found = client.get_capsule(chosen)["capsule"]
-    if json:
-        command.printer.print_json(found)
-    else:
-        command.printer.print_lines(list_capsule(found))
-
-
-def _print_saved(command: CommandContext, identity: str | None, *, json: bool) -> None:
-    from riseml.cli.output.saved_view import list_saved
-    from riseml.client.saved_client import SavedClient
-
-    with command.connect() as client, SavedClient(client.address) as saved:
-        found = saved.get_saved(choose_experiment_id(command, client, identity))
-    if json:
-        command.printer.print_json(found)
-    else:
-        command.printer.print_lines(list_saved(found, command.now(), command.printer.style))
-
-
-def _print_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:
-    """Print a view once, or refresh it. A refreshed view continues after a lost server, as a followed log does."""
-    try:
-        _refresh_view(command, client, fetch, mode)
-    finally:
-        command.printer.end_redraw()
-
-
-def _refresh_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:
-    while True:
-        content = _fetch_again(command, client, fetch) if mode.refresh else fetch()
-        if mode.json:
-            command.printer.print_json(content.answer)
-        elif mode.refresh:
-            command.printer.redraw(content.lines)
-        else:
-            command.printer.print_lines(content.lines)
-        if not mode.refresh or content.final:
-            return
-        command.wait(_REFRESH_INTERVAL)
-
-
-def _fetch_again(command: CommandContext, client: Client, fetch: Callable[[], ViewContent]) -> ViewContent:
-    from riseml.cli.log_follower import make_reconnect
-
-    return client.ask_until_answered(fetch, make_reconnect(command, client))
 
 
 def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, long: bool) -> ViewContent:
@@ -303,13 +248,6 @@ def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.Experime
         before = int(page[0]["id"])
     older = client.list_experiments(ended=choice.ended, limit=1, before=before)
     return found, bool(older)
-
-
-def _fetch_experiment(command: CommandContext, client: Client, identity: str, *, long: bool) -> ViewContent:
-    from riseml.cli.output.experiment_views import list_experiment
-
-    one = client.get_experiment(identity)
-    return ViewContent(one, list_experiment(one, command.now(), command.printer.style, long=long), final=one["closed"])
 
 
 def _fetch_samples(command: CommandContext, client: Client, identity: str | None, trends: Trends | None) -> ViewContent:

@@ -33,7 +33,7 @@ def save_output(context: typer.Context, identity: IdArgument = None, *, json: Js
         try:
             found = _wait(command, saved, chosen)
         except KeyboardInterrupt:
-            command.printer.say("", f"The copy goes on. `riseml status {chosen} --saved` shows how far it is.")
+            command.printer.say("", f"The copy goes on. `riseml show {chosen} --saved` shows how far it is.")
             raise Exit(Interrupted.exit_code) from None
     if json:
         command.printer.print_json(found)

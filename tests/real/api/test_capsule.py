@@ -50,15 +50,15 @@ def test_a_capsule_is_beside_the_output(rig: Rig, tmp_path: Path) -> None:
     assert "priority: 3" in done["config"]
     assert done["code"]["git"] == {"revision": "a" * 40, "clean": False}
     assert done["environments"][0]["digest"] == found["image_digest"]
-    shown = riseml(rig, folder, "status", "1", "--capsule", "--json")
+    shown = riseml(rig, folder, "show", "1", "--capsule", "--json")
     assert json.loads(shown.out) == done
-    lines = riseml(rig, folder, "status", "1", "--capsule").out
+    lines = riseml(rig, folder, "show", "1", "--capsule").out
     assert "variables:  TOKEN (passed on)\n" in lines
     assert "git aaaaaaaaaaaa, with changes\n" in lines
     with rig.client() as client:
         tar = client.get(f"/v1/snapshots/{done['code']['digest']}")
     assert tar.content == (place / "project.tar").read_bytes()
-    assert riseml(rig, folder, "status", "9", "--capsule").code == 3
+    assert riseml(rig, folder, "show", "9", "--capsule").code == 3
 
 
 def test_what_a_job_removes_of_its_capsule_is_there_again_at_the_end(process_rig: Rig) -> None:

@@ -20,6 +20,7 @@ VERBS = [
     "validate",
     "train",
     "status",
+    "show",
     "logs",
     "monitor",
     "kill",

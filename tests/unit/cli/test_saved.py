@@ -54,11 +54,12 @@ def test_status_says_what_is_missing_and_what_to_do(riseml: Riseml, fake_server:
 
 def test_a_list_of_what_is_saved_has_no_foreign_characters(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.answers["GET /experiments/4/saved"] = (200, SAVED)
-    shown = riseml("status", "4", "--saved").out
+    shown = riseml("show", "4", "--saved").out
+    assert riseml("status", "4", "--saved").out == shown
     assert "62,928  7aebd29023b9  model.npy" in shown
     assert "not saved: late" in shown
     assert "\x1b" not in shown
-    assert json.loads(riseml("status", "4", "--saved", "--json").out) == SAVED
+    assert json.loads(riseml("show", "4", "--saved", "--json").out) == SAVED
 
 
 def test_save_ends_with_an_error_when_something_is_not_there(riseml: Riseml, fake_server: FakeServer) -> None:

@@ -66,6 +66,14 @@ def test_status_of_one(riseml: Riseml, fake_server: FakeServer) -> None:
     row = next(one for one in result.out.splitlines() if one.startswith("4.worker.1  "))
     assert row.split()[:6] == ["4.worker.1", "FAILED", "local", "1", "SIGKILL", "OUT_OF_MEMORY"]
     assert json.loads(riseml("status", "4", "--json").out) == fake_server.experiments["4"]
+    assert riseml("show", "4").out == result.out
+    assert json.loads(riseml("show", "4", "--json").out) == fake_server.experiments["4"]
+
+
+def test_show_takes_one_view_at_a_time(riseml: Riseml) -> None:
+    result = riseml("show", "4", "--capsule", "--saved")
+    assert result.code == 2
+    assert result.err.splitlines()[0] == "error: `--capsule` and `--saved` are two views"
 
 
 LAST_LINES = ["step 41", "\x1b[2JMemoryError\x07"]
