@@ -174,4 +174,4 @@ window.addEventListener("popstate", arrive);
 setInterval(tick, 1000);
 feed.onConnection = showConnection;
 feed.run();
-arrive();
+feed.ready.then(arrive);

@@ -42,6 +42,7 @@ export async function showExperiment(main, page) {
   const part = page.parts[2] ?? "";
   const head = make("div", { class: "head" });
   const place = make("div", { class: "tab" });
+  const changes = page.feed.collect(page.signal);
   const shown = { id, view: await readExperiment(id, page.signal), signal: page.signal, feed: page.feed, place };
   const isSet = shown.view.type === "set";
   const tab = isSet ? { show: showSet } : (TABS[part] ?? TABS[""]);
@@ -53,11 +54,11 @@ export async function showExperiment(main, page) {
     fillHead(head, shown.view);
     news.update?.();
   });
-  page.feed.listen(({ changed, grown, reset }) => {
+  changes.passTo(({ changed, grown, reset }) => {
     const concerns = (/** @type {string} */ one) => one === id || (isSet && numberOf(one) === numberOf(id));
     if (reset || changed.some(concerns)) refresh();
     if (reset || grown.some(concerns)) news.grow?.();
-  }, page.signal);
+  });
 }
 
 /** @param {string} id @param {AbortSignal} signal */

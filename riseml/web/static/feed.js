@@ -13,6 +13,7 @@ const FIRST_PAUSE = 250; // milliseconds before the second try
 const LONGEST_PAUSE = 4000;
 const SHARED = "riseml-feed"; // the lock, and the channel between the pages
 const SILENCE = 45_000; // milliseconds; the server says something every 15 s
+const PATIENCE = 1000; // milliseconds in which the first view waits for the stream
 
 /** @typedef {{changed: string[], grown: string[], reset: boolean}} Changes */
 /** @typedef {(changes: Changes) => void} ChangeListener */
@@ -30,6 +31,10 @@ export class Feed {
     this.connection = "";
     this.cursor = "";
     this.isReader = false;
+    this.isHeard = false; // changes come here
+    this.onHeard = () => {};
+    /** @type {Promise<void>} a view that reads after it misses no change: the stream was there before */
+    this.ready = new Promise((resolve) => (this.onHeard = resolve));
     this.channel = new BroadcastChannel(SHARED);
     this.channel.onmessage = (event) => this.hear(event.data);
   }
@@ -45,6 +50,25 @@ export class Feed {
   }
 
   /**
+   * Keep all changes from now on, for a view that reads first: those that come while it reads are not in what it gets.
+   * @param {AbortSignal} signal
+   */
+  collect(signal) {
+    /** @type {Changes[]} */
+    const kept = [];
+    /** @type {ChangeListener} */
+    let pass = (changes) => void kept.push(changes);
+    this.listen((changes) => pass(changes), signal);
+    return {
+      /** Call a listener with the kept changes and all later ones. @param {ChangeListener} listener */
+      passTo(listener) {
+        pass = listener;
+        for (const changes of kept) listener(changes);
+      },
+    };
+  }
+
+  /**
    * Call a listener whenever anything comes from the server, until the signal is aborted: that is every 15 s at least.
    * @param {() => void} listener
    * @param {AbortSignal} signal
@@ -57,6 +81,7 @@ export class Feed {
   /** Follow the changes for ever: read them, or hear of them from the page that reads them. */
   async run() {
     this.channel.postMessage({ asks: true });
+    setTimeout(this.onHeard, PATIENCE);
     await navigator.locks.request(SHARED, () => this.read());
   }
 
@@ -87,6 +112,11 @@ export class Feed {
     const isNew = connection !== this.connection;
     this.connection = connection;
     this.onConnection(connection);
+    this.onHeard();
+    if (connection === "live" && !this.isHeard) {
+      this.isHeard = true;
+      this.deliver({ changed: [], grown: [], reset: true }); // to views that did not wait; mostly there are none
+    }
     if (isNew && this.isReader) this.tell(null);
   }
 

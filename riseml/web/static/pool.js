@@ -16,12 +16,13 @@ const PAUSE = 300; // milliseconds between two readings at least
 
 /** @param {HTMLElement} main @param {import("./app.js").Page} page */
 export async function showPool(main, page) {
+  const news = page.feed.collect(page.signal);
   const view = new PoolView(main, page);
   await view.read();
-  page.feed.listen((changes) => {
+  news.passTo((changes) => {
     if (changes.reset || changes.changed.length) view.readSoon();
     else view.readUsage();
-  }, page.signal);
+  });
 }
 
 class PoolView {

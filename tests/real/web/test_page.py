@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.support.rig import Rig, single
+from tests.support.rig import GO, Rig, single
 from tests.support.web_scene import WAIT, enter, find_barriers, go, show
 
 VIEWS = (
@@ -206,6 +206,41 @@ def test_users_run_an_experiment_again_and_kill_it(scene: Rig, entered: Page) ->
     page.get_by_role("dialog").get_by_role("button", name="Kill").click()
     expect(page.locator(".sentence")).to_contain_text("killed")
     assert scene.wait_closed("7")["state"] == "KILLED"
+
+
+def test_an_end_while_the_page_reads_is_shown(scene: Rig, entered: Page) -> None:
+    """The experiment ends when the server has answered the page, which has not got the answer yet."""
+    page = entered
+    make_room(scene)
+    name = scene.submit(single(GO))["id"]
+    scene.wait_state(name, "RUNNING")
+
+    def answer_late(route: Route) -> None:
+        answer = scene.experiment(name)
+        assert answer["state"] == "RUNNING"
+        scene.go_file(name).touch()
+        scene.wait_closed(name)
+        route.fulfill(json=answer)
+
+    page.route(f"**/v1/experiments/{name}", answer_late, times=1)
+    show(page, f"/experiments/{name}")
+    expect(page.locator(".sentence")).to_contain_text("finished")
+
+
+def test_an_end_before_the_page_hears_of_changes_is_shown(scene: Rig, browser: Browser) -> None:
+    make_room(scene)
+    name = scene.submit(single(GO))["id"]
+    scene.wait_state(name, "RUNNING")
+    page = enter(browser, scene)
+    held: list[Route] = []
+    page.route("**/v1/changes", lambda route: held.append(route), times=1)
+    show(page, f"/experiments/{name}")
+    expect(page.locator(".sentence")).to_contain_text("1 job runs on this-machine.")
+    scene.go_file(name).touch()
+    scene.wait_closed(name)
+    held[0].continue_()
+    expect(page.locator(".sentence")).to_contain_text("finished")
+    page.context.close()
 
 
 def test_what_jobs_and_files_say_is_text(scene: Rig, entered: Page) -> None:
