@@ -22,9 +22,6 @@ Environment = tuple[tuple[str, str], ...]
 """Environment variables in order: (name, value). A tuple, so that a record is hashable and its JSON is stable."""
 
 
-# What will run
-
-
 @dataclass(frozen=True, slots=True)
 class Image:
     """An environment of jobs: a base image and the `install` steps on top of it."""
@@ -378,6 +375,7 @@ class Launch:
     snapshot: str  # digest of the project archive; empty: no files
     mounts: tuple[Mount, ...] = ()
     network: Network = Network.BRIDGE
+    subnet: str | None = None  # CIDR of the gang's private network; None: it has none
     address: str | None = None
     hosts: tuple[tuple[str, str], ...] = ()  # (name, address) of every job of the gang
     gpus: tuple[str, ...] = ()  # device ids

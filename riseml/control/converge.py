@@ -29,7 +29,7 @@ from riseml.control.saving import find_restore, find_saves
 from riseml.control.verdict import find_kill_time
 from riseml.model import ContainerSeen, Experiment, Job, JobKey, World
 from riseml.names import HostName
-from riseml.states import TERMINAL, Reason, State
+from riseml.states import TERMINAL, Network, Reason, State
 
 
 def converge(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
@@ -77,7 +77,7 @@ def _converge_container(
     elif found.running and job.ending_at is not None:
         late = seen.now >= find_kill_time(experiment, job, job.ending_at)
         yield StopJob(name, key, Signal.KILL if late else Signal.TERM)
-    elif not found.started and not found.error and not found.waits and job.ending is None:
+    elif not (found.started or found.error or found.waits or job.ending or _may_lose_network(experiment, name, seen)):
         yield _make_start(name, key, seen)
 
 
@@ -149,8 +149,21 @@ def _start_jobs(experiment: Experiment, jobs: list[Job], seen: Observation) -> I
             yield restore
         return
     for job in jobs:
-        if job.host is not None and _answers(job.host, seen):
+        if job.host is not None and _answers(job.host, seen) and not _may_lose_network(experiment, job.host, seen):
             yield _make_start(job.host, experiment.key_of(job), seen)
+
+
+def _may_lose_network(experiment: Experiment, name: HostName, seen: Observation) -> bool:
+    """Return True while a job that starts on a host may find its network across hosts gone.
+
+    An engine takes such a network down on a host with the last container that ends there, half a second after the end
+    (seen with Engine 20.10). A container that starts meanwhile fails, its next start waits for 20 s, and Swarm counts
+    a connection that nothing clears. So containers that have ended are removed first.
+    """
+    return experiment.network is Network.OVERLAY and any(
+        key.experiment == experiment.id and found.started and not found.running
+        for key, found in seen.hosts[name].containers.items()
+    )
 
 
 def _answers(name: HostName, seen: Observation) -> bool:

@@ -133,6 +133,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         snapshot="" if experiment.reads else experiment.snapshot,
         mounts=job_mounts(experiment, target),
         network=experiment.network,
+        subnet=experiment.subnet,
         address=job.address,
         hosts=tuple((hostname(peer.name), peer.address) for peer in experiment.gang if peer.address),
         gpus=job.gpus,

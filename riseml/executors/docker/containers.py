@@ -24,9 +24,18 @@ def container_name(server: str, key: JobKey) -> str:
     return f"riseml-{server[:8]}-{key.experiment}-{hostname(key.job)}-a{key.attempt}"
 
 
-def network_name(server: str, experiment: int) -> str:
-    """Return the name of an experiment's network."""
-    return f"riseml-{server[:8]}-{experiment}"
+def network_name(server: str, experiment: int, across: str | None = None) -> str:
+    """Return the name of an experiment's network.
+
+    Args:
+        server: id of the server.
+        experiment: id of the record.
+        across: the subnet (CIDR) of a network across hosts, whose name has its address: hosts that did not create the
+            network know it by its name alone, and a new network after one that an engine cannot let go has another
+            subnet, and so another name.
+    """
+    name = f"riseml-{server[:8]}-{experiment}"
+    return name if across is None else f"{name}-{across.partition('/')[0].replace('.', '-')}"  # Swarm takes no dots
 
 
 def container_request(launch: Launch, most_mem: int, network_id: str | None = None) -> dict[str, Any]:
@@ -38,7 +47,8 @@ def container_request(launch: Launch, most_mem: int, network_id: str | None = No
             job may always use the memory of its `resources`.
         network_id: of the experiment's network; None: the network that has the experiment's name.
     """
-    own = network_id or network_name(launch.server, launch.key.experiment)
+    across = launch.subnet if launch.network is Network.OVERLAY else None
+    own = network_id or network_name(launch.server, launch.key.experiment, across)
     network = _HOST if launch.network is Network.HOST else own
     return {
         "Image": launch.image.reference,

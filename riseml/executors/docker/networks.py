@@ -141,13 +141,13 @@ def _create_network(api: docker.APIClient, server: str, host: HostName, share: S
     """Create the network, and return its id.
 
     Args:
-        number: tells it apart from networks that were written off and keep their names.
+        number: tells it apart from networks of this host that were written off and keep their names.
     """
     marks = {labels.SERVER: server, labels.EXPERIMENT: str(share.experiment)}
     across = share.network is Network.OVERLAY
-    name = network_name(server, share.experiment)
+    name = network_name(server, share.experiment, share.subnet if across else None)
     created = api.create_network(
-        f"{name}-{number}" if number else name,
+        f"{name}-{number}" if number and not across else name,
         driver="overlay" if across else "bridge",
         options={"encrypted": ""} if across and share.encrypted else None,
         attachable=True if across else None,

@@ -107,6 +107,17 @@ class PoolRig(Rig):
         fresh.write_text(text)
         fresh.replace(self.home / "pool.yml")
 
+    def check_nothing_left(self) -> None:
+        """Check that no container is left, and no network but those that an engine cannot let go: `pool check` names
+        these.
+        """
+        assert self.containers() == []
+        if self.networks():
+            found = self.post("/v1/pool/check").json()["findings"]
+            named = [one["message"] for one in found if one["topic"] == "networks"]
+            left = self.networks()
+            assert all(any(name in text for text in named) for name in left), (left, found)
+
     def where(self, *, running: bool = False) -> dict[str, str]:
         """The host of each container that this server has, by its number and job: `1.master`."""
         assert isinstance(self.host, Pool)

@@ -57,7 +57,7 @@ def test_a_gang_larger_than_a_host_spans_several(pool_rig: PoolRig) -> None:
     assert (explained["network"], explained["phase"]) == ("overlay", "placed")
     assert pool_rig.lines("1.master") == GREETINGS
     assert [path.name for path in pool_rig.shared_folder.glob("output/*/toaster/1/*.txt")] == ["master.txt"]
-    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+    pool_rig.check_nothing_left()
 
 
 def test_the_environment_is_brought_to_every_host_before_anything_starts(pool_rig: PoolRig) -> None:
@@ -153,7 +153,7 @@ def test_many_experiments_at_once_have_networks_of_their_own(pool_rig: PoolRig, 
     found = [pool_rig.wait_closed(str(number)) for number in range(1, count + 1)]
     unfinished = [one for one in found if one["state"] != "FINISHED"]
     assert not unfinished, (len(unfinished), _reasons(unfinished[0]), pool_rig.last_words())
-    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+    pool_rig.check_nothing_left()
 
 
 def _reasons(experiment: dict[str, Any]) -> dict[str, Any]:

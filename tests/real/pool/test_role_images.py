@@ -64,7 +64,7 @@ def test_each_environment_is_made_once_and_goes_where_its_role_runs(pool_rig: Po
         assert next(job["reason"] for job in again["jobs"] if job["name"] == "build") == "CACHED"
     finally:
         builder.remove_image(f"{OTHER}:1")
-    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+    pool_rig.check_nothing_left()
 
 
 def _ask(rig: PoolRig, *words: str) -> str:

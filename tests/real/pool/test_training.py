@@ -48,7 +48,7 @@ def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str)
         assert losses[0][2] > losses[-1][2]
         pool_rig.post("/v1/experiments/2/kill")
     pool_rig.wait_closed("2")
-    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+    pool_rig.check_nothing_left()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_group_spans_two_hosts(  # noqa: PLR0913  # one parameter for each col
     assert len(set(accuracies)) == 1, "every process has the same weights"
     assert float(accuracies[0]) >= 0.85
     pool_rig.wait_closed("1")
-    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+    pool_rig.check_nothing_left()
 
 
 def test_a_gang_of_roles_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> None:
@@ -100,7 +100,7 @@ def test_a_gang_of_roles_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> 
     assert float(accuracy) >= 0.75
     assert len(re.findall(r"waiting until (?:learner|arena) answers at (?:learner|arena):2222", said)) == 4
     pool_rig.wait_closed("1")
-    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+    pool_rig.check_nothing_left()
 
 
 def read_hosts(rig: PoolRig) -> dict[str, str]:

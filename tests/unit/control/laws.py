@@ -22,6 +22,8 @@ Laws:
 18. A gang goes to a host with a queue of its own as a whole, starts there as one thing, and its place is learned there.
 19. With `save`, an experiment is closed after its last copy, unless the host that has the output does not answer.
 20. With `restore`, no job of an attempt starts before its output is filled.
+21. On a network across hosts, no job starts on a host before the containers of its experiment that have ended there are
+    removed.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -303,6 +305,9 @@ class Laws(Witness):
         assert save is None or not save.restore or key.experiment in seen.filled, "20: its output first"
         gang = gang_of(experiment)
         assert key.experiment in host.networks, "the host has the network of the experiment"
+        if experiment.network is Network.OVERLAY:
+            mine = [found for other, found in host.containers.items() if other.experiment == key.experiment]
+            assert not any(one.started and not one.running for one in mine), "21: what has ended is removed first"
         alone = experiment.plan.retry.scope is RetryScope.ROLE
         for name, other in self.simulation.hosts.items():
             for older, found in other.containers.items():

@@ -303,6 +303,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "labels are passed over": ((candidates.CandidateHost, "has_labels", pass_over_labels),),
     "hosts need no swarm": ((candidates, "_find_link", spread_over_any_hosts),),
     "an attempt starts beside the last one": ((converge, "_earlier_attempt_runs", start_beside_the_last_attempt),),
+    "a job starts while its network may go": ((converge, "_may_lose_network", start_beside_the_last_attempt),),
     "a host that left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
     "the first cause is forgotten": ((decide, "add_verdict", forget_the_first_cause),),
     "environments come from where they are not": ((images.ImageLocations, "_choose_source", share_from_anywhere),),

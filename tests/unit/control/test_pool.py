@@ -89,6 +89,22 @@ def test_the_network_host_is_released_last(spread: Simulation) -> None:
     assert spread.stored[1].closed
 
 
+def test_another_attempt_waits_until_what_has_ended_is_removed_from_its_host(spread: Simulation) -> None:
+    """An engine takes a network across hosts down with the last container that ends on a host."""
+    spread.settle(6)
+    spread.hosts[H2].drains = False  # the logs there are not read yet: the containers stay
+    spread.exit(1, "master", 1)
+    spread.settle(4)
+    left = list(spread.hosts[H2].containers)
+    assert left, "the first attempt"
+    assert {key.attempt for key in left} == {1}
+    for key in left:
+        spread.hosts[H2].drain(key)
+    spread.settle(4)
+    assert {key.attempt for key in spread.running(1)} == {2}
+    assert len(spread.running(1)) == len(GANG)
+
+
 def test_a_silent_network_host_delays_and_breaks_nothing(spread: Simulation) -> None:
     spread.turn()
     spread.hosts[H1].faults.silent = True

@@ -1,0 +1,95 @@
+"""A network across hosts that its engine cannot let go: the next attempt has another one, which every host finds."""
+
+from __future__ import annotations
+
+import uuid
+from ipaddress import IPv4Network
+
+import pytest
+
+from riseml.errors import EngineError
+from riseml.executors.base import Share
+from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.networks import remove_written_off
+from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
+from riseml.executors.transports.engine_client import Engine
+from riseml.model import Image, JobKey, Launch, Owner
+from riseml.names import HostName, JobName
+from riseml.spec.config.types import Limits, Resources
+from riseml.spec.pool.types import HostSpec
+from riseml.states import Network
+from tests.real.pool.conftest import PoolRig
+from tests.real.pool.engines import EngineHost
+from tests.support.rig import BASE
+from tests.support.waiting import DEADLINE, wait_for
+
+SUBNETS = ("10.211.0.0/26", "10.211.0.64/26")
+
+
+def make_executor(host: EngineHost, server: str) -> DockerExecutor:
+    return DockerExecutor(HostSpec(HostName(host.name), host.socket), server, Engine(host.socket), "default")
+
+
+def make_launch(server: str, subnet: str, attempt: int) -> Launch:
+    return Launch(
+        key=JobKey(1, JobName("worker.1"), attempt),
+        server=server,
+        title="paul.1.worker.1",
+        hostname="worker-1",
+        image=Image(BASE),
+        command=("sleep", "600"),
+        environment=(),
+        resources=Resources(0.1, 32, 0),
+        limits=Limits(),
+        shm_size=64,
+        owner=Owner("paul", 1000, 1000),
+        snapshot="",
+        network=Network.OVERLAY,
+        subnet=subnet,
+        address=str(IPv4Network(subnet)[9]),
+    )
+
+
+def test_another_attempt_has_a_network_that_the_other_hosts_find(pool_rig: PoolRig) -> None:
+    pool_rig.post("/v1/pool/join")
+    server, seconds = uuid.uuid4().hex, [0.0]
+    manager, other = (make_executor(host, server) for host in pool_rig.hosts[:2])
+    manager._stuck = StuckNetworks(lambda: seconds[0])
+    api = pool_rig.hosts[0].api
+
+    def prepare(subnet: str) -> str:
+        """Create the network of the experiment, and return its id."""
+        before = {row["Id"] for row in api.networks()}
+        manager.prepare(Share(1, subnet, Network.OVERLAY, creates_network=True, encrypted=False))
+        (made,) = {row["Id"] for row in api.networks()} - before
+        return str(made)
+
+    first = prepare(SUBNETS[0])
+    stranger = api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": first})["Id"]
+    try:
+        api.start(stranger)
+        with pytest.raises(EngineError, match="is in use by"):
+            manager.release(1)
+        seconds[0] += WRITE_OFF_AFTER
+        prepare(SUBNETS[1])
+        launch = make_launch(server, SUBNETS[1], 2)
+        provide_base(pool_rig)
+        other.start(launch, None)
+        assert other.observe(frozenset()).containers[launch.key].running
+        other.remove(launch.key)
+        manager.release(1)
+    finally:
+        api.remove_container(stranger, force=True)
+
+    def is_clean() -> bool:
+        remove_written_off(api, manager._stuck)
+        return not [item for item in manager.list_inventory(frozenset()) if item.server == server]
+
+    wait_for("nothing is left", is_clean, DEADLINE)
+
+
+def provide_base(rig: PoolRig) -> None:
+    """Bring the image of the tests to the second host."""
+    first, second = (host.api for host in rig.hosts[:2])
+    if not second.images(BASE):
+        second.load_image(first.get_image(BASE))
