@@ -64,8 +64,8 @@ class CapsuleKeeper:
         self._capsules = capsules
         self._read_results = read_results
         self._version = version
-        self._lock = threading.Lock()
         self._packages: dict[str, tuple[str, ...] | None] = {}  # of environments, by reference
+        self._asking: dict[str, threading.Lock] = {}  # by reference: one thread at a time asks a host for packages
         self._begun: dict[
             int, _FileMark | None
         ] = {}  # of the code in capsules that this process knows in their outputs
@@ -231,14 +231,18 @@ class CapsuleKeeper:
             image = experiment.image_of(job.name)
             if not image.install or job.host is None:
                 continue
-            with self._lock:
-                found, is_known = self._packages.get(image.reference), image.reference in self._packages
-            if not is_known and experiment.ended_at is not None:
-                found = self._ask_for_packages(job.host, image.reference)
+            if experiment.ended_at is None:
+                found = self._packages.get(image.reference)
+            else:
+                with self._asking.setdefault(image.reference, threading.Lock()):
+                    found = self._ask_for_packages(job.host, image.reference)
             if found is not None:
                 yield image.reference, found
 
     def _ask_for_packages(self, host: HostName, reference: str) -> tuple[str, ...] | None:
+        """Return the packages of an environment: as they are known already, or from a host that has it."""
+        if reference in self._packages:
+            return self._packages[reference]
         executor = self._hosts.pool.executors.get(host)
         if not isinstance(executor, PackageLister):
             return None
@@ -247,8 +251,7 @@ class CapsuleKeeper:
         except RisemlError as error:
             log.warning("the packages of %s are not known: %s", reference, error.message)
             return None
-        with self._lock:
-            self._packages[reference] = found
+        self._packages[reference] = found
         return found
 
     def _read_code(self, experiment: Experiment) -> bytes | None:
