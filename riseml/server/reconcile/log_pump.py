@@ -84,6 +84,7 @@ class _LogFollower(threading.Thread):
         self._logs = logs
         self._notifier = notifier
         self._wake = wake
+        self._problem = ""  # why the log could not be read the last time; empty: it could
 
     def drop(self) -> None:
         """End without further writes; when the loop sees the container again, another follower continues."""
@@ -112,12 +113,23 @@ class _LogFollower(threading.Thread):
             if is_gone or (final and not self._dropped.is_set()):
                 self._finish_log()
         except (RisemlError, OSError) as error:
-            log.warning("log of %s is read again: %s", self.key, error)
+            self._note_problem(str(error))
             return False
         except Exception:
-            log.exception("log of %s is read again", self.key)
+            log.exception("the log of %s cannot be read now, and is read again", self._title)
             return False
+        self._problem = ""
         return True
+
+    @property
+    def _title(self) -> str:
+        return f"#{self.key.experiment}.{self.key.job} a{self.key.attempt} on {self.executor.name}"
+
+    def _note_problem(self, problem: str) -> None:
+        """Log why the log cannot be read, once for each cause: a host that is away is asked every few seconds."""
+        if problem != self._problem:
+            log.warning("the log of %s cannot be read now, and is read again: %s", self._title, problem)
+        self._problem = problem
 
     def _read_frames(self, *, follow: bool) -> bool:
         """Store the frames after the cursor; when the log has reached its limit, wait for the container's end.

@@ -13,6 +13,7 @@ from riseml.errors import Unreachable
 from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
 from riseml.names import HostName, JobName
+from riseml.server.reconcile import log_pump
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
@@ -75,6 +76,17 @@ def test_a_follower_tries_again_after_any_error(scene: Scene, trouble: Exception
     scene.host.troubles = [trouble]
     wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
     assert scene.lines() == [b"one"]
+
+
+def test_the_servers_log_says_once_why_a_log_cannot_be_read(
+    scene: Scene, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_pump, "_RETRY_PAUSES", (0.0,))
+    scene.host.troubles = [Unreachable("away"), Unreachable("away"), OSError(28, "full"), Unreachable("away")]
+    wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
+    said = [record.getMessage() for record in caplog.records]
+    begins = "the log of #4.master a1 on h1 cannot be read now, and is read again: "
+    assert said == [f"{begins}away", f"{begins}[Errno 28] full", f"{begins}away"]
 
 
 def test_a_follower_pauses_ever_longer_when_the_log_cannot_be_read(scene: Scene) -> None:
