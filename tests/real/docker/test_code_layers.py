@@ -92,7 +92,8 @@ class Site:
         """Return the layers that the engine has of this server, the newest last."""
         found = self.executor.list_inventory(frozenset())
         ours = [item for item in found if item.kind is InventoryKind.CODE and item.server == self.server]
-        return sorted(ours, key=lambda item: str(item.made_at))
+        # The engine's list has whole seconds, and two layers are often made within one.
+        return sorted(ours, key=lambda item: str(self.api.inspect_image(item.name)["Created"]))
 
     def read(self, container: str) -> list[tuple[object, ...]]:
         """Return every entry of a job's working folder, as the engine gives it."""
