@@ -74,6 +74,7 @@ def scene(tmp_path: Path) -> Scene:
 )
 def test_a_follower_tries_again_after_any_error(scene: Scene, trouble: Exception) -> None:
     scene.host.troubles = [trouble]
+    scene.host.goes_on.set()  # the follower may try again before it knows of the end
     wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
     assert scene.lines() == [b"one"]
 
@@ -83,6 +84,7 @@ def test_the_servers_log_says_once_why_a_log_cannot_be_read(
 ) -> None:
     monkeypatch.setattr(log_pump, "_RETRY_PAUSES", (0.0,))
     scene.host.troubles = [Unreachable("away"), Unreachable("away"), OSError(28, "full"), Unreachable("away")]
+    scene.host.goes_on.set()  # the follower may read a fifth time before it knows of the end
     wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
     said = [record.getMessage() for record in caplog.records]
     begins = "the log of #4.master a1 on h1 cannot be read now, and is read again: "
