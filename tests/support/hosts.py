@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypedDict
 
 import docker
 import psutil
-from docker.errors import ImageNotFound
+from docker.errors import APIError
 
+from riseml.errors import EngineError
 from riseml.executors.docker.labels import JOB, SERVER
+from riseml.executors.docker.networks import remove_network
+from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_processes import MARKER
 from riseml.names import CODE_REPOSITORY
-from tests.support.waiting import DEADLINE
+from tests.support.waiting import DEADLINE, wait_for
 
 
 class Row(TypedDict):
@@ -76,11 +80,7 @@ class Engine:
         self.api.wait(self.find(server, job), timeout=DEADLINE)
 
     def clean_up(self, server: str) -> None:
-        for row in self.rows(server):
-            self.api.remove_container(row["Id"], force=True, v=True)
-        for name in self.shared(server):
-            self.api.remove_network(name)
-        self.remove_layers(server)
+        remove_left([self], server)
 
     def layers(self, server: str) -> list[str]:
         """Return the names of the images that hold code for the server's jobs."""
@@ -89,7 +89,7 @@ class Engine:
 
     def remove_layers(self, server: str) -> None:
         for name in self.layers(server):
-            with suppress(ImageNotFound):
+            with suppress(APIError):
                 self.api.remove_image(name, force=True)
 
     def close(self) -> None:
@@ -104,6 +104,36 @@ class Engine:
         """Return the id of a job's container."""
         (found,) = [row["Id"] for row in self.rows(server) if row["Labels"].get(JOB) == job]
         return found
+
+
+def remove_left(engines: Sequence[Engine], server: str) -> None:
+    """Remove a server's containers, networks and layers from these engines.
+
+    The server may remove them at the same time, and members of a swarm notice late what is gone.
+    """
+    wait_for("its containers are gone", lambda: _remove_containers(engines, server), DEADLINE)
+    stuck = StuckNetworks()
+    wait_for("its networks are gone", lambda: _remove_networks(engines, server, stuck), DEADLINE)
+    for engine in engines:
+        engine.remove_layers(server)
+
+
+def _remove_containers(engines: Sequence[Engine], server: str) -> bool:
+    """Return True when none is left."""
+    for engine in engines:
+        for row in engine.rows(server):
+            with suppress(APIError):
+                engine.api.remove_container(row["Id"], force=True, v=True)
+    return not any(engine.rows(server) for engine in engines)
+
+
+def _remove_networks(engines: Sequence[Engine], server: str, stuck: StuckNetworks) -> bool:
+    """Return True when none is left that the engines remove."""
+    for engine in engines:
+        for network in engine.shared(server):
+            with suppress(APIError, EngineError):
+                remove_network(engine.api, network, stuck)
+    return not {name for engine in engines for name in engine.shared(server)} - stuck.written_off()
 
 
 class Machine:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
-from docker.errors import APIError
 
-from riseml.errors import EngineError
 from riseml.executors.docker.labels import EXPERIMENT, JOB
-from riseml.executors.docker.networks import remove_network
-from riseml.executors.docker.stuck_networks import StuckNetworks
 from tests.real.pool.engines import EngineHost, engine_hosts
-from tests.support.hosts import Engine
+from tests.support.hosts import Engine, remove_left
 from tests.support.kernel import explain_missing_encryption
 from tests.support.rig import BASE, Rig
-from tests.support.waiting import DEADLINE, wait_for
 
 
 class Pool:
@@ -46,31 +40,7 @@ class Pool:
         self._host_of(server, job).wait_end(server, job)
 
     def clean_up(self, server: str) -> None:
-        wait_for("its containers are gone", lambda: self._remove_containers(server), DEADLINE)
-        stuck = StuckNetworks()
-        wait_for("its networks are gone", lambda: self._remove_networks(server, stuck), DEADLINE)
-        for engine in self.engines.values():
-            with suppress(APIError):
-                engine.remove_layers(server)
-
-    def _remove_containers(self, server: str) -> bool:
-        """Return True when none is left. The server, or the engine itself, may remove them at the same time."""
-        for engine in self.engines.values():
-            for row in engine.rows(server):
-                with suppress(APIError):
-                    engine.api.remove_container(row["Id"], force=True, v=True)
-        return not any(engine.rows(server) for engine in self.engines.values())
-
-    def _remove_networks(self, server: str, stuck: StuckNetworks) -> bool:
-        """Return True when none is left that the engines remove.
-
-        The server may remove them, too, and members of a swarm notice it late.
-        """
-        for engine in self.engines.values():
-            for network in engine.shared(server):
-                with suppress(APIError, EngineError):
-                    remove_network(engine.api, network, stuck)
-        return not set(self.shared(server)) - stuck.written_off()
+        remove_left(list(self.engines.values()), server)
 
     def close(self) -> None:
         for engine in self.engines.values():
