@@ -1,7 +1,8 @@
-"""A private Docker registry on a loopback port, where an engine needs no certificate."""
+"""A private Docker registry on a loopback port, where an engine needs no certificate, and a small image for it."""
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import subprocess
@@ -10,7 +11,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.ports import find_free_port
+from tests.support.rig import BASE
 from tests.support.waiting import DEADLINE, wait_for
+
+_TOOLS = "bash cat echo env false head mkdir rm sh sleep sync touch true"
+
+
+def write_dockerfile(*steps: str) -> io.BytesIO:
+    """Return the Dockerfile of an image of a few MB, with a shell and some tools, and with these further steps.
+
+    An engine compresses all that it pushes: `BASE` takes it several seconds.
+    """
+    copy = 'p=$(which $name); cp -L --parents $p $(ldd $p | grep -o "/[^ ]*") /small'
+    lines = (
+        f"FROM {BASE} AS whole",
+        f"RUN mkdir -p /small/tmp /small/etc; ln -s usr/bin /small/bin; for name in {_TOOLS}; do {copy}; done",
+        "FROM scratch",
+        "COPY --from=whole /small /",
+        *steps,
+    )
+    return io.BytesIO("\n".join(lines).encode())
 
 
 @contextmanager

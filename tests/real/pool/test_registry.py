@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +16,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.model import Image
 from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
-from tests.support.registry import running_registry
-from tests.support.rig import BASE
+from tests.support.registry import running_registry, write_dockerfile
 from tests.support.waiting import DEADLINE
 
 
@@ -34,8 +32,9 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
     reference = f"riseml/environment:{tmp_path.stat().st_ino}"
     executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
     with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as api:
-        repository, tag = reference.split(":")
-        api.tag(BASE, repository, tag)
+        tag = reference.rpartition(":")[2]
+        for line in api.build(fileobj=write_dockerfile(f"LABEL test={tag}"), tag=reference, rm=True, decode=True):
+            assert "error" not in line, line
         wanted = api.inspect_image(reference)["Id"]
         try:
             pushed: list[WorkReport] = []
@@ -72,7 +71,7 @@ def test_a_pull_tells_how_many_bytes_of_how_many_are_there(registry: str, engine
     executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
     name = f"{registry}/pulled:1"
     with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as api:
-        made = io.BytesIO(f"FROM {BASE}\nRUN head -c 3000000 /dev/urandom > /{tmp_path.name}\n".encode())
+        made = write_dockerfile(f"RUN head -c 3000000 /dev/urandom > /{tmp_path.name}")
         for line in api.build(fileobj=made, tag=name, rm=True, decode=True):
             assert "error" not in line, line
         for line in api.push(name, stream=True, decode=True):
@@ -98,7 +97,7 @@ def test_a_registry_that_is_not_there_is_named(engine_url: str) -> None:
 
 def _move_tag(api: docker.APIClient, repository: str, tag: str) -> None:
     """Push another image under a tag of the registry."""
-    other = io.BytesIO(f"FROM {BASE}\nRUN echo mallory > /who\n".encode())
+    other = write_dockerfile("RUN echo mallory > /who")
     for line in api.build(fileobj=other, tag=f"{repository}:{tag}", rm=True, decode=True):
         assert "error" not in line, line
     for line in api.push(repository, tag, stream=True, decode=True):
