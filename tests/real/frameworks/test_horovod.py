@@ -46,12 +46,12 @@ def digits(tmp_path: Path, engine_url: str, data: Path) -> Iterator[Console]:
 
 def test_a_killed_rank_is_the_cause_and_the_next_attempt_learns_on(digits: Console, horovod_image: str) -> None:
     """Two containers with two processes each, as the example's file says."""
-    result = digits.run("train", "--set", f"train.image={horovod_image}", "-p", "epochs=6")
+    result = digits.run("train", "--set", f"train.image={horovod_image}", "-p", "epochs=3", "-p", "lr=0.006")
     assert (result.code, result.err) == (0, ""), result.out
     assert "riseml: rank 3 ended with exit code 137" in result.lines("worker.2")
     assert "Message: exit code 137" in result.out
     assert not re.search(r"worker\.1 .*--> FAILED", result.out), "what follows from the cause is not named as one"
-    first, second = map(int, re.findall(r"\[0\] 4 processes, epoch (\d+) to 6", result.out))
+    first, second = map(int, re.findall(r"\[0\] 4 processes, epoch (\d+) to 3", result.out))
     assert (first, second > 1) == (1, True)
     accuracies = dict(re.findall(r"\[\d\] rank (\d of 4): test accuracy: ([0-9.]+)", result.out))
     assert set(accuracies) == {f"{rank} of 4" for rank in range(4)}
@@ -65,9 +65,9 @@ def test_pytorch_learns_with_horovod(tmp_path: Path, engine_url: str, data: Path
     console = Console(tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(data))
     try:
         image = f"train.image={horovod_pytorch_image}"
-        result = console.run("train", "-f", "pytorch.yml", "--set", image, "-p", "epochs=6")
+        result = console.run("train", "-f", "pytorch.yml", "--set", image, "-p", "epochs=2", "-p", "lr=0.01")
         assert (result.code, result.err) == (0, ""), result.out
-        assert "[0] 4 processes, epoch 1 to 6" in result.out
+        assert "[0] 4 processes, epoch 1 to 2" in result.out
         accuracies = dict(re.findall(r"\[\d\] rank (\d of 4): test accuracy: ([0-9.]+)", result.out))
         assert set(accuracies) == {f"{rank} of 4" for rank in range(4)}
         assert len(set(accuracies.values())) == 1, "all have the same weights"

@@ -16,6 +16,7 @@ from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 
 DIGITS = EXAMPLE.parent / "pytorch-digits"
 IMAGE = ("--set", "train.image=riseml-test/pytorch:2.13.0")  # the tests' own, for CPUs alone
+FAST = ("-p", "lr=0.01")  # learns in a few epochs
 SCRIPT = "train_digits.py"
 EPOCH = "    for epoch in range(first, args.epochs + 1):\n"
 PAUSED = f"""{EPOCH}\
@@ -42,7 +43,7 @@ def check_accuracies(result: Result, *, ranks: int) -> None:
 
 
 def test_two_containers_with_two_processes_each(digits: Console) -> None:
-    result = digits.run("train", "-f", "torchrun.yml", "-p", "epochs=5", *IMAGE)
+    result = digits.run("train", "-f", "torchrun.yml", "-p", "epochs=2", *FAST, *IMAGE)
     assert (result.code, result.err) == (0, ""), result.out
     found = digits.ask("status", result.id)
     assert found["state"] == "FINISHED"
@@ -63,14 +64,14 @@ def paused(tmp_path: Path) -> Path:
 
 
 def test_a_killed_rank_ends_the_attempt_and_the_next_goes_on_from_the_checkpoint(digits: Console, paused: Path) -> None:
-    with digits.start("train", *IMAGE, "-p", "epochs=6", where=paused) as running:
+    with digits.start("train", *IMAGE, "-p", "epochs=3", *FAST, where=paused) as running:
         running.wait_for(r"epoch 2: loss")
         api, server = digits.engine.api, digits.server_id()
         api.kill(digits.engine.find(server, "worker.2"), "SIGKILL")
         result = running.finish()
     assert result.code == 0, result.out
     check_accuracies(result, ranks=3)
-    assert re.findall(r"3 processes, epoch (\d+) to 6", result.out) == ["1", "3"]
+    assert re.findall(r"3 processes, epoch (\d+) to 3", result.out) == ["1", "3"]
     attempts = {job["name"]: job["attempt"] for job in digits.ask("status", result.id)["jobs"]}
     assert attempts["master"] == attempts["worker.2"] == 2
     assert "Message: exit code 137 (SIGKILL)" in result.out, "the cause, not what it did to the others"
@@ -81,7 +82,7 @@ def test_digits_are_learned_without_docker(tmp_path: Path, engine_url: str) -> N
         tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(find_cache() / "data"), RISEML_EXECUTOR="process"
     )
     try:
-        result = console.run("train", "-p", "epochs=5", "--set", "train.pytorch.version=2.13.0-cpu")
+        result = console.run("train", "-p", "epochs=3", *FAST, "--set", "train.pytorch.version=2.13.0-cpu")
     finally:
         console.run("server", "stop")
         console.engine.close()

@@ -52,11 +52,11 @@ def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str)
 
 
 @pytest.mark.parametrize(
-    ("example", "image", "cpus", "jobs", "size"),
+    ("example", "image", "cpus", "rate", "jobs", "size"),
     [
-        ("pytorch-digits", PYTORCH, 1, {"master", "worker.1", "worker.2"}, 3),
-        ("jax-digits", JAX, 1, {"master", "worker.1", "worker.2"}, 3),
-        ("horovod-digits", HOROVOD, 2, {"worker.1", "worker.2"}, 4),
+        ("pytorch-digits", PYTORCH, 1, 0.01, {"master", "worker.1", "worker.2"}, 3),
+        ("jax-digits", JAX, 1, 0.006, {"master", "worker.1", "worker.2"}, 3),
+        ("horovod-digits", HOROVOD, 2, 0.006, {"worker.1", "worker.2"}, 4),
     ],
 )
 def test_a_group_spans_two_hosts(  # noqa: PLR0913  # one parameter for each column
@@ -65,6 +65,7 @@ def test_a_group_spans_two_hosts(  # noqa: PLR0913  # one parameter for each col
     example: str,
     image: str,
     cpus: int,
+    rate: float,
     jobs: set[str],
     size: int,
     request: pytest.FixtureRequest,
@@ -75,7 +76,7 @@ def test_a_group_spans_two_hosts(  # noqa: PLR0913  # one parameter for each col
     provide_data(pool_rig)
     provide_image(pool_rig.hosts[0].api, engine_url, image)
     changes = ("--set", f"train.image={image}", "--set", f"train.resources.cpus={cpus}")
-    said = run_riseml(pool_rig, EXAMPLE.parent / example, "train", *changes, "-p", "epochs=5")
+    said = run_riseml(pool_rig, EXAMPLE.parent / example, "train", *changes, "-p", "epochs=3", "-p", f"lr={rate}")
     hosts = read_hosts(pool_rig)
     assert set(hosts) == jobs
     assert len(set(hosts.values())) == 2
