@@ -157,7 +157,7 @@ class _LogFollower(threading.Thread):
                     self.ended.wait(_GATHER)
                 last = now
         except NotThere as error:
-            log.warning("log of %s: %s", self.key, error.message)
+            log.warning("the log of %s is not complete: %s", self._title, error.message)
             return True
         return False
 
