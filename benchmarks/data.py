@@ -242,7 +242,7 @@ def _wait_begun(home: Home, experiment: str) -> float:
 
 def _make_train_section(load: _Load) -> dict[str, object]:
     """Return a job that fails unless all files are there with all bytes."""
-    look = """find -L "$DATA_DIR/set" -type f -printf '%s\\n' | awk '{n++; s+=$1} END {print n, s}'"""
+    look = """find -L "$DATA_DIR/set" -type f -printf '%s\\n' | awk '{n++; s+=$1} END {printf "%d %.0f", n, s}'"""
     return {
         "image": BASE,
         "resources": {"cpus": 0.1, "mem": "64MiB"},

@@ -9,10 +9,16 @@ import time
 from calendar import timegm
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import docker
 from docker.errors import APIError
+
+from benchmarks.common import print_progress
+from riseml.errors import EngineError
+from riseml.executors.docker.networks import describe_stuck, remove_network
+from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
 
 BASE = "riseml-test/base:py311"
 PYTORCH = "riseml-test/pytorch:2.13.0"
@@ -64,21 +70,24 @@ class BenchEngine:
 
         A server that runs or was stopped a moment ago may still start a container or remove a network itself, and the
         engine names a container as gone before it has taken it out of its network. So this repeats until there is
-        nothing left.
+        nothing left. A network that the engine refuses to remove stays after a minute, as with riseml's server.
 
         Raises:
-            TimeoutError: something is still there after a minute.
+            TimeoutError: something else is still there.
         """
+        stuck = StuckNetworks()
         with ThreadPoolExecutor(8) as pool:
 
             def remove_once() -> bool:
                 containers = self.find(label)
                 list(pool.map(self._remove, containers))
-                networks = [network["Id"] for network in self.api.networks(filters={"label": label})]
-                list(pool.map(self._remove_network, networks))
-                return not containers and not networks
+                networks = {network["Id"] for network in self.api.networks(filters={"label": label})}
+                list(pool.map(lambda identity: self._remove_network(identity, stuck), networks))
+                return not containers and not networks - stuck.written_off()
 
-            poll_until(f"nothing with the label {label} is left", remove_once, pause=0.1)
+            poll_until(f"nothing with the label {label} is left", remove_once, WRITE_OFF_AFTER + 30, pause=0.1)
+        for identity in stuck.written_off():
+            print_progress(f"left behind: {describe_stuck(self.api, identity).message}")
 
     def remove_layers(self, label: str) -> None:
         """Remove the images with this label that hold the code of projects."""
@@ -93,12 +102,9 @@ class BenchEngine:
             if error.status_code not in (404, 409):
                 raise
 
-    def _remove_network(self, identity: str) -> None:
-        try:
-            self.api.remove_network(identity)
-        except APIError as error:
-            if error.status_code not in (403, 404):  # a container is still in it, or it is gone already
-                raise
+    def _remove_network(self, identity: str, stuck: StuckNetworks) -> None:
+        with suppress(EngineError):  # a container is still in it, or the engine counts one
+            remove_network(self.api, identity, stuck)
 
     def create_network(self, name: str, subnet: str | None = None) -> str:
         """Create a network of the harness, and return its id."""
