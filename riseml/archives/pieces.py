@@ -60,33 +60,49 @@ def _write_piece(parts: list[bytes], size: int, *, compress: bool) -> bytes:
 
 
 class PieceReader:
-    """Turns bytes from a network into the bytes of records. It holds one piece in memory."""
+    """Turns bytes from a network into the bytes of records. It holds one compressed piece in memory."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._head = b""  # of a header that is not complete
+        self._kind, self._size = _PLAIN, 0
+        self._left = 0  # bytes of the piece that have not arrived
+        self._packed = bytearray()  # those that have arrived of a compressed piece
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take the next bytes of the stream, and yield the bytes of each piece that is complete.
+    def feed(self, data: bytes) -> Iterator[bytes | memoryview]:
+        """Take the next bytes of the stream, and yield the bytes of records in them: parts of `data`, not copies, where
+        they are not compressed.
 
         Raises:
             UsageError: the stream was not made by `write_pieces`.
         """
-        held = self._held
-        held += data
-        at = 0
-        while len(held) - at >= _HEADER.size:
-            kind, size, packed = _HEADER.unpack_from(held, at)
+        view, at = memoryview(data), 0
+        while at < len(view):
+            if not self._left:
+                at = self._read_header(view, at)
+                continue
+            part = view[at : at + self._left]
+            at += len(part)
+            self._left -= len(part)
+            if self._kind == _PLAIN:
+                yield part
+                continue
+            self._packed += part
+            if not self._left:
+                packed = bytes(self._packed)
+                self._packed.clear()
+                yield _inflate(packed, self._size)
+
+    def _read_header(self, view: memoryview, at: int) -> int:
+        wanted = _HEADER.size - len(self._head)
+        self._head += bytes(view[at : at + wanted])
+        if len(self._head) == _HEADER.size:
+            kind, size, packed = _HEADER.unpack(self._head)
             if kind not in (_PLAIN, _ZLIB) or not 0 < size <= PIECE or not 0 < packed <= 2 * PIECE:
                 raise _make_refusal()
             if kind == _PLAIN and packed != size:
                 raise _make_refusal()
-            end = at + _HEADER.size + packed
-            if len(held) < end:
-                break
-            body = bytes(held[at + _HEADER.size : end])
-            yield _inflate(body, size) if kind == _ZLIB else body
-            at = end
-        del held[:at]
+            self._head, self._kind, self._size, self._left = b"", kind, size, packed
+        return min(at + wanted, len(view))
 
     def check_end(self) -> None:
         """Check that the stream has ended with a whole piece.
@@ -94,7 +110,7 @@ class PieceReader:
         Raises:
             UsageError: it is cut off.
         """
-        if self._held:
+        if self._head or self._left:
             raise _make_refusal()
 
 
@@ -132,7 +148,7 @@ class RecordReader:
     _head: bytes = b""  # of a length that is not complete
     _left: int | None = None  # bytes of the content; None: the next bytes are a length
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         """Take the next bytes.
 
         Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.text import count_noun
-from riseml.errors import Unreachable
+from riseml.errors import RisemlError, Unreachable
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
@@ -79,7 +79,7 @@ class ProjectSync:
         if not quiet:
             printer.begin_line(f"Syncing project ({format_size(listing.size)}, {count_noun(listing.count, 'file')})...")
         try:
-            snapshot = self._read_files(listing)
+            snapshot = self._read_files(self._send_early(client, listing))
             known = client.has_snapshot(snapshot.digest)
             if not known:
                 self._send_missing(client, snapshot)
@@ -99,6 +99,24 @@ class ProjectSync:
             return take_snapshot(listing, index)
         finally:
             index.save()
+
+    def _send_early(self, client: Client, listing: Listing) -> Listing:
+        """Send many unread files to a server on this machine while they are read; return the listing with their hashes.
+
+        What does not arrive is sent later, as for any other server; a problem that lasts is an error then.
+        """
+        from riseml.project.early_contents import EarlyContents
+
+        early = EarlyContents(listing, self._open_index())
+        if client.address.socket is None or not early.are_worth_it():
+            return listing
+        from riseml.cli.sync_progress import show_sync
+
+        try:
+            client.send_early(show_sync(early.pack(), early.size, self._command.printer))
+        except RisemlError:
+            client.close()
+        return early.name_entries()
 
     def _send_missing(self, client: Client, snapshot: Snapshot) -> None:
         """Send the list of the files, then the contents that the server lacks; continue after broken connections."""

@@ -96,9 +96,7 @@ class Client:
 
     def put_snapshot(self, digest: str, pieces: Iterable[bytes]) -> None:
         """Send the tar of a project's files, whose digest is `digest`."""
-        path = f"/snapshots/{digest}"
-        with self._exchange.open_response("PUT", path, timeout=_SLOW_ANSWER, content=pieces) as response:
-            self._exchange.raise_refusal(response)
+        self._send("PUT", f"/snapshots/{digest}", content=pieces)
 
     def put_manifest(self, digest: str, manifest: bytes) -> list[str]:
         """Send the list of a project's files, and return the contents that the server lacks (SHA-256, hex)."""
@@ -108,13 +106,18 @@ class Client:
         """Send records of contents (see `riseml.archives.pieces`), and return what the server lacks now."""
         return self._send_pieces("POST", f"/snapshots/{digest}/contents", records)
 
+    def send_early(self, records: Iterable[bytes]) -> None:
+        """Send records of contents before their list."""
+        self._send("POST", "/contents", content=self._cut_pieces(records))
+
     def _send_pieces(self, method: str, path: str, data: Iterable[bytes]) -> list[str]:
-        """Send data in pieces, which are compressed when the server is on another machine."""
+        answer = self._exchange.request_json(method, path, timeout=_SLOW_ANSWER, content=self._cut_pieces(data))
+        return cast("wire.MissingContents", answer)["missing"]
+
+    def _cut_pieces(self, data: Iterable[bytes]) -> Iterator[bytes]:
         from riseml.archives.pieces import write_pieces
 
-        pieces = write_pieces(data, compress=self.address.socket is None)
-        answer = self._exchange.request_json(method, path, timeout=_SLOW_ANSWER, content=pieces)
-        return cast("wire.MissingContents", answer)["missing"]
+        return write_pieces(data, compress=self.address.socket is None)  # a network is slower than zlib
 
     def plan_submission(self, submission: wire.Submission) -> wire.PlanView:
         """Return what `submit` would run."""
@@ -122,10 +125,7 @@ class Client:
 
     def check_submission(self, submission: wire.Submission) -> None:
         """Raise the error that `submit` would raise, as far as the server knows it without the project's files."""
-        with self._exchange.open_response(
-            "POST", "/experiments/check", timeout=_SLOW_ANSWER, json=submission
-        ) as response:
-            self._exchange.raise_refusal(response)
+        self._send("POST", "/experiments/check", json=submission)
 
     def submit(self, submission: wire.Submission) -> wire.ExperimentView:
         """Run an experiment and return it.
@@ -211,8 +211,7 @@ class Client:
 
     def get_job_environments(self, identity: str) -> wire.JobEnvironments:
         """Return the variables of each job of an experiment, without secrets."""
-        path = _format_path("experiments", identity, "environment")
-        return cast("wire.JobEnvironments", self._get(path))
+        return cast("wire.JobEnvironments", self._get(_format_path("experiments", identity, "environment")))
 
     def get_capsule(self, identity: str) -> wire.CapsuleView:
         """Return what is needed to run an experiment again; of a set, its first one's."""
@@ -228,8 +227,7 @@ class Client:
 
     def explain_experiment(self, identity: str) -> wire.ExplanationView:
         """Return why an experiment waits, or why its jobs run where they run."""
-        path = _format_path("experiments", identity, "explain")
-        return cast("wire.ExplanationView", self._get(path))
+        return cast("wire.ExplanationView", self._get(_format_path("experiments", identity, "explain")))
 
     def get_system(self) -> wire.SystemView:
         """Return the server and its hosts."""
@@ -364,6 +362,11 @@ class Client:
             except Unreachable as error:
                 self.close()
                 timer.wait(error, on_cut)
+
+    def _send(self, method: str, path: str, **request: Any) -> None:
+        """Send a request whose successful answer has no body."""
+        with self._exchange.open_response(method, path, timeout=_SLOW_ANSWER, **request) as response:
+            self._exchange.raise_refusal(response)
 
     def _get(self, path: str, **request: Any) -> object:
         return self._exchange.request_json("GET", path, **request)

@@ -198,6 +198,29 @@ def _hash_once(folder: Path, entry: ArchiveEntry) -> tuple[str, FileState | None
     return content.hexdigest(), state if is_still else None, begun_at
 
 
+def read_whole_file(folder: Path, entry: ArchiveEntry, index: FileIndex) -> tuple[bytes, str] | None:
+    """Return the bytes of a file at once, and their SHA-256 (hex); None: the file changes, or has changed.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    from hashlib import sha256
+
+    begun_at = time.time_ns()
+    try:
+        with _open_content(folder, entry) as handle:
+            begun = read_state(os.fstat(handle))
+            content = b"".join(_read_content(handle, entry))
+            ended = read_state(os.fstat(handle))
+    except ProjectChanged:
+        return None
+    if begun != ended or ended[0] != entry.size:
+        return None
+    name = sha256(content).hexdigest()
+    index.note_content(entry.path, ended, name, begun_at)
+    return content, name
+
+
 @contextmanager
 def _open_content(folder: Path, entry: ArchiveEntry) -> Iterator[int]:
     """Open a file for reading; errors of opening and reading become those of the project."""

@@ -89,7 +89,10 @@ class ContentReceiver:
     def _enter_pack(self, pack: PackFile) -> None:
         with pack:
             complete = pack.finish()
-            if complete is not None:
+            if complete is None:
+                return
+            names = {one.content for one in complete.contents}
+            if len(self._store.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
                 self._store.add_pack(complete)
 
 

@@ -26,7 +26,6 @@ from riseml.archives.manifest import (
     read_manifest,
     write_manifest,
 )
-from riseml.archives.pieces import RECORD
 from riseml.archives.project_files import ProjectFiles
 from riseml.errors import NotFound, TooLarge, UsageError
 from riseml.faultpoints import Point, reach
@@ -37,6 +36,7 @@ from riseml.store.content_receiver import ContentReceiver, StreamReceiver
 from riseml.store.contents import ContentStore
 from riseml.store.packs import flush_folder
 from riseml.store.part_files import make_part_file, refuse_full_disk
+from riseml.store.pending_states import PendingState, PendingStates
 from riseml.store.project_archive import receive_tar
 from riseml.store.stored_files import StateContents, StateTexts, StoredFiles
 from riseml.store.uploads import PATIENCE, UploadLimits, WrittenBytes, read_chunks, save_upload
@@ -47,7 +47,6 @@ _FORMER_TAR, _FORMER_LISTS = ".tar", (".files", ".json")
 """Suffixes of the files of earlier versions: a tar and its list. They are checked and stored in the present form at
 their next use."""
 
-_MOST_PENDING = 128 << 20  # bytes of all manifests whose contents are incomplete
 _SUM = 32  # bytes of the SHA-256 at the end of a manifest's file
 
 log = logging.getLogger(__name__)
@@ -60,19 +59,6 @@ class StoredSnapshot:
     digest: str  # SHA-256 in hex
     size: int  # bytes of the contents that no other snapshot has
     used: float  # when it was last uploaded or requested, in seconds since 1970
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A manifest whose contents are incomplete."""
-
-    data: bytes
-    sizes: dict[bytes, int]  # of the contents, each once
-
-    @property
-    def sent_size(self) -> int:
-        """Bytes of the contents as they are sent."""
-        return sum(self.sizes.values()) + RECORD.size * len(self.sizes)
 
 
 class SnapshotStore:
@@ -88,7 +74,7 @@ class SnapshotStore:
         self._folder = folder
         self._limits = UploadLimits(folder, most, patience)
         self._changing = threading.RLock()  # guards adding and removing snapshots
-        self._pending: dict[str, _Pending] = {}
+        self._pending = PendingStates()
         self._uploads = 0  # uploads whose contents no manifest names yet
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in folder.glob("*.part"):
@@ -167,7 +153,7 @@ class SnapshotStore:
     def sweep_contents(self) -> int:
         """Remove the contents that no snapshot names, and return the bytes that the disk got back.
 
-        Nothing is removed while a client sends a whole archive: its contents get their manifest at the end.
+        Nothing is removed while a client sends contents whose manifest comes at the end.
 
         Raises:
             StoreError: the table of contents cannot be written, or the disk is full.
@@ -175,7 +161,7 @@ class SnapshotStore:
         with self._changing, refuse_full_disk(self._folder):
             if self._uploads:
                 return 0
-            live = {content for pending in self._pending.values() for content in pending.sizes}
+            live = self._pending.list_contents()
             for path in self._folder.glob(f"*{_MANIFEST}"):
                 data = self._read_manifest(path.stem)
                 live |= list_contents(data) if data is not None else set()
@@ -197,7 +183,7 @@ class SnapshotStore:
         with self._changing, refuse_full_disk(self._folder):
             missing = self._find_missing(sizes)
             if missing:
-                self._note_pending(digest, _Pending(data, sizes))
+                self._pending.note_state(digest, PendingState(data, sizes))
             else:
                 self._keep_manifest(digest, data)
             return missing
@@ -216,7 +202,7 @@ class SnapshotStore:
         import asyncio
 
         self._check_digest(digest)
-        pending = self._pending.get(digest)
+        pending = self._pending.find_state(digest)
         if pending is None:
             raise NotFound("the server does not know the list of these files", "run the command again")
         with refuse_full_disk(self._folder):
@@ -228,13 +214,31 @@ class SnapshotStore:
                 await read_chunks(chunks, stream.feed, self._limits)
             return self._finish_pending(digest, pending)
 
-    def _finish_pending(self, digest: str, pending: _Pending) -> list[str]:
+    def _finish_pending(self, digest: str, pending: PendingState) -> list[str]:
         with self._changing:
             missing = self._find_missing(pending.sizes)
             if not missing:
                 self._keep_manifest(digest, pending.data)
-                self._pending.pop(digest, None)
+                self._pending.forget_state(digest)
             return missing
+
+    async def receive_early(self, chunks: AsyncIterator[bytes]) -> None:
+        """Store contents whose list comes after them. A sweep removes those that no list names.
+
+        Contents that arrived before a broken connection stay.
+
+        Raises:
+            UsageError: the stream is malformed.
+            TooLarge, TooSlow, StoreError: as for `receive_archive`.
+        """
+        most = self._limits.most
+        with (
+            refuse_full_disk(self._folder),
+            self._counted_upload(),
+            closing(ContentReceiver(self._contents)) as receiver,
+        ):
+            stream = StreamReceiver(receiver, most, WrittenBytes(self._limits, most))
+            await read_chunks(chunks, stream.feed, self._limits)
 
     async def receive_archive(self, digest: str, chunks: AsyncIterator[bytes]) -> None:
         """Store an uploaded tar, unless a snapshot with this digest is there already.
@@ -297,13 +301,6 @@ class SnapshotStore:
         if wrong is not None:
             raise UsageError(f"a file has another size than its content {wrong.hex()}", "run the command again")
         return [content.hex() for content in sizes if content not in here]
-
-    def _note_pending(self, digest: str, pending: _Pending) -> None:
-        """Remember a manifest until its contents have arrived; forget the oldest ones when there are too many."""
-        self._pending.pop(digest, None)
-        self._pending[digest] = pending
-        while len(self._pending) > 1 and sum(len(one.data) for one in self._pending.values()) > _MOST_PENDING:
-            del self._pending[next(iter(self._pending))]
 
     def _keep_manifest(self, digest: str, data: bytes) -> None:
         """Give a manifest its name, unless it is there already."""

@@ -43,6 +43,7 @@ PLAIN = [  # there is nothing to get wrong
     "GET /v1/pool",
     "POST /v1/pool/check",
     "POST /v1/pool/join",
+    "POST /v1/contents",
 ]
 ROUTES = [
     *PLAIN,

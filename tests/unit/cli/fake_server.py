@@ -169,6 +169,9 @@ class FakeServer:
                 return JSONResponse(self.server if parts[0] == "server" else {"server": self.server, "hosts": HOSTS})
             case _, ["snapshots", digest, *rest]:
                 return self._answer_files(request.method, digest, rest, body)
+            case "POST", ["contents"]:
+                self.contents |= _read_contents(body)
+                return Response(status_code=204)
             case "POST", ["experiments", "check"]:
                 return Response(status_code=204)
             case "POST", ["experiments"]:
@@ -192,11 +195,8 @@ class FakeServer:
         if rest == ["manifest"]:
             self.manifests[digest] = read_manifest(b"".join(PieceReader().feed(body)))
         else:
-            found: dict[str, bytes] = {}
-            records = RecordReader(ContentCollector(found), 1 << 30)
-            for piece in PieceReader().feed(body):
-                records.feed(piece)
             wanted = {entry.content for entry in self.manifests[digest]}
+            found = _read_contents(body)
             self.contents |= {content: data for content, data in found.items() if content in wanted}
         return self._answer_missing(digest)
 
@@ -228,6 +228,14 @@ class FakeServer:
             raise Cut
         if self.hold:
             await asyncio.Event().wait()
+
+
+def _read_contents(body: bytes) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    records = RecordReader(ContentCollector(found), 1 << 30)
+    for piece in PieceReader().feed(body):
+        records.feed(piece)
+    return found
 
 
 async def _half() -> AsyncIterator[bytes]:

@@ -119,6 +119,11 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
     async def post_contents(digest: Digest, request: Request) -> wire.MissingContents:
         return {"missing": await snapshots.receive_contents(digest, request.stream())}
 
+    @router.post("/contents", status_code=204, response_class=Response, openapi_extra=_BINARY_BODY)
+    async def post_early_contents(request: Request) -> Response:
+        await snapshots.receive_early(request.stream())
+        return Response(status_code=204)
+
 
 def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
     """Return the plans, after checking the user's choice of an executor and the room on the hosts."""

@@ -16,7 +16,7 @@ async def read_manifest_body(chunks: AsyncIterator[bytes]) -> bytes:
         UsageError: the pieces are malformed, or cut off.
         TooLarge: the manifest has more bytes than the most files need.
     """
-    reader, found, size = PieceReader(), list[bytes](), 0
+    reader, found, size = PieceReader(), list[bytes | memoryview](), 0
     async for chunk in chunks:
         for piece in reader.feed(chunk):
             found.append(piece)
