@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_SYNCS = 3  # of a project that changes while it is read
 _MOST_BREAKS = 5  # tries in a row in which no content arrives
+_MOST_WAITS = 3  # for a server that was lost while the files were read
 _PAUSE = 0.5  # seconds before the first new try; each later one is twice as long
 
 
@@ -80,7 +82,7 @@ class ProjectSync:
             printer.begin_line(f"Syncing project ({format_size(listing.size)}, {count_noun(listing.count, 'file')})...")
         try:
             snapshot = self._read_files(self._send_early(client, listing))
-            known = client.has_snapshot(snapshot.digest)
+            known = self._find_snapshot(client, snapshot.digest)
             if not known:
                 self._send_missing(client, snapshot)
         except BaseException:
@@ -117,6 +119,15 @@ class ProjectSync:
         except RisemlError:
             client.close()
         return early.name_entries()
+
+    def _find_snapshot(self, client: Client, digest: str) -> bool:
+        """Return True when the server has this state; a server that was lost gets some seconds to start again."""
+        for breaks in range(_MOST_WAITS):
+            with suppress(Unreachable):
+                return client.has_snapshot(digest)
+            self._command.wait(_PAUSE * 2**breaks)
+            client.close()
+        return client.has_snapshot(digest)
 
     def _send_missing(self, client: Client, snapshot: Snapshot) -> None:
         """Send the list of the files, then the contents that the server lacks; continue after broken connections."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    path
-    for path in ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part in ("build", "node_modules") for part in path.relative_to(ROOT).parts)
-)
 CODE_PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions.md")]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -23,6 +19,16 @@ _NAME = re.compile(r"^[a-z_]+(\.\w+)+$")
 _PACKAGES = frozenset(
     path.stem for path in (ROOT / "riseml").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
 )
+
+
+def _find_pages() -> Iterator[Path]:
+    """Yield the pages. Folders of tools are not entered: environments may be made in them at the moment."""
+    for folder, inner, files in os.walk(ROOT):
+        inner[:] = [name for name in inner if not name.startswith(".") and name not in ("build", "node_modules")]
+        yield from (Path(folder, name) for name in files if name.endswith(".md"))
+
+
+PAGES = sorted(_find_pages())
 
 
 def _name_of(path: Path) -> str:

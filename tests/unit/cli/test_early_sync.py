@@ -72,3 +72,20 @@ def test_a_server_on_another_machine_is_asked_first(fake_server: FakeServer, fol
     with Client(Address(url="http://127.0.0.1:1")) as there, Client(Address(fake_server.home / "server.sock")) as here:
         assert sync._send_early(there, listing) is listing
         assert all(entry.content for entry in sync._send_early(here, listing).entries)
+
+
+@pytest.mark.parametrize(("breaks", "code"), [(0, 0), (3, 0), (4, 5)])
+def test_a_server_that_was_lost_gets_some_time_to_start_again(
+    riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, breaks: int, code: int
+) -> None:
+    usual, left = Client.has_snapshot, [None] * breaks
+
+    def break_off(client: Client, digest: str) -> bool:
+        if left:
+            left.pop()
+            raise Unreachable("the connection broke")
+        return usual(client, digest)
+
+    monkeypatch.setattr(Client, "has_snapshot", break_off)
+    finish(fake_server)
+    assert (riseml("train").code, left) == (code, [])
