@@ -89,10 +89,9 @@ class Client:
     def has_snapshot(self, digest: str) -> bool:
         """Return True when the server has the project files with this digest."""
         with self._exchange.open_response("HEAD", f"/snapshots/{digest}") as response:
-            if response.status_code == 404:
-                return False
-            self._exchange.raise_refusal(response)
-            return True
+            if response.status_code != 404:
+                self._exchange.raise_refusal(response)
+            return response.is_success
 
     def put_snapshot(self, digest: str, pieces: Iterable[bytes]) -> None:
         """Send the tar of a project's files, whose digest is `digest`."""

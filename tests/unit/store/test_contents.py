@@ -41,6 +41,8 @@ def test_each_content_is_kept_once(tmp_path: Path) -> None:
     store = ContentStore(tmp_path)
     put(store, TEXTS)
     put(store, TEXTS)
+    assert len(list(tmp_path.glob("*.pack"))) == 1, "a pack whose contents are all there is not kept"
+    put(store, [*TEXTS, b"new"])
     assert read(store, TEXTS[::-1]) == TEXTS[::-1]
     assert read(ContentStore(tmp_path), TEXTS) == TEXTS
     assert store.remove_all_but({name(content) for content in TEXTS}) > 300_000, "what came twice is removed"
