@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -179,10 +179,34 @@ def _hash_content(folder: Path, entry: ArchiveEntry, index: FileIndex) -> str:
     raise make_changed_error(entry)
 
 
-def _hash_once(folder: Path, entry: ArchiveEntry) -> tuple[str, FileState | None, int]:
+def read_whole_file(folder: Path, entry: ArchiveEntry, index: FileIndex) -> tuple[bytes, str] | None:
+    """Return the bytes of a file at once, and their SHA-256 (hex); None: the file changes, or has changed.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    pieces: list[bytes] = []
+    try:
+        content, state, begun = _hash_once(folder, entry, pieces.append)
+    except ProjectChanged:
+        return None
+    if state is None:
+        return None
+    index.note_content(entry.path, state, content, begun)
+    return b"".join(pieces), content
+
+
+def _hash_once(
+    folder: Path, entry: ArchiveEntry, take: Callable[[bytes], object] | None = None
+) -> tuple[str, FileState | None, int]:
     """Return the SHA-256 (hex) of a file, its state (None if it changed meanwhile), and when reading began.
 
     A file that has grown since it was listed has no state either: its content is that of no whole file.
+
+    Args:
+        folder: of the project.
+        entry: the file.
+        take: gets each piece of the content.
     """
     from hashlib import sha256
 
@@ -192,33 +216,11 @@ def _hash_once(folder: Path, entry: ArchiveEntry) -> tuple[str, FileState | None
         begun = os.fstat(handle)
         for piece in _read_content(handle, entry):
             content.update(piece)
+            if take is not None:
+                take(piece)
         ended = os.fstat(handle)
-    state = read_state(ended)
-    is_still = (begun.st_mtime_ns, begun.st_size) == (ended.st_mtime_ns, ended.st_size)
-    return content.hexdigest(), state if is_still else None, begun_at
-
-
-def read_whole_file(folder: Path, entry: ArchiveEntry, index: FileIndex) -> tuple[bytes, str] | None:
-    """Return the bytes of a file at once, and their SHA-256 (hex); None: the file changes, or has changed.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
-    from hashlib import sha256
-
-    begun_at = time.time_ns()
-    try:
-        with _open_content(folder, entry) as handle:
-            begun = read_state(os.fstat(handle))
-            content = b"".join(_read_content(handle, entry))
-            ended = read_state(os.fstat(handle))
-    except ProjectChanged:
-        return None
-    if begun != ended or ended[0] != entry.size:
-        return None
-    name = sha256(content).hexdigest()
-    index.note_content(entry.path, ended, name, begun_at)
-    return content, name
+    is_still = begun.st_mtime_ns == ended.st_mtime_ns and begun.st_size == ended.st_size == entry.size
+    return content.hexdigest(), read_state(ended) if is_still else None, begun_at
 
 
 @contextmanager

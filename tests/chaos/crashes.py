@@ -11,6 +11,7 @@ from pathlib import Path
 
 from riseml.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
+from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import (
     Scene,
     make_failing_scene,
@@ -107,7 +108,7 @@ def run_with_crashes(site: Site, scene: Scene, orders: Iterable[str]) -> Tally:
     """Run one experiment while one server after the other dies at the next of the orders."""
     with site.rig(orders) as rig:
         rig.run_scene(scene)
-        return rig.retry_until_answered(lambda: judge(rig, scene, rig.deaths))  # an order may be left
+        return _judge_to_the_end(rig, scene)
 
 
 def crash_through_one_life(site: Site) -> Tally:
@@ -119,7 +120,12 @@ def crash_through_one_life(site: Site) -> Tally:
     with site.rig(ONE_LIFE) as rig:
         rig.on_death = lambda: rig.let_go() if rig.deaths >= last else None
         rig.run_scene(scene)
-        return rig.retry_until_answered(lambda: judge(rig, scene, rig.deaths))  # an order may be left
+        return _judge_to_the_end(rig, scene)
+
+
+def _judge_to_the_end(rig: PatientRig, scene: Scene) -> Tally:
+    """Judge the experiment. An order may be left, so that a server dies meanwhile; then the next one is asked."""
+    return rig.retry_until_answered(lambda: judge(rig, scene, rig.deaths))
 
 
 def _crash_at(point: Point) -> Callable[[Site], Tally]:
@@ -172,7 +178,7 @@ def tear_log_record(site: Site) -> Tally:
     with site.rig([f"{Point.LOG_READ.value}:{times}" for times in (2, 1, 1, 5, 8)]) as rig:
         rig.on_death = partial(cut_log_tail, rig.home / "logs" / "1.log")
         rig.run_scene(scene)
-        return rig.retry_until_answered(lambda: judge(rig, scene, rig.deaths))  # an order may be left
+        return _judge_to_the_end(rig, scene)
 
 
 def cut_log_tail(path: Path) -> None:

@@ -192,6 +192,21 @@ def test_a_sync_that_broke_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert read_tree(unpack(again, snapshot.digest, tmp_path / "code")) == read_tree(project)
 
 
+def test_the_index_does_not_know_a_file_that_grew_after_it_was_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_index, "_RACY", -(10**12))  # so that the file counts as unchanged for long
+    fill_folder(tmp_path / "project", "log")
+    index = FileIndex(tmp_path / "project", tmp_path / "index")
+    listing = list_project_files(tmp_path / "project", index=index)
+    (tmp_path / "project" / "log").write_text("log and more")
+    take_snapshot(listing, index)
+    index.save()
+    index = FileIndex(tmp_path / "project", tmp_path / "index")
+    (entry,) = list_project_files(tmp_path / "project", index=index).entries
+    assert (entry.size, entry.content) == (len("log and more"), "")
+
+
 def test_a_file_that_changes_during_the_sync_is_still_missing(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path / "snapshots")
     snapshot = make_snapshot(tmp_path / "project", "a", "b")
