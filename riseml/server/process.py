@@ -130,6 +130,7 @@ def _configure(application: Application) -> uvicorn.Config:
     """Return how uvicorn serves. No pings: a client that its user has stopped (Ctrl-Z) is not gone."""
     return uvicorn.Config(
         application.api,
+        http="h11",  # it limits the size of headers; uvicorn takes httptools where it is installed, which does not
         log_config=None,
         access_log=False,
         lifespan="off",

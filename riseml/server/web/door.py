@@ -111,6 +111,7 @@ class WebDoor:
         guests = GuestGate(api, self.guests, read_frame())
         config = uvicorn.Config(
             WebGate(api, self.access, read_assets(), guests, port),
+            http="h11",  # it limits the size of headers; uvicorn takes httptools where it is installed, which does not
             log_config=None,
             access_log=False,
             lifespan="off",

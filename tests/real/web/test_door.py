@@ -11,9 +11,11 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
+import psutil
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
@@ -118,6 +120,17 @@ def test_a_program_of_another_user_without_a_token(rig: Rig, intruder: Intruder)
     assert "unsafe" not in policy
 
 
+def test_a_request_whose_head_has_no_end(rig: Rig, intruder: Intruder) -> None:
+    """Another user of the machine sends a header that never ends, so that the server holds all of it in memory."""
+    place = urlsplit(intruder.origin)
+    with socket.create_connection((place.hostname, place.port), timeout=DEADLINE) as one, suppress(ConnectionError):
+        one.sendall(b"GET / HTTP/1.1\r\nX-Header: ")
+        for _ in range(256):
+            one.sendall(b"x" * 65_536)
+        pytest.fail("the server read 16 MiB of a header")
+    assert rig.get("/v1/server")["pid"] == rig.server_pid(), "it goes on"
+
+
 def test_a_cookie_that_leaked_to_another_port(intruder: Intruder) -> None:
     """The browser sends cookies of 127.0.0.1 to every port; a program of another user listens at one, and gets it."""
     cookie, key = intruder.enter(intruder.url)
@@ -214,10 +227,5 @@ def test_sessions_end_with_the_door_and_when_the_port_was_taken(rig: Rig, intrud
 def test_nothing_listens_before_the_user_asks(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A program of another user looks for ports of the server."""
     with Rig(tmp_path_factory.mktemp("closed") / "home", None) as quiet:
-        sockets = [
-            os.readlink(f"/proc/{quiet.server_pid()}/fd/{fd}") for fd in os.listdir(f"/proc/{quiet.server_pid()}/fd")
-        ]
-        inodes = set(re.findall(r"socket:\[(\d+)\]", " ".join(sockets)))
-        with open("/proc/net/tcp") as table:
-            listening = {line.split()[9] for line in table if line.split()[3] == "0A"}
-        assert not inodes & listening
+        sockets = psutil.Process(quiet.server_pid()).net_connections("inet")
+        assert [one.laddr for one in sockets if one.status == psutil.CONN_LISTEN] == []
