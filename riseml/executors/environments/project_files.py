@@ -1,4 +1,4 @@
-"""A project written into a folder of this machine, by descriptors: no link is followed on the way.
+"""Files of a project written into a folder of this machine, by descriptors: no link is followed on the way.
 
 `riseml.project.unpacking` does it.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from riseml.archives.project_files import ProjectFiles
 from riseml.errors import EngineError, UsageError
+from riseml.executors.environments.shared_blocks import SMALL_FILE, share_blocks
 from riseml.project.unpacking import NEW_FILE, OpenFolder, unpack_entries
 
 _PROBLEM = "the project's files cannot be unpacked"
@@ -48,14 +49,15 @@ def unpack_project(project: ProjectFiles, target: Path, wanted: Collection[str] 
             raise EngineError(f"{_PROBLEM}: {error.filename} is there already", permanent=True) from error
 
 
-def copy_made_files(source: Path, target: Path) -> None:
-    """Copy what install steps made in their project folder into an unpacked project, as the layers of an image do.
+def copy_files(source: Path, target: Path) -> None:
+    """Copy files, folders and links into a folder; what is there already stays, as in the layers of an image.
 
-    What the project has itself stays as it is. Links are copied as links, and none is followed.
+    Large files share their blocks with the source where the file system can. Links are copied as links, and none is
+    followed.
 
     Args:
-        source: the folder in which the steps ran.
-        target: the unpacked project.
+        source: what install steps made, or an unpacked project; it may be missing.
+        target: the folder; it exists.
 
     Raises:
         OSError: a file cannot be copied.
@@ -77,10 +79,12 @@ def copy_made_files(source: Path, target: Path) -> None:
                 continue
             for name in [*names, *inner]:
                 with suppress(FileExistsError):
-                    _copy_made_file(name, at, into)
+                    _copy_file(name, at, into)
+            if not (names or inner):  # a project names its empty folders, with their times
+                _copy_times(os.fstat(at), into)
 
 
-def _copy_made_file(name: str, source: int, target: int) -> None:
+def _copy_file(name: str, source: int, target: int) -> None:
     """Copy a file or a link from one open folder to another; folders, and what is neither, are left out."""
     found = os.stat(name, dir_fd=source, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
@@ -90,7 +94,12 @@ def _copy_made_file(name: str, source: int, target: int) -> None:
             open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source), "rb") as made,
             open(os.open(name, NEW_FILE, 0o600, dir_fd=target), "wb") as copy,
         ):
-            shutil.copyfileobj(made, copy, _COPIED_AT_ONCE)
-            copy.flush()
+            if found.st_size < SMALL_FILE or not share_blocks(made.fileno(), copy.fileno()):
+                shutil.copyfileobj(made, copy, _COPIED_AT_ONCE)
+                copy.flush()
             os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
-            os.utime(copy.fileno(), (found.st_mtime, found.st_mtime))
+            _copy_times(found, copy.fileno())
+
+
+def _copy_times(found: os.stat_result, target: int) -> None:
+    os.utime(target, ns=(found.st_mtime_ns, found.st_mtime_ns))

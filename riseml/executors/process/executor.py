@@ -24,7 +24,7 @@ from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, NotThere, Share
 from riseml.executors.capabilities import EnvironmentReview, GpuReading, InventoryItem, InventoryKind
-from riseml.executors.environments.project_files import copy_made_files, unpack_project
+from riseml.executors.environments.project_files import copy_files
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gpus import GpuReader
 from riseml.executors.job_streams import JobStream
@@ -35,6 +35,7 @@ from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.job_processes import MARKER, list_job_processes, signal_supervisor
 from riseml.executors.process.job_records import runs_now
 from riseml.executors.process.process_use import read_processor_time
+from riseml.executors.process.shared_code import SharedCode
 from riseml.executors.process.use_meter import JobProcessMeter
 from riseml.executors.process.watch import JobWatch
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor
@@ -77,6 +78,7 @@ class ProcessExecutor:
         self._ports = machine.PortReader(server)
         self._folders = ProcessJobFolders(home / "processes", server)
         self._environments = VirtualEnvironments(home / "environments", gpus=bool(self._gpus))
+        self._code = SharedCode()
         self._watch = JobWatch()
         self._folders.sweep_leftovers()
 
@@ -123,7 +125,7 @@ class ProcessExecutor:
         folder = self._folders.job_folder(launch.key)
         with _translate_os_errors("the folder of the job"):
             folder.mkdir(mode=0o700, exist_ok=True)
-            _copy_project(folder, code, self._environments.made_files_folder(launch.image.reference))
+            self._write_code(folder, code, self._environments.made_files_folder(launch.image.reference))
         self._watch.add_folder(folder)
         _start_supervisor(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
 
@@ -214,6 +216,18 @@ class ProcessExecutor:
             if count != before:
                 yield None
 
+    def _write_code(self, folder: Path, code: ProjectFiles | None, made: Path) -> None:
+        """Write the project for this job alone, and add what install steps made; the folder appears when complete."""
+        target = folder / _CODE
+        if target.exists():
+            return
+        fresh = Path(tempfile.mkdtemp(dir=folder, prefix=f"{_CODE}."))
+        fresh.chmod(0o755)
+        if code is not None:
+            self._code.write_project(code, fresh, folder.parent)
+        copy_files(made, fresh)
+        fresh.rename(target)
+
     def _observe_job(self, key: JobKey) -> ContainerSeen | None:
         record = self._folders.settle_job_record(key)
         if record is None:
@@ -267,19 +281,6 @@ def _translate_os_errors(what: str) -> Iterator[None]:
         raise EngineError(
             f"{what} cannot be used: {error.strerror}: {error.filename}", "free some space, or change its owner"
         ) from error
-
-
-def _copy_project(folder: Path, code: ProjectFiles | None, made: Path) -> None:
-    """Unpack the project for this job alone, and add what install steps made; the folder appears when complete."""
-    target = folder / _CODE
-    if target.exists():
-        return
-    fresh = Path(tempfile.mkdtemp(dir=folder, prefix=f"{_CODE}."))
-    fresh.chmod(0o755)
-    if code is not None:
-        unpack_project(code, fresh)
-    copy_made_files(made, fresh)
-    fresh.rename(target)
 
 
 def _start_supervisor(title: str, order: dict[str, object], marker: str) -> None:

@@ -21,7 +21,7 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.capabilities import EnvironmentReview, Finding, HostReport, InventoryItem, InventoryKind
-from riseml.executors.environments.project_files import copy_made_files, unpack_project
+from riseml.executors.environments.project_files import copy_files, unpack_project
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.executors.log_reader import JobLogReader
@@ -324,5 +324,5 @@ def _copy_project(folder: GangFolder, role: JobName, code: ProjectFiles | None, 
     fresh.mkdir(mode=0o755)
     if code is not None:
         unpack_project(code, fresh)
-    copy_made_files(made, fresh)
+    copy_files(made, fresh)
     fresh.rename(target)

@@ -12,7 +12,7 @@ import pytest
 
 from riseml.archives.project_files import TarFiles
 from riseml.errors import EngineError
-from riseml.executors.environments.project_files import copy_made_files, unpack_project
+from riseml.executors.environments.project_files import copy_files, unpack_project
 
 MTIME = 1_700_000_000
 
@@ -142,7 +142,7 @@ def test_made_files_are_added_and_what_the_project_has_stays(tmp_path: Path, tar
     (made / "link").symlink_to("/etc")
     os.mkfifo(made / "pipe")
     (target / "train.py").write_text("project")
-    copy_made_files(made, target)
+    copy_files(made, target)
     assert sorted(os.listdir(target)) == ["lib", "link", "train.py"]
     assert (target / "train.py").read_text() == "project"
     assert os.readlink(target / "link") == "/etc"
@@ -156,12 +156,12 @@ def test_made_files_are_not_written_through_links_of_the_project(tmp_path: Path,
         (made / name / "x").write_text("made")
     (target / "away").symlink_to(tmp_path / "outside")
     (target / "file").write_text("project")
-    copy_made_files(made, target)
+    copy_files(made, target)
     assert (os.listdir(tmp_path / "outside"), (target / "file").read_text()) == ([], "project")
 
 
 def test_an_environment_without_steps_made_no_files(tmp_path: Path, target: Path) -> None:
-    copy_made_files(tmp_path / "missing", target)
+    copy_files(tmp_path / "missing", target)
     assert os.listdir(target) == []
 
 
