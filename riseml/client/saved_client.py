@@ -29,9 +29,15 @@ class SavedClient:
         """Return what of an experiment's output is in its store."""
         return cast("wire.SavedView", self._exchange.request_json("GET", _name_route(identity, "saved")))
 
-    def save_output(self, identity: str) -> None:
-        """Let the server copy an experiment's output into its store now; it goes on after the answer."""
-        self._exchange.request_json("POST", _name_route(identity, "save"))
+    def save_output(self, identity: str, keys: wire.StoreKeys | None = None) -> None:
+        """Let the server copy an experiment's output into its store now; it goes on after the answer.
+
+        Args:
+            identity: of the experiment.
+            keys: of the user, for this copy alone; None: those of the server, or that the experiment passed on.
+        """
+        order: wire.SaveRequest = {} if keys is None else {"keys": keys}
+        self._exchange.request_json("POST", _name_route(identity, "save"), json=order)
 
 
 def _name_route(identity: str, last: str) -> str:

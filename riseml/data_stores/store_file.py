@@ -155,8 +155,8 @@ def add_passed_keys(store: Store, variables: Environment) -> Store:
         raise EngineError(
             f"the keys that were passed on for the store {store.name} are not there: they are empty, or were erased "
             "when the experiment was closed",
-            f"write `access_key_id: ...` and `secret_access_key: ...` beside {store.name} in {FILE} in RISEML_HOME, "
-            "and remove `passed_keys: true` there",
+            f"set {' and '.join(_PASSED)} in your shell: `riseml save ID --pass-keys` copies an output with them, and "
+            "`riseml train` passes them on with a new experiment",
             permanent=True,
         )
     keys = [found[name] for name in _PASSED]

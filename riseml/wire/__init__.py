@@ -48,7 +48,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/environment     -> JobEnvironments  (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/capsule         -> CapsuleView      (of one experiment; of a set: its first one's)
     GET    /v1/experiments/{id}/saved           -> SavedView        (of one experiment; what its store has)
-    POST   /v1/experiments/{id}/save            -> SavedView        (copies its output into its store now)
+    POST   /v1/experiments/{id}/save SaveRequest -> SavedView       (copies its output into its store now)
     POST   /v1/reruns/check          RerunNeeds -> MissingParts     (starts nothing)
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment)
     WS     /v1/experiments/{id}/command         -> messages of `stream_messages`, the first is a CommandOrder
@@ -196,7 +196,15 @@ from riseml.wire.pool import (
 from riseml.wire.pool_changes import AddedHost, NewHost, RemovedHost
 from riseml.wire.results import ObjectiveView, ResultList, ResultView
 from riseml.wire.samples import JobSamples, Remarks, RemarkView, SampleHistory, Samples, SampleView
-from riseml.wire.saves import LeftOutFile, RestoredView, SavedFileView, SavedSummary, SavedView
+from riseml.wire.saves import (
+    LeftOutFile,
+    RestoredView,
+    SavedFileView,
+    SavedSummary,
+    SavedView,
+    SaveRequest,
+    StoreKeys,
+)
 from riseml.wire.searches import BestTrial, SearchView, TrialOrder
 from riseml.wire.server import ServerView, SystemView
 from riseml.wire.sets import Curve, CurveList, ImportanceView, ParameterImportance
@@ -347,6 +355,7 @@ __all__ = [
     "SampleHistory",
     "SampleView",
     "Samples",
+    "SaveRequest",
     "SavedFileView",
     "SavedSummary",
     "SavedView",
@@ -360,6 +369,7 @@ __all__ = [
     "ShortageView",
     "StateEntry",
     "StateName",
+    "StoreKeys",
     "Submission",
     "SystemView",
     "TensorBoardOrder",

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, NotRequired
 
+from annotated_types import MaxLen
 from typing_extensions import TypedDict
+
+Key = Annotated[str, MaxLen(2**12)]
+
+
+class StoreKeys(TypedDict):
+    """Keys of the user for a store that has none of its own (`passed_keys` in stores.yml), as variables name them."""
+
+    AWS_ACCESS_KEY_ID: Key
+    AWS_SECRET_ACCESS_KEY: Key
+    AWS_SESSION_TOKEN: NotRequired[Key]
+
+
+class SaveRequest(TypedDict):
+    """A request to copy an output now."""
+
+    keys: NotRequired[StoreKeys]  # for this copy alone; without them, those that the experiment passed on
 
 
 class RestoredView(TypedDict):

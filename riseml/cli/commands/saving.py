@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.commands.options import IdArgument, JsonOption
 from riseml.cli.context import CommandContext, Exit
-from riseml.errors import Interrupted, Unreachable
+from riseml.errors import Interrupted, Unreachable, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -18,7 +19,19 @@ if TYPE_CHECKING:
 _INTERVAL = 0.5  # seconds between two requests
 
 
-def save_output(context: typer.Context, identity: IdArgument = None, *, json: JsonOption = False) -> None:
+PassKeysOption = Annotated[
+    bool,
+    typer.Option(
+        "--pass-keys",
+        help="Pass on AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN, if set) for this copy: "
+        "a closed experiment has no keys any more.",
+    ),
+]
+
+
+def save_output(
+    context: typer.Context, identity: IdArgument = None, *, pass_keys: PassKeysOption = False, json: JsonOption = False
+) -> None:
     """Copy the output of an experiment into the store that `train.save` names, now.
 
     While the experiment runs, and after its end when the last copy failed. Only what has changed travels.
@@ -27,9 +40,10 @@ def save_output(context: typer.Context, identity: IdArgument = None, *, json: Js
     from riseml.client.saved_client import SavedClient
 
     command: CommandContext = context.obj
+    keys = _read_keys(command.environ) if pass_keys else None
     with command.connect() as client, SavedClient(client.address) as saved:
         chosen = choose_experiment_id(command, client, identity)
-        saved.save_output(chosen)
+        saved.save_output(chosen, keys)
         try:
             found = _wait(command, saved, chosen)
         except KeyboardInterrupt:
@@ -49,3 +63,21 @@ def _wait(command: CommandContext, saved: SavedClient, identity: str) -> wire.Sa
         if found["state"] != "saving":
             return found
         command.wait(_INTERVAL)
+
+
+def _read_keys(environ: Mapping[str, str]) -> wire.StoreKeys:
+    """Return the keys of the user's shell.
+
+    Raises:
+        UsageError: one is not set.
+    """
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        if not environ.get(name):
+            raise UsageError(f"{name} is not set", "set it in your shell, and type the command again")
+    keys: wire.StoreKeys = {
+        "AWS_ACCESS_KEY_ID": environ["AWS_ACCESS_KEY_ID"],
+        "AWS_SECRET_ACCESS_KEY": environ["AWS_SECRET_ACCESS_KEY"],
+    }
+    if environ.get("AWS_SESSION_TOKEN"):
+        keys["AWS_SESSION_TOKEN"] = environ["AWS_SESSION_TOKEN"]
+    return keys

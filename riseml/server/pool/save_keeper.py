@@ -20,7 +20,7 @@ from riseml.data_stores.save_target import SaveTarget, open_target
 from riseml.data_stores.store_file import Store, add_passed_keys, check_passed, find_save_store, read_stores
 from riseml.errors import EngineError, NotFound, Refused, RisemlError
 from riseml.executors.base import Report, Work, WorkReport
-from riseml.model import Experiment, Plan, World
+from riseml.model import Environment, Experiment, Plan, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.launch import output_folder
 from riseml.records import dataclass
@@ -107,13 +107,14 @@ class SaveKeeper:
         is_asked = experiment.id in self._asked
         return self._progress.get(experiment.id, SaveProgress(0, 0) if is_asked else None)
 
-    def save_output(self, experiment: Experiment, host: HostName | None, last: int) -> None:
+    def save_output(self, experiment: Experiment, host: HostName | None, last: int, keys: Environment = ()) -> None:
         """Copy an output into its store; return when its manifest names all of it.
 
         Args:
             experiment: its record.
             host: that has it.
             last: the attempt after whose end this copy comes; 0: its jobs run.
+            keys: variables for this copy, in place of those that the experiment passed on.
 
         Raises:
             RisemlError: something cannot be used now (or never: permanent). What arrived counts for the next try.
@@ -123,7 +124,7 @@ class SaveKeeper:
         with turn:
             self._progress[experiment.id] = SaveProgress(0, 0)
             try:
-                self._save(experiment, host, last)
+                self._save(experiment, host, last, keys)
             finally:
                 self._progress.pop(experiment.id, None)
 
@@ -137,13 +138,18 @@ class SaveKeeper:
             with self._translated():
                 self.notes.give_up(experiment.id, find_attempt(experiment))
 
-    def start_save(self, experiment: Experiment) -> None:
-        """Begin to copy an output now, whatever its experiment does; does nothing when a user has asked already."""
+    def start_save(self, experiment: Experiment, keys: Environment = ()) -> None:
+        """Begin to copy an output now, whatever its experiment does; does nothing when a user has asked already.
+
+        Args:
+            experiment: its record.
+            keys: as for `save_output`; the server keeps them in memory, until this copy has ended.
+        """
         with self._lock:
             if experiment.id in self._asked:
                 return
             self._asked.add(experiment.id)
-        threading.Thread(target=self._save_asked, args=(experiment,), name="save-asked", daemon=True).start()
+        threading.Thread(target=self._save_asked, args=(experiment, keys), name="save-asked", daemon=True).start()
 
     def restore_output(self, experiment: Experiment, host: HostName, report: Report) -> None:
         """Fill an output before the jobs of an attempt start.
@@ -164,10 +170,10 @@ class SaveKeeper:
         host = next((job.host for job in experiment.gang if job.host is not None), None)
         return note.attempt == find_attempt(experiment) and host in note.hosts
 
-    def _save_asked(self, experiment: Experiment) -> None:
+    def _save_asked(self, experiment: Experiment, keys: Environment) -> None:
         last = find_attempt(experiment) if experiment.state in TERMINAL else 0
         try:
-            self.save_output(experiment, None, last)
+            self.save_output(experiment, None, last, keys)
         except RisemlError as error:
             write_line(log, _describe(experiment, f"is not saved: {error.message}"), logging.WARNING)
         except Exception:
@@ -176,13 +182,13 @@ class SaveKeeper:
             with self._lock:
                 self._asked.discard(experiment.id)
 
-    def _save(self, experiment: Experiment, host: HostName | None, last: int) -> None:
+    def _save(self, experiment: Experiment, host: HostName | None, last: int, keys: Environment) -> None:
         save, draft = _find_section(experiment), _Draft(self.notes, experiment.id)
         if draft.now.attempt > find_attempt(experiment):
             return  # another attempt has begun meanwhile, perhaps on another host
 
         def open_place() -> SavePlace:
-            place = self._find_place(experiment, draft.now.place)
+            place = self._find_place(experiment, draft.now.place, keys)
             draft.now = replace(draft.now, place=place.address)
             return place
 
@@ -225,14 +231,14 @@ class SaveKeeper:
         )
         write_line(log, _describe(experiment, _describe_begin(begun, place.address)))
 
-    def _find_place(self, experiment: Experiment, known: str) -> SavePlace:
+    def _find_place(self, experiment: Experiment, known: str, keys: Environment = ()) -> SavePlace:
         """Return where an output goes: the place that it has, or one that no other server's experiment has."""
         base = parse_data_url(known or _find_section(experiment).to)
         if not known:
             base = replace(base, names=(*base.names, *output_folder(experiment).parts))
         home = self._hosts.settings.home
         store = find_save_store(read_stores(home), base)
-        store = add_passed_keys(store, open_variables(home, experiment.environment))
+        store = add_passed_keys(store, keys or open_variables(home, experiment.environment))
         head = self._make_head(experiment)
         try:
             return claim_place(self._open_target(base, store), str(base), head)

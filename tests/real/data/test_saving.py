@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.real.data.test_stores import allow, read_lines
+from tests.support.command import run_riseml
 from tests.support.object_store import KEY, SECRET, ObjectStoreServer, run_object_store
 from tests.support.rig import BASE, GO, Rig
 from tests.support.waiting import DEADLINE
@@ -235,6 +236,21 @@ def test_a_user_gives_up_the_last_copy_and_takes_it_later(process_rig: Rig, stor
     assert read_objects(store, found["place"])["model"] == b"x\n"
 
 
+def save_with_keys_of_the_shell(rig: Rig, store: ObjectStoreServer, keys: dict[str, str]) -> None:
+    """Copy the output of an experiment that is closed, whose keys the server has erased."""
+    (rig.go_file("1").parent / "later").write_bytes(b"more\n")
+    cases: list[tuple[list[str], dict[str, str], int, str]] = [
+        ([], keys, 5, "`riseml save ID --pass-keys` copies"),
+        (["--pass-keys"], {}, 2, "AWS_ACCESS_KEY_ID is not set"),
+        (["--pass-keys"], {**keys, "AWS_SECRET_ACCESS_KEY": "other"}, 5, "the keys of the store mine are wrong"),
+        (["--pass-keys"], keys, 0, "later"),
+    ]
+    for options, shell, code, text in cases:
+        done = run_riseml(["save", "1", *options], rig.home, {**rig.environ(), **shell})
+        assert (done.returncode, text in done.stdout + done.stderr) == (code, True), done
+    assert read_objects(store, read_saved(rig)["place"])["later"] == b"more\n"
+
+
 def test_keys_that_the_user_passes_on_fetch_and_save(process_rig: Rig, store: ObjectStoreServer) -> None:
     rig = process_rig
     store.put("datasets", {"mnist/labels": b"0 1 2\n"})
@@ -252,6 +268,7 @@ def test_keys_that_the_user_passes_on_fetch_and_save(process_rig: Rig, store: Ob
         name = str(rig.submit(json.dumps(found), environment=values)["id"])
         closed = rig.wait_closed(name)
         assert closed["state"] == end, closed
+    save_with_keys_of_the_shell(rig, store, keys)
     (build,) = (job["message"] for job in closed["jobs"] if job["name"] == "build")
     assert "the keys of the store mine are wrong" in build
     assert "set AWS_ACCESS_KEY_ID" in build

@@ -25,6 +25,8 @@ NOT_PRINTED |= {
     "MissingParts",
     "PinnedImage",
     "RerunNeeds",
+    "SaveRequest",
+    "StoreKeys",
     "TrialOrder",
 }
 NOT_PRINTED |= {"Curve", "CurveList", "HostUsage", "ImportanceView", "MetricLastValues", "MetricNames"}

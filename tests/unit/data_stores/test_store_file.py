@@ -149,4 +149,4 @@ def test_keys_that_an_experiment_passes_on_are_used_only_where_the_file_says_so(
     with pytest.raises(EngineError, match="erased when the experiment was closed") as raised:
         add_passed_keys(passed, ())
     assert raised.value.permanent
-    assert "`secret_access_key: ...` beside b in stores.yml" in str(raised.value.hint)
+    assert "`riseml save ID --pass-keys` copies an output" in str(raised.value.hint)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from riseml import wire
 from riseml.errors import NotFound, Refused
-from riseml.model import Experiment
+from riseml.model import Environment, Experiment
 from riseml.names import parse_id
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.named_experiments import find_single_experiment
@@ -22,12 +22,12 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
         return _show_saved_output(find_single_experiment(parse_id(name), services), name)
 
     @router.post("/experiments/{name}/save")
-    def save_output(name: Name) -> wire.SavedView:
+    def save_output(name: Name, order: wire.SaveRequest | None = None) -> wire.SavedView:
         experiment = find_single_experiment(parse_id(name), services)
         if experiment.plan.save is not None and experiment.started_at is None:
             raise Refused(f"no job of {name} has run, and there is nothing to save", "`riseml status` shows its state")
         shown = _show_saved_output(experiment, name)
-        services.saves.start_save(experiment)
+        services.saves.start_save(experiment, _list_keys(order))
         return {**shown, "state": "saving"}
 
     def _show_saved_output(experiment: Experiment, name: str) -> wire.SavedView:
@@ -38,3 +38,10 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
                 f"`riseml cp output://{name} DIR` copies its output",
             )
         return show_saved(experiment, services.saves, summary)
+
+
+def _list_keys(order: wire.SaveRequest | None) -> Environment:
+    """Return the keys of the user as variables; none when the order has none."""
+    if order is None or "keys" not in order:
+        return ()
+    return tuple((name, str(value)) for name, value in order["keys"].items())
