@@ -112,6 +112,7 @@ def remove_paths(  # noqa: PLR0913  # one parameter for each option of the comma
     from riseml.cli.files.opened import Openings
     from riseml.cli.files.removal import check_removal, remove_opened
     from riseml.cli.output.file_views import list_usage
+    from riseml.cli.output.text import count_noun
 
     command: CommandContext = context.obj
     with ExitStack() as stack:
@@ -120,15 +121,18 @@ def remove_paths(  # noqa: PLR0913  # one parameter for each option of the comma
         rows = [_sum_up(one) for one in found]
         if not json or dry:
             _print_rows(command, rows, list_usage(rows, command.printer.style), json=json)
+        files = sum(row["files"] for row in rows)
         if dry:
+            if not json:
+                command.printer.say(f"Would remove {count_noun(files, 'file')}.")
             return
-        _confirm(command, sum(row["files"] for row in rows), yes=yes)
+        _confirm(command, files, yes=yes)
         for one in found:
             removed = remove_opened(one)
             if json:
                 command.printer.print_json({**removed, "path": _address(one, "")})
         if not json:
-            command.printer.say("Removed.")
+            command.printer.say(f"Removed {count_noun(files, 'file')}.")
 
 
 def _print_rows(command: CommandContext, rows: list[wire.UsageView], lines: list[str], *, json: bool) -> None:

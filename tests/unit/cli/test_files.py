@@ -85,8 +85,10 @@ def test_rm_asks_and_needs_a_yes_elsewhere(riseml: Riseml, fake_server: FakeServ
     )
     done = riseml("rm", "-r", "data://x")
     assert (done.code, "--yes removes without a question" in done.err) == (4, True)
+    assert riseml("rm", "-n", "-r", "data://x").err == "Would remove 1 file.\n"
     assert not any("remove" in one for one in fake_server.asked)
-    assert riseml("rm", "-r", "data://x", "--yes").code == 0
+    done = riseml("rm", "-r", "data://x", "--yes")
+    assert (done.code, done.err) == (0, "Removed 1 file.\n")
     assert any("remove" in one for one in fake_server.asked)
 
 
