@@ -66,11 +66,11 @@ class EarlyContents:
         workers = min(os.cpu_count() or 1, _MOST_THREADS)
         parts = _cut_parts(self._unread)
         with ThreadPoolExecutor(workers) as pool:
-            running: deque[Future[bytes]] = deque(
+            running: deque[Future[list[bytes]]] = deque(
                 pool.submit(self._read_part, one) for one in islice(parts, workers + 1)
             )
             while running:
-                yield running.popleft().result()
+                yield from running.popleft().result()
                 running.extend(pool.submit(self._read_part, one) for one in islice(parts, 1))
 
     def name_entries(self) -> Listing:
@@ -79,14 +79,14 @@ class EarlyContents:
         entries = tuple(one._replace(content=found[one.path]) if one.path in found else one for one in listing.entries)
         return Listing(listing.folder, entries, listing.left_out)
 
-    def _read_part(self, entries: list[ArchiveEntry]) -> bytes:
+    def _read_part(self, entries: list[ArchiveEntry]) -> list[bytes]:
         records: list[bytes] = []
         for entry in entries:
             read = read_whole_file(self._listing.folder, entry, self._index)
             if read is not None:
                 content, self._found[entry.path] = read
                 records += (RECORD.pack(entry.size), content)
-        return b"".join(records)
+        return records
 
 
 def _cut_parts(entries: list[ArchiveEntry]) -> Iterator[list[ArchiveEntry]]:
