@@ -56,7 +56,7 @@ def _find_actions(world: World, seen: Observation, occupied: OccupiedHosts) -> I
                     continue
                 fetched.add((action.host, action.reference))
             yield action
-        yield from find_saves(experiment, seen, is_released=not occupied.include(experiment.id))
+        yield from find_saves(experiment, seen, is_released=not occupied.include(experiment))
     yield from _cancel_images(experiments, seen)
     yield from occupied.find_releases(experiments)
 

@@ -63,7 +63,7 @@ def decide(world: World, seen: Observation) -> Decision:
         tuple(
             replace(experiment, closed=True)
             if experiment.state in TERMINAL
-            and not occupied.include(experiment.id)
+            and not occupied.include(experiment)
             and experiment.id not in owners
             and not awaits_save(experiment, seen)
             else experiment

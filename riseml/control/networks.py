@@ -52,6 +52,7 @@ class OccupiedHosts:
     """
 
     def __init__(self, seen: Observation) -> None:
+        self._seen = seen
         self._networks: dict[int, list[HostName]] = {}
         self._containers: dict[int, set[HostName]] = {}
         self._silent_hosts: dict[int, set[HostName]] = {}
@@ -68,9 +69,13 @@ class OccupiedHosts:
             for key in host.containers:
                 self._containers.setdefault(key.experiment, set()).add(name)
 
-    def include(self, experiment: int) -> bool:
-        """Return True when a host that is not lost has a container or a network of the experiment."""
-        return any(experiment in found for found in (self._networks, self._containers, self._on_silent_hosts))
+    def include(self, experiment: Experiment) -> bool:
+        """Return True when a host that is not lost has a container or a network of the experiment, or may have one: the
+        server has just started, and the host has not answered yet.
+        """
+        if any(experiment.id in found for found in (self._networks, self._containers, self._on_silent_hosts)):
+            return True
+        return any(self._seen.is_unknown(host) for host in _hosts_of(experiment, experiment.jobs))
 
     def hosts_of(self, experiment: int) -> Iterator[HostName]:
         """Yield the hosts with containers of the experiment; until it is lost, a silent host counts as last seen."""

@@ -33,6 +33,8 @@ class Observation:
 
     now: datetime  # the server's clock
     hosts: Mapping[HostName, HostSeen]
+    # hosts of the pool that have not answered since the server started -> since when it asks them
+    unseen: Mapping[HostName, datetime] = field(default_factory=dict)
     busy: frozenset[Action] = frozenset()  # pending actions: begun, not ended
     problems: Mapping[Action, ActionFailure] = field(default_factory=dict)  # actions that failed the last time
     lost_after: float = 300.0  # seconds of silence after which a host counts as lost
@@ -53,6 +55,11 @@ class Observation:
     def is_lost(self, host: HostSeen) -> bool:
         """Return True when a host has been silent for `lost_after` seconds or longer."""
         return host.silent_since is not None and self.is_over(host.silent_since)
+
+    def is_unknown(self, host: HostName) -> bool:
+        """Return True when nothing is known of a host of the pool yet, and it does not count as lost."""
+        since = self.unseen.get(host)
+        return since is not None and not self.is_over(since)
 
     def find_node(self, experiment: Experiment, job: Job) -> str | None:
         """Return the machine on which a host with several has started a job; None: no such host, or not known."""

@@ -86,6 +86,11 @@ class HostPool:
         found = {name: watch.seen for name, watch in self._watches.items()}
         return {name: host for name, host in found.items() if host is not None}
 
+    def list_unseen(self) -> dict[HostName, datetime]:
+        """Return the hosts that have never answered, each with the time of the first pass that asked it."""
+        found = {name: watch.unseen_since for name, watch in self._watches.items()}
+        return {name: since for name, since in found.items() if since is not None}
+
     def list_problems(self) -> dict[HostName, RisemlError]:
         """Return why each silent host does not answer."""
         found = {name: watch.problem for name, watch in self._watches.items()}
@@ -110,6 +115,11 @@ class _HostWatch:
     def is_late(self) -> bool:
         """True when the next answer belongs to an earlier call."""
         return self._pending is not None
+
+    @property
+    def unseen_since(self) -> datetime | None:
+        """Since when a host that has never answered is asked; None: it has answered."""
+        return None if self.seen is not None else self._silent_since
 
     def ask_host(self, references: frozenset[str]) -> tuple[Future[HostSeen], bool]:
         """Return the pending observation, and whether the host is silent: then the caller does not wait."""

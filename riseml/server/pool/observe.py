@@ -26,6 +26,7 @@ def make_observation(
     return Observation(
         now=moment,
         hosts={name: replace(host, taking=name not in not_taking) for name, host in seen.items()},
+        unseen=hosts.pool.list_unseen(),
         lost_after=hosts.settings.lost_after,
         subnets=hosts.settings.subnets,
         network=hosts.network,

@@ -94,7 +94,7 @@ class Laws(Witness):
             assert not stopped or new.wanted is not Wanted.RUN, "I9: nothing stops early unless its search asks"
             assert stopped or all(job.exit_code == 0 for job in deciders), "I9: success was seen"
         if new.closed:
-            self._is_over(new.id, seen)
+            self._is_over(new, seen)
             self._is_saved(new, seen)
         if takes_place(old, new):
             self._place_is_allowed(new, seen)
@@ -176,11 +176,18 @@ class Laws(Witness):
     def _is_the_only_host(self, name: HostName) -> bool:
         return set(self.simulation.hosts) - {name} <= set(self.dark_since)
 
-    def _is_over(self, identity: int, seen: Observation) -> None:
+    def _is_over(self, closed: Experiment, seen: Observation) -> None:
+        identity = closed.id
         for host in seen.hosts.values():
             if host.silent_since is None:
                 assert identity not in host.networks, "closed with a network left"
                 assert not any(key.experiment == identity for key in host.containers), "closed with a container left"
+        for name in (
+            {job.host for job in closed.jobs if job.host is not None} - seen.hosts.keys() - self.simulation.absent
+        ):
+            if self.simulation.elapsed - self.dark_since.get(name, self.simulation.elapsed) < LOST_AFTER:
+                real = self.simulation.hosts[name]
+                assert not any(key.experiment == identity for key in real.containers), "closed before a host answered"
 
     def _host_is_not_overfull(self, cpus: float, gpus: tuple[str, ...], jobs: list[Job]) -> None:
         assert sum(job.resources.cpus for job in jobs) <= cpus, "I12: more is held than the host has"

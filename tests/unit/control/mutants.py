@@ -286,6 +286,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a kill does not end retrying": ((decide, "add_verdict", retry_after_a_kill),),
     "a failed master counts as success": ((settle, "_settle_exit", believe_in_success),),
     "closed before everything is gone": ((networks.OccupiedHosts, "include", close_at_once),),
+    "closed before a host has answered": ((observation.Observation, "is_unknown", close_at_once),),
     "silent hosts are asked": ((decide, "converge", act_on_silent_hosts),),
     "silent is lost": ((observation.Observation, "is_over", lose_silent_hosts_at_once),),
     "logs are removed unread": ((converge, "_converge_container", remove_unread_logs),),

@@ -156,6 +156,7 @@ class Simulation:
         return Observation(
             self.now,
             hosts,
+            unseen={name: since for name, since in self.silent_since.items() if name not in self.seen},
             busy=frozenset(action for action, _ in self.busy),
             problems=dict(self.problems),
             lost_after=LOST_AFTER,

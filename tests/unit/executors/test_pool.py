@@ -86,3 +86,16 @@ def test_a_clock_that_is_set_back_gives_no_silence_in_the_future() -> None:
     scene.observe(0)
     scene.seconds = 5.0
     assert scene.silence(-3600) == NOW - timedelta(seconds=3605)
+
+
+def test_a_host_that_has_never_answered_is_unseen_since_the_first_pass() -> None:
+    scene = Scene()
+    scene.odd.error = OSError("no answer")
+    assert scene.pool.list_unseen() == {}, "nothing was asked"
+    assert set(scene.observe(0)) == {H2}
+    scene.seconds = 5.0
+    scene.observe(5)
+    assert scene.pool.list_unseen() == {H1: NOW}
+    scene.odd.error = None
+    wait_for("it answers", lambda: H1 in scene.observe(5), PATIENCE)
+    assert scene.pool.list_unseen() == {}
