@@ -38,7 +38,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     subprocess.run([f"mkfs.{request.param}", "-q", image], check=True)
     folder.mkdir()
     done = subprocess.run(["mount", "-o", "loop", image, folder], capture_output=True, text=True, check=False)
-    if "unknown filesystem type" in done.stderr:
+    if "unknown filesystem type" in done.stderr:  # some distributions have no Btrfs; Debian's kernels have both
         pytest.skip(f"this kernel has no {request.param}")
     assert done.returncode == 0, done.stderr
     try:
@@ -114,12 +114,12 @@ def test_jobs_share_blocks_and_no_writes(tmp_path: Path, disk: Path, environment
     (codes[0] / "data" / "0.bin").write_bytes(b"mine")
     shutil.rmtree(codes[1])
     assert all(read_tree(code) == expected for code in codes[2:])
-    again = bench.start("cat data/0.bin | sha256sum", "chief", project)
-    bench.wait_end(again)
+    bench.wait_end(bench.start("true", "chief", project))
     assert read_tree(bench.home / "processes" / "1" / "chief-a1" / "code") == expected
     bench.executor.release(1)
     assert list((bench.home / "processes").glob("[!.]*")) == []
-    assert list(plain.home.glob("processes/1/copies")) == [], "where no blocks are shared there is no other copy"
+    has_copy = any(plain.home.glob("processes/1/copies"))
+    assert has_copy is can_share_blocks(plain.home), "where no blocks are shared there is no other copy"
     plain.executor.release(1)
 
 
@@ -160,7 +160,7 @@ def test_a_copy_counts_when_it_is_complete_and_in_one_boot(
     bench.executor.release(1)
 
 
-def test_only_some_file_systems_share_blocks(tmp_path: Path, disk: Path) -> None:
+def test_only_some_file_systems_share_blocks(disk: Path) -> None:
     assert can_share_blocks(disk)
     assert not can_share_blocks(Path("/dev/shm"))
     assert list(disk.iterdir()) == []
