@@ -78,6 +78,11 @@ class Settings:
         return Path("/tmp") / f"riseml-{os.getuid()}-{short}" / "server.sock"
 
     @property
+    def snapshots(self) -> Path:
+        """The folder with the states of projects and the contents of their files."""
+        return self.home / "snapshots"
+
+    @property
     def log(self) -> Path:
         """The server's own log."""
         return self.home / "server.log"

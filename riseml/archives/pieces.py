@@ -21,6 +21,9 @@ PIECE = 1 << 20
 RECORD = Struct("<Q")
 """The length before each content."""
 
+INCOMING = "incoming"
+"""The folder, below that of the snapshots, in which a client on the same machine leaves packs: files of records."""
+
 _HEADER = Struct("<BII")
 _PLAIN, _ZLIB = 0, 1
 _LEVEL = 1  # of zlib: more takes longer than most networks save

@@ -103,20 +103,23 @@ class ProjectSync:
             index.save()
 
     def _send_early(self, client: Client, listing: Listing) -> Listing:
-        """Send many unread files to a server on this machine while they are read; return the listing with their hashes.
+        """Give many unread files to a server on this machine while they are read; return the listing with their hashes.
 
-        What does not arrive is sent later, as for any other server; a problem that lasts is an error then.
+        What the server does not take is sent later, as to any other server; a problem that lasts is an error then.
         """
+        from riseml.archives.pieces import INCOMING
         from riseml.project.early_contents import EarlyContents
 
         early = EarlyContents(listing, self._open_index())
         if client.address.socket is None or not early.are_worth_it():
             return listing
         from riseml.cli.sync_progress import show_sync
+        from riseml.project.handed_packs import hand_over_packs
 
+        records = show_sync(early.pack(), early.size, self._command.printer)
         try:
-            client.send_early(show_sync(early.pack(), early.size, self._command.printer))
-        except RisemlError:
+            hand_over_packs(records, self._command.settings().snapshots / INCOMING, client.hand_over_pack)
+        except (RisemlError, OSError):
             client.close()
         return early.name_entries()
 

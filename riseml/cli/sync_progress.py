@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from riseml.cli.output.printer import Printer
+
+Piece = TypeVar("Piece", bytes, memoryview)
 
 _PATIENCE = 0.5  # seconds without a bar
 _INTERVAL = 0.1  # seconds between two frames
 
 
 def show_sync(
-    pieces: Iterator[bytes], size: int, printer: Printer, clock: Callable[[], float] = monotonic
-) -> Iterator[bytes]:
+    pieces: Iterator[Piece], size: int, printer: Printer, clock: Callable[[], float] = monotonic
+) -> Iterator[Piece]:
     """Yield the pieces of an archive; draw how many of them are sent.
 
     Args:

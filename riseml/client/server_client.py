@@ -105,9 +105,9 @@ class Client:
         """Send records of contents (see `riseml.archives.pieces`), and return what the server lacks now."""
         return self._send_pieces("POST", f"/snapshots/{digest}/contents", records)
 
-    def send_early(self, records: Iterable[bytes]) -> None:
-        """Send records of contents before their list."""
-        self._send("POST", "/contents", content=self._cut_pieces(records))
+    def hand_over_pack(self, name: str) -> None:
+        """Let a server on this machine take a pack (see `riseml.project.handed_packs`)."""
+        self._send("POST", f"/packs/{name}")
 
     def _send_pieces(self, method: str, path: str, data: Iterable[bytes]) -> list[str]:
         answer = self._exchange.request_json(method, path, timeout=_SLOW_ANSWER, content=self._cut_pieces(data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,10 @@ _MOST_THREADS = 8
 _PROBES = 8  # files of the index that are read anyway
 _LARGEST_PROBE = 2**18  # bytes of such a file
 _MOST_READS = 4  # of a file that something writes to while it is read
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+"""How files are opened: one that became a link after it was listed is not followed, one that became a pipe blocks
+nothing."""
+
 _CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR})
 """Errors of opening a file that was removed or replaced by something else after it was listed."""
 
@@ -179,34 +183,43 @@ def _hash_content(folder: Path, entry: ArchiveEntry, index: FileIndex) -> str:
     raise make_changed_error(entry)
 
 
-def read_whole_file(folder: Path, entry: ArchiveEntry, index: FileIndex) -> tuple[bytes, str] | None:
-    """Return the bytes of a file at once, and their SHA-256 (hex); None: the file changes, or has changed.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
-    pieces: list[bytes] = []
-    try:
-        content, state, begun = _hash_once(folder, entry, pieces.append)
-    except ProjectChanged:
-        return None
-    if state is None:
-        return None
-    index.note_content(entry.path, state, content, begun)
-    return b"".join(pieces), content
-
-
-def _hash_once(
-    folder: Path, entry: ArchiveEntry, take: Callable[[bytes], object] | None = None
-) -> tuple[str, FileState | None, int]:
-    """Return the SHA-256 (hex) of a file, its state (None if it changed meanwhile), and when reading began.
-
-    A file that has grown since it was listed has no state either: its content is that of no whole file.
+def read_whole_file(folder: str, entry: ArchiveEntry, index: FileIndex, content: memoryview) -> str:
+    """Read a file at once; return its SHA-256 (hex), or an empty text when the file changes or has changed.
 
     Args:
         folder: of the project.
         entry: the file.
-        take: gets each piece of the content.
+        index: gets the hash.
+        content: gets the bytes; it has the size of the entry.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    from hashlib import sha256
+
+    begun_at = time.time_ns()
+    try:
+        handle = os.open(f"{folder}/{entry.path}", _OPEN)
+        try:
+            begun, size, ended = os.fstat(handle), os.readv(handle, (content,)), os.fstat(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        found = _make_read_error(entry, error)
+        if isinstance(found, ProjectChanged):
+            return ""
+        raise found from None
+    if size != entry.size or not _is_still(begun, ended, entry):
+        return ""
+    name = sha256(content).hexdigest()
+    index.note_content(entry.path, read_state(ended), name, begun_at)
+    return name
+
+
+def _hash_once(folder: Path, entry: ArchiveEntry) -> tuple[str, FileState | None, int]:
+    """Return the SHA-256 (hex) of a file, its state (None if it changed meanwhile), and when reading began.
+
+    A file that has grown since it was listed has no state either: its content is that of no whole file.
     """
     from hashlib import sha256
 
@@ -216,11 +229,13 @@ def _hash_once(
         begun = os.fstat(handle)
         for piece in _read_content(handle, entry):
             content.update(piece)
-            if take is not None:
-                take(piece)
         ended = os.fstat(handle)
-    is_still = begun.st_mtime_ns == ended.st_mtime_ns and begun.st_size == ended.st_size == entry.size
-    return content.hexdigest(), read_state(ended) if is_still else None, begun_at
+    return content.hexdigest(), read_state(ended) if _is_still(begun, ended, entry) else None, begun_at
+
+
+def _is_still(begun: os.stat_result, ended: os.stat_result, entry: ArchiveEntry) -> bool:
+    """Return True when nothing changed a file since it was listed and while it was read."""
+    return begun.st_mtime_ns == ended.st_mtime_ns and begun.st_size == ended.st_size == entry.size
 
 
 @contextmanager
@@ -228,20 +243,22 @@ def _open_content(folder: Path, entry: ArchiveEntry) -> Iterator[int]:
     """Open a file for reading; errors of opening and reading become those of the project."""
     handle = -1
     try:
-        # A file that became a link after it was listed must not be followed; one that became a pipe must not block.
-        path = os.path.join(folder, entry.path)
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = os.open(os.path.join(folder, entry.path), _OPEN)
         yield handle
     except OSError as error:
-        if error.errno in _CHANGED:
-            raise make_changed_error(entry) from None
-        raise UsageError(
-            f"cannot read {format_path(entry.path)}: {error.strerror}",
-            "make it readable, or add it to .risemlignore if the jobs do not need it",
-        ) from None
+        raise _make_read_error(entry, error) from None
     finally:
         if handle >= 0:
             os.close(handle)
+
+
+def _make_read_error(entry: ArchiveEntry, error: OSError) -> UsageError:
+    if error.errno in _CHANGED:
+        return make_changed_error(entry)
+    return UsageError(
+        f"cannot read {format_path(entry.path)}: {error.strerror}",
+        "make it readable, or add it to .risemlignore if the jobs do not need it",
+    )
 
 
 def _read_content(handle: int, entry: ArchiveEntry) -> Iterator[bytes]:

@@ -1,8 +1,9 @@
 """The contents of files that the client has not read yet, for a server on the same machine: each file is read once.
 
-For another server, the client hashes all files, asks which contents the server lacks, and reads those files again. A
-server on the same machine gets many unread files while the client hashes them, and drops what it has already: sending
-costs less than the second reading, and both processes work at the same time.
+For another server, the client hashes all files, asks which contents the server lacks, and reads those files again. For
+a server on the same machine, the client writes many unread files to packs while it hashes them, and the server takes
+these packs over (`riseml.project.handed_packs`): that costs less than the second reading, and both processes work at
+the same time. The server drops a pack whose contents it has already.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.pieces import PIECE, RECORD
+from riseml.archives.pieces import RECORD
 from riseml.project.archive import read_whole_file
 from riseml.project.file_index import FileIndex
 from riseml.project.listing import Listing
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _LEAST = 1 << 23  # bytes of unread files: fewer are sent as quickly after they are hashed
 _LARGEST = 1 << 22  # bytes of a file; a larger one is never in memory as a whole
+_PART = 1 << 20  # bytes of files that a thread reads before it asks for more
 _MOST_THREADS = 8
 
 
@@ -36,7 +38,7 @@ class EarlyContents:
 
     Example:
         early = EarlyContents(listing, index)
-        client.send_early(early.pack())
+        hand_over_packs(early.pack(), settings.snapshots / INCOMING, client.hand_over_pack)
         snapshot = take_snapshot(early.name_entries(), index)
     """
 
@@ -44,6 +46,7 @@ class EarlyContents:
         self._listing = listing
         self._index = index
         self._found: dict[str, str] = {}  # path -> SHA-256 (hex)
+        self._packed: set[str] = set()  # SHA-256 (hex)
         self._unread = [
             one for one in listing.entries if not one.content and one.kind is EntryKind.FILE and one.size <= _LARGEST
         ]
@@ -53,8 +56,9 @@ class EarlyContents:
         """Return True when there is so much to send that reading it once saves time."""
         return self.size >= _LEAST
 
-    def pack(self) -> Iterator[bytes]:
-        """Yield the records of contents (see `riseml.archives.pieces`), read side by side.
+    def pack(self) -> Iterator[memoryview]:
+        """Yield the records of contents (see `riseml.archives.pieces`), many at a time, read side by side. Files with
+        one content give one record.
 
         A file that changes meanwhile is left out and stays unread.
 
@@ -66,11 +70,11 @@ class EarlyContents:
         workers = min(os.cpu_count() or 1, _MOST_THREADS)
         parts = _cut_parts(self._unread)
         with ThreadPoolExecutor(workers) as pool:
-            running: deque[Future[list[bytes]]] = deque(
+            running: deque[Future[memoryview]] = deque(
                 pool.submit(self._read_part, one) for one in islice(parts, workers + 1)
             )
             while running:
-                yield from running.popleft().result()
+                yield running.popleft().result()
                 running.extend(pool.submit(self._read_part, one) for one in islice(parts, 1))
 
     def name_entries(self) -> Listing:
@@ -79,24 +83,29 @@ class EarlyContents:
         entries = tuple(one._replace(content=found[one.path]) if one.path in found else one for one in listing.entries)
         return Listing(listing.folder, entries, listing.left_out)
 
-    def _read_part(self, entries: list[ArchiveEntry]) -> list[bytes]:
-        records: list[bytes] = []
+    def _read_part(self, entries: list[ArchiveEntry]) -> memoryview:
+        folder, at = str(self._listing.folder), 0
+        records = memoryview(bytearray(sum(RECORD.size + entry.size for entry in entries)))
         for entry in entries:
-            read = read_whole_file(self._listing.folder, entry, self._index)
-            if read is not None:
-                content, self._found[entry.path] = read
-                records += (RECORD.pack(entry.size), content)
-        return records
+            end = at + RECORD.size + entry.size
+            content = read_whole_file(folder, entry, self._index, records[at + RECORD.size : end])
+            if content:
+                self._found[entry.path] = content
+            if content and content not in self._packed:
+                self._packed.add(content)
+                RECORD.pack_into(records, at, entry.size)
+                at = end
+        return records[:at]
 
 
 def _cut_parts(entries: list[ArchiveEntry]) -> Iterator[list[ArchiveEntry]]:
-    """Yield the files in parts, each about as large as a piece of the stream."""
+    """Yield the files in parts, for one thread each."""
     part: list[ArchiveEntry] = []
     size = 0
     for entry in entries:
         part.append(entry)
         size += entry.size
-        if size >= PIECE:
+        if size >= _PART:
             yield part
             part, size = [], 0
     if part:

@@ -182,7 +182,7 @@ def _open_experiments(settings: Settings, database: Database) -> tuple[Experimen
 
 def _open_file_stores(settings: Settings) -> tuple[LogStore, SnapshotStore]:
     logs = LogStore(settings.home / "logs", settings.log_limit)
-    return logs, SnapshotStore(settings.home / "snapshots", settings.upload_limit)
+    return logs, SnapshotStore(settings.snapshots, settings.upload_limit)
 
 
 def _open_hosts(

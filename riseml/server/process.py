@@ -12,7 +12,6 @@ import socket
 import sys
 import threading
 from datetime import timedelta
-from typing import cast
 
 import uvicorn
 
@@ -22,13 +21,11 @@ from riseml.folders import check_home, make_private
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
 from riseml.server.home_lock import HomeLock
+from riseml.server.http_config import configure_http
 from riseml.server.server_log import configure_logging
-from riseml.server.stream_protocol import make_stream_protocol
 from riseml.settings import Settings, read_settings
-from riseml.stream_messages import LONGEST_MESSAGE
 
 _CHECK_INTERVAL = 5.0  # seconds between two checks whether the server is idle, and whether its home is there
-_LAST_ANSWERS = 1.0  # seconds that pending answers get when the server ends
 
 log = logging.getLogger("riseml.server")
 
@@ -107,7 +104,7 @@ async def _answer_requests(
     application: Application, settings: Settings, lock: HomeLock, door: socket.socket, stop: threading.Event
 ) -> bool:
     """Answer requests until the server ends. True after an idle shutdown: check for late requests."""
-    server = uvicorn.Server(_configure(application))
+    server = uvicorn.Server(configure_http(application.api))
     serving = asyncio.create_task(server.serve(sockets=[door]))
     await application.services.web.resume(application.api)
     loop = asyncio.get_running_loop()
@@ -124,22 +121,6 @@ async def _answer_requests(
     server.should_exit = True
     await asyncio.gather(serving, application.services.web.suspend())
     return idle and not stop.is_set()
-
-
-def _configure(application: Application) -> uvicorn.Config:
-    """Return how uvicorn serves. No pings: a client that its user has stopped (Ctrl-Z) is not gone."""
-    return uvicorn.Config(
-        application.api,
-        http="h11",  # it limits the size of headers; uvicorn takes httptools where it is installed, which does not
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=int(_LAST_ANSWERS),
-        ws=cast(type[asyncio.Protocol], make_stream_protocol),
-        ws_max_size=LONGEST_MESSAGE,
-        ws_ping_interval=None,
-        ws_per_message_deflate=False,
-    )
 
 
 def _is_idle(application: Application, settings: Settings) -> bool:

@@ -26,6 +26,7 @@ from riseml.archives.manifest import (
     read_manifest,
     write_manifest,
 )
+from riseml.archives.pieces import INCOMING
 from riseml.archives.project_files import ProjectFiles
 from riseml.errors import NotFound, TooLarge, UsageError
 from riseml.faultpoints import Point, reach
@@ -34,6 +35,7 @@ from riseml.records import dataclass
 from riseml.settings import DEFAULT_UPLOAD_LIMIT
 from riseml.store.content_receiver import ContentReceiver, StreamReceiver
 from riseml.store.contents import ContentStore
+from riseml.store.incoming_packs import IncomingPacks
 from riseml.store.packs import flush_folder
 from riseml.store.part_files import make_part_file, refuse_full_disk
 from riseml.store.pending_states import PendingState, PendingStates
@@ -80,6 +82,7 @@ class SnapshotStore:
         for left in folder.glob("*.part"):
             left.unlink()
         self._contents = ContentStore(folder / "contents")
+        self._incoming = IncomingPacks(folder / INCOMING, self._contents, self._limits)
 
     def has_snapshot(self, digest: str) -> bool:
         """Return True when the snapshot is stored. The call counts as a use, so that a clean-up keeps the snapshot for
@@ -165,7 +168,7 @@ class SnapshotStore:
             for path in self._folder.glob(f"*{_MANIFEST}"):
                 data = self._read_manifest(path.stem)
                 live |= list_contents(data) if data is not None else set()
-            return self._contents.remove_all_but(live)
+            return self._incoming.remove_old() + self._contents.remove_all_but(live)
 
     def receive_manifest(self, digest: str, data: bytes) -> list[str]:
         """Store a state of a project whose contents are all stored; otherwise return the missing ones (SHA-256, hex).
@@ -222,23 +225,14 @@ class SnapshotStore:
                 self._pending.forget_state(digest)
             return missing
 
-    async def receive_early(self, chunks: AsyncIterator[bytes]) -> None:
-        """Store contents whose list comes after them. A sweep removes those that no list names.
-
-        Contents that arrived before a broken connection stay.
+    def take_pack(self, name: str) -> None:
+        """Keep the contents of a pack that a client on this machine wrote. A sweep removes those that no list names.
 
         Raises:
-            UsageError: the stream is malformed.
-            TooLarge, TooSlow, StoreError: as for `receive_archive`.
+            NotFound, UsageError, TooLarge, StoreError: see `IncomingPacks.take_pack`.
         """
-        most = self._limits.most
-        with (
-            refuse_full_disk(self._folder),
-            self._counted_upload(),
-            closing(ContentReceiver(self._contents)) as receiver,
-        ):
-            stream = StreamReceiver(receiver, most, WrittenBytes(self._limits, most))
-            await read_chunks(chunks, stream.feed, self._limits)
+        with refuse_full_disk(self._folder), self._counted_upload():
+            self._incoming.take_pack(name)
 
     async def receive_archive(self, digest: str, chunks: AsyncIterator[bytes]) -> None:
         """Store an uploaded tar, unless a snapshot with this digest is there already.

@@ -12,7 +12,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     PUT    /v1/snapshots/{digest}    tar body   -> 201              (400: the files have another digest)
     PUT    /v1/snapshots/{digest}/manifest      -> MissingContents  (pieces of a manifest; stored if none is missing)
     POST   /v1/snapshots/{digest}/contents      -> MissingContents  (pieces with contents; what came stays)
-    POST   /v1/contents                         -> 204              (pieces with contents, before their manifest)
+    POST   /v1/packs/{name}                     -> 204              (a file from a client on the same machine)
     POST   /v1/experiments           Submission -> ExperimentView   (201; 200 when `key` was used before)
     POST   /v1/experiments/check     Submission -> 204              (refused as the route above refuses it)
     POST   /v1/tensorboards  TensorBoardOrder   -> ExperimentView   (as POST /v1/experiments)

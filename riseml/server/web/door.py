@@ -12,24 +12,21 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from riseml.errors import Conflict, RisemlError
-from riseml.server.stream_protocol import make_stream_protocol
+from riseml.server.http_config import configure_http
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame
 from riseml.server.web.gate import WebGate
 from riseml.server.web.guest_gate import GuestGate
 from riseml.server.web.guests import WebGuests
-from riseml.stream_messages import LONGEST_MESSAGE
 
 _ADDRESS, _OTHER_ADDRESS = "127.0.0.1", "::1"
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the machine has no IPv6
 _TRIES = 5  # to find a port that is free at both addresses
-_LAST_ANSWERS = 1  # seconds that pending answers get when the door closes
 _WAITING = 128  # connections that the kernel keeps until the server takes them
 
 log = logging.getLogger(__name__)
@@ -109,20 +106,8 @@ class WebDoor:
         """Serve, and return the port."""
         port: int = listeners[0].getsockname()[1]
         guests = GuestGate(api, self.guests, read_frame())
-        config = uvicorn.Config(
-            WebGate(api, self.access, read_assets(), guests, port),
-            http="h11",  # it limits the size of headers; uvicorn takes httptools where it is installed, which does not
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_graceful_shutdown=_LAST_ANSWERS,
-            ws=cast(type[asyncio.Protocol], make_stream_protocol),
-            ws_max_size=LONGEST_MESSAGE,
-            ws_ping_interval=None,
-            ws_per_message_deflate=False,
-        )
-        self._server, self._port = _WebServer(config), port
+        gate = WebGate(api, self.access, read_assets(), guests, port)
+        self._server, self._port = _WebServer(configure_http(gate)), port
         self._serving = asyncio.create_task(self._server.serve(sockets=listeners))
         return port
 

@@ -43,7 +43,6 @@ PLAIN = [  # there is nothing to get wrong
     "GET /v1/pool",
     "POST /v1/pool/check",
     "POST /v1/pool/join",
-    "POST /v1/contents",
 ]
 ROUTES = [
     *PLAIN,
@@ -61,6 +60,7 @@ ROUTES = [
     "PUT /v1/snapshots/{digest}",
     "PUT /v1/snapshots/{digest}/manifest",
     "POST /v1/snapshots/{digest}/contents",
+    "POST /v1/packs/{name}",
     "POST /v1/plans",
     "POST /v1/experiments",
     "POST /v1/experiments/check",

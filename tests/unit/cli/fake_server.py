@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from starlette.routing import Route
 from riseml import __version__, wire
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.manifest import read_manifest
-from riseml.archives.pieces import PieceReader, RecordReader
+from riseml.archives.pieces import INCOMING, PieceReader, RecordReader
 from tests.support.archives import ContentCollector
 
 NOW = "2026-08-31T07:23:46Z"
@@ -124,8 +125,16 @@ class FakeServer:
     plans: list[Any] = field(default_factory=list)  # of the dry runs
     server: dict[str, Any] = field(default_factory=dict)  # its own view
 
+    @property
+    def incoming(self) -> Path:
+        """Where a client leaves packs."""
+        return self.home / "snapshots" / INCOMING
+
     def reset(self) -> None:
         """Forget everything."""
+        self.incoming.mkdir(parents=True, exist_ok=True)
+        for pack in self.incoming.iterdir():
+            pack.unlink()
         for name in ("experiments", "entries", "cuts", "lost", "answers", "asked", "bodies", "plans"):
             getattr(self, name).clear()
         for name in ("snapshots", "manifests", "contents"):
@@ -158,7 +167,7 @@ class FakeServer:
             return StreamingResponse(_half())
         if path == "/plans":
             self.plans.append(json.loads(body))
-        if found := self.answers.get(f"{request.method} {path}"):
+        if found := self.answers.get(f"{request.method} {re.sub('(?<=^/packs)/.*', '', path)}"):
             status, answer = found
             return Response(answer, status) if isinstance(answer, str) else JSONResponse(answer, status)
         return self._answer(request, path.strip("/").split("/"), body)
@@ -169,8 +178,10 @@ class FakeServer:
                 return JSONResponse(self.server if parts[0] == "server" else {"server": self.server, "hosts": HOSTS})
             case _, ["snapshots", digest, *rest]:
                 return self._answer_files(request.method, digest, rest, body)
-            case "POST", ["contents"]:
-                self.contents |= _read_contents(body)
+            case "POST", ["packs", name]:
+                pack = self.incoming / name
+                self.contents |= _read_records([pack.read_bytes()])
+                pack.unlink()
                 return Response(status_code=204)
             case "POST", ["experiments", "check"]:
                 return Response(status_code=204)
@@ -196,7 +207,7 @@ class FakeServer:
             self.manifests[digest] = read_manifest(b"".join(PieceReader().feed(body)))
         else:
             wanted = {entry.content for entry in self.manifests[digest]}
-            found = _read_contents(body)
+            found = _read_records(PieceReader().feed(body))
             self.contents |= {content: data for content, data in found.items() if content in wanted}
         return self._answer_missing(digest)
 
@@ -230,10 +241,10 @@ class FakeServer:
             await asyncio.Event().wait()
 
 
-def _read_contents(body: bytes) -> dict[str, bytes]:
+def _read_records(pieces: Iterable[bytes | memoryview]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     records = RecordReader(ContentCollector(found), 1 << 30)
-    for piece in PieceReader().feed(body):
+    for piece in pieces:
         records.feed(piece)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import re
 from pathlib import Path
 
 import pytest
@@ -22,9 +22,9 @@ NAMES = ("riseml.yml", "train.py")
 
 
 def list_sent(fake_server: FakeServer) -> list[str]:
-    """Return what was sent of the project's files, each question without the digest."""
-    sent = [question for question in fake_server.asked if "/contents" in question or "/manifest" in question]
-    return [question.replace(f"/snapshots/{digest}", "") for question in sent for digest in fake_server.snapshots]
+    """Return what was sent of the project's files, each question without the digest and the name of a pack."""
+    sent = [question for question in fake_server.asked if re.search("/contents|/manifest|/packs", question)]
+    return [re.sub(r"/snapshots/[0-9a-f]{64}|(?<=/packs)/[0-9a-f]{32}", "", question) for question in sent]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def _any_size_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unread_files_go_before_their_list(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
     finish(fake_server)
     assert "Syncing project (122 B, 2 files)...done\n" in riseml("train").out
-    assert list_sent(fake_server) == ["POST /contents", "PUT /manifest"]
+    assert list_sent(fake_server) == ["POST /packs", "PUT /manifest"]
     (files,) = fake_server.snapshots.values()
     assert files == {name: (folder / name).read_bytes() for name in NAMES}
 
@@ -43,16 +43,24 @@ def test_unread_files_go_before_their_list(riseml: Riseml, fake_server: FakeServ
 def test_a_break_while_they_go_loses_nothing(
     riseml: Riseml, fake_server: FakeServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def break_off(_: Client, records: Iterable[bytes]) -> None:
-        next(iter(records))
+    def break_off(_: Client, name: str) -> None:
+        assert (fake_server.incoming / name).exists()
         raise Unreachable("the connection broke")
 
-    monkeypatch.setattr(Client, "send_early", break_off)
+    monkeypatch.setattr(Client, "hand_over_pack", break_off)
     finish(fake_server)
     assert riseml("train").code == 0
     assert list_sent(fake_server) == ["PUT /manifest", "POST /contents"]  # those of the list
     (files,) = fake_server.snapshots.values()
     assert files == {name: (folder / name).read_bytes() for name in NAMES}
+    assert not list(fake_server.incoming.iterdir())
+
+
+def test_a_folder_for_packs_that_is_missing_loses_nothing(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.incoming.rmdir()
+    finish(fake_server)
+    assert riseml("train").code == 0
+    assert list_sent(fake_server) == ["PUT /manifest", "POST /contents"]
 
 
 @pytest.mark.parametrize("status", [404, 413, 507])
@@ -60,9 +68,10 @@ def test_a_server_that_refuses_them_is_asked_what_it_lacks(
     riseml: Riseml, fake_server: FakeServer, status: int
 ) -> None:
     finish(fake_server)
-    fake_server.answers["POST /contents"] = (status, {"detail": "no"})
+    fake_server.answers["POST /packs"] = (status, {"detail": "no"})
     assert riseml("train").code == 0
-    assert list_sent(fake_server) == ["POST /contents", "PUT /manifest", "POST /contents"]
+    assert list_sent(fake_server) == ["POST /packs", "PUT /manifest", "POST /contents"]
+    assert not list(fake_server.incoming.iterdir())
 
 
 def test_a_server_on_another_machine_is_asked_first(fake_server: FakeServer, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import os
 import tempfile
 from collections.abc import Mapping
@@ -13,17 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riseml.archives.manifest import write_manifest
-from riseml.archives.pieces import RECORD, write_pieces
-from riseml.errors import TooLarge, UsageError
-from riseml.project import early_contents
+from riseml.archives.pieces import INCOMING, RECORD
+from riseml.errors import NotFound, StoreError, TooLarge, Unreachable, UsageError
+from riseml.project import early_contents, handed_packs
 from riseml.project.archive import take_snapshot
 from riseml.project.early_contents import EarlyContents
 from riseml.project.file_index import FileIndex
+from riseml.project.handed_packs import hand_over_packs
 from riseml.project.listing import Listing, list_project_files
 from riseml.store.snapshots import SnapshotStore
 from tests.unit.project.builders import drop_privileges
-from tests.unit.store.test_states import NAMES, chunks, read_tree, unpack
+from tests.unit.store.test_states import NAMES, read_tree, unpack
 
+CONTENT_TABLE = {"contents.db", "contents.db-shm", "contents.db-wal"}
 FILES = {"a": "one", "b/c": "two", "d": "", "e": "one", "run.sh": "three"}
 
 
@@ -39,7 +41,19 @@ def count_bytes(snapshots: Path) -> int:
 
 
 def send_early(snapshots: SnapshotStore, early: EarlyContents, most: int | None = None) -> None:
-    asyncio.run(snapshots.receive_early(chunks(write_pieces(early.pack(), compress=False), most)))
+    """Hand over the packs; the connection is broken after `most` of them."""
+    taken = itertools.count()
+
+    def take_pack(name: str) -> None:
+        if most is not None and next(taken) >= most:
+            raise Unreachable("the connection broke")
+        snapshots.take_pack(name)
+
+    hand_over_packs(early.pack(), incoming(snapshots), take_pack)
+
+
+def incoming(snapshots: SnapshotStore) -> Path:
+    return snapshots._folder / INCOMING
 
 
 def sync(snapshots: SnapshotStore, folder: Path) -> tuple[str, list[str]]:
@@ -60,10 +74,16 @@ def test_what_was_sent_early_is_not_missing(tmp_path: Path) -> None:
 
 
 @settings(max_examples=50)
-@given(st.dictionaries(NAMES, st.binary(max_size=300), max_size=8), st.integers(1, 400), st.integers(1, 300))
-def test_any_folder_arrives_as_it_is(files: dict[bytes, bytes], piece: int, largest: int) -> None:
+@given(
+    st.dictionaries(NAMES, st.binary(max_size=300), max_size=8),
+    st.integers(1, 400),
+    st.integers(1, 400),
+    st.integers(1, 300),
+)
+def test_any_folder_arrives_as_it_is(files: dict[bytes, bytes], part: int, pack: int, largest: int) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
-        patch.setattr(early_contents, "PIECE", piece)
+        patch.setattr(early_contents, "_PART", part)
+        patch.setattr(handed_packs, "_PACK", pack)
         patch.setattr(early_contents, "_LARGEST", largest)
         project, snapshots = Path(name) / "project", SnapshotStore(Path(name) / "snapshots")
         for path, content in files.items():
@@ -87,6 +107,13 @@ def test_a_file_that_changed_since_it_was_listed_stays_unread(tmp_path: Path) ->
         (RECORD.pack(0), RECORD.pack(3), b"one", RECORD.pack(5), b"three")  # d, e and run.sh
     )
     assert {one.path for one in early.name_entries().entries if one.content} == {"d", "e", "run.sh"}
+
+
+def test_files_with_one_content_are_packed_once(tmp_path: Path) -> None:
+    project = fill_folder(tmp_path / "project", dict.fromkeys("abc", "same"))
+    early = EarlyContents(list_project_files(project), FileIndex(project))
+    assert b"".join(early.pack()) == RECORD.pack(4) + b"same"
+    assert len({one.content for one in early.name_entries().entries}) == 1
 
 
 def test_a_file_that_changes_after_it_was_sent_is_missing_at_the_end(tmp_path: Path) -> None:
@@ -119,25 +146,83 @@ def test_a_sweep_removes_what_no_list_names(tmp_path: Path) -> None:
 
 
 def test_what_came_before_the_connection_broke_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.archives.pieces.PIECE", 1000)
+    monkeypatch.setattr(early_contents, "_PART", 1000)
+    monkeypatch.setattr(handed_packs, "_PACK", 1000)
     snapshots = SnapshotStore(tmp_path / "snapshots")
     project = fill_folder(tmp_path / "project", {str(number): os.urandom(495).hex() for number in range(10)})
     early = EarlyContents(list_project_files(project), FileIndex(project))
-    with pytest.raises(ConnectionError):
-        send_early(snapshots, early, most=5)
+    with pytest.raises(Unreachable):
+        send_early(snapshots, early, most=3)
+    assert not list(incoming(snapshots).iterdir())
     snapshot = take_snapshot(early.name_entries())
-    assert 0 < len(snapshots.receive_manifest(snapshot.digest, write_manifest(snapshot.entries))) < 10
+    assert len(snapshots.receive_manifest(snapshot.digest, write_manifest(snapshot.entries))) == 4
+
+
+def leave_pack(snapshots: SnapshotStore, data: bytes) -> str:
+    """Leave a file in the folder of incoming packs, and return its name."""
+    name = os.urandom(16).hex()
+    (incoming(snapshots) / name).write_bytes(data)
+    return name
 
 
 def test_the_limit_of_a_project_holds(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path / "snapshots", most=1000)
-    record = RECORD.pack(900) + bytes(900)
     with pytest.raises(TooLarge):
-        asyncio.run(snapshots.receive_early(chunks(write_pieces([record] * 2, compress=False))))
-    with pytest.raises(TooLarge):
-        asyncio.run(snapshots.receive_early(chunks(write_pieces([record] * 20, compress=True))))
-    with pytest.raises(UsageError):
-        asyncio.run(snapshots.receive_early(chunks(write_pieces([RECORD.pack(1001)], compress=False))))
+        snapshots.take_pack(leave_pack(snapshots, RECORD.pack(993) + bytes(993)))
+    snapshots.take_pack(leave_pack(snapshots, RECORD.pack(992) + bytes(992)))
+    assert count_bytes(tmp_path / "snapshots") == 1000
+
+
+@pytest.mark.parametrize("data", [b"1234567", RECORD.pack(3) + b"on", RECORD.pack(1) + b"on", RECORD.pack(2**63)])
+def test_what_is_no_pack_is_refused_and_removed(tmp_path: Path, data: bytes) -> None:
+    snapshots = SnapshotStore(tmp_path / "snapshots")
+    with pytest.raises(UsageError, match="cut off"):
+        snapshots.take_pack(leave_pack(snapshots, data))
+    assert not list(incoming(snapshots).iterdir())
+    assert {path.name for path in (tmp_path / "snapshots" / "contents").iterdir()} <= CONTENT_TABLE
+
+
+def test_a_pack_is_a_file_of_the_folder(tmp_path: Path) -> None:
+    snapshots = SnapshotStore(tmp_path / "snapshots")
+    secret = tmp_path / "secret"
+    secret.write_bytes(RECORD.pack(1) + b"x")
+    link = incoming(snapshots) / ("a" * 32)
+    link.symlink_to(secret)
+    (incoming(snapshots) / ("b" * 32)).mkdir()
+    for name in ("a" * 32, "b" * 32):
+        with pytest.raises((UsageError, NotFound)):
+            snapshots.take_pack(name)
+    for name in ("../../../secret", "..", "", "A" * 32, "b" * 33):
+        with pytest.raises(UsageError, match="not the name of a pack"):
+            snapshots.take_pack(name)
+    assert secret.exists()
+    assert count_bytes(tmp_path / "snapshots") == 0
+
+
+def test_a_pack_is_taken_once(tmp_path: Path) -> None:
+    snapshots = SnapshotStore(tmp_path / "snapshots")
+    name = leave_pack(snapshots, RECORD.pack(1) + b"x")
+    snapshots.take_pack(name)
+    with pytest.raises(NotFound):
+        snapshots.take_pack(name)
+
+
+def test_what_a_client_left_is_removed(tmp_path: Path) -> None:
+    snapshots = SnapshotStore(tmp_path / "snapshots")
+    old, new = (incoming(snapshots) / leave_pack(snapshots, b"left") for _ in range(2))
+    os.utime(old, (0, 0))
+    assert snapshots.sweep_contents() == 4
+    assert (old.exists(), new.exists()) == (False, True)
+    SnapshotStore(tmp_path / "snapshots")  # a server that starts
+    assert not new.exists()
+
+
+def test_a_disk_without_its_reserve_takes_no_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshots = SnapshotStore(tmp_path / "snapshots")
+    name = leave_pack(snapshots, RECORD.pack(1) + b"x")
+    monkeypatch.setattr("riseml.store.uploads._RESERVE", 2**63)
+    with pytest.raises(StoreError, match="is full"):
+        snapshots.take_pack(name)
 
 
 def test_a_file_that_cannot_be_read_ends_the_sync(tmp_path: Path) -> None:

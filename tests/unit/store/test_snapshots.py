@@ -42,7 +42,7 @@ def receive(snapshots: SnapshotStore, chunks: AsyncIterator[bytes], digest: str 
 def left(folder: Path) -> list[str]:
     """Return what is in the folder of the snapshots, and every pack of contents."""
     packs = [path.name for path in (folder / "contents").iterdir() if not path.name.startswith("contents.db")]
-    return sorted({*os.listdir(folder)} - {"contents"}) + ["a pack"] * len(packs)
+    return sorted({*os.listdir(folder)} - {"contents", "incoming"}) + ["a pack"] * len(packs)
 
 
 def read_stored(snapshots: SnapshotStore, digest: str) -> dict[str, tuple[ArchiveEntry, bytes]]:

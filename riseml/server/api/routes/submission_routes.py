@@ -37,6 +37,7 @@ from riseml.store.sealed_variables import seal_variables
 log = logging.getLogger(__name__)
 
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
+PackName = Annotated[str, Path(max_length=32, description="of a pack, 32 hex digits")]
 Submission = Annotated[wire.Submission, Body()]
 TensorBoardOrder = Annotated[wire.TensorBoardOrder, Body()]
 
@@ -119,9 +120,9 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
     async def post_contents(digest: Digest, request: Request) -> wire.MissingContents:
         return {"missing": await snapshots.receive_contents(digest, request.stream())}
 
-    @router.post("/contents", status_code=204, response_class=Response, openapi_extra=_BINARY_BODY)
-    async def post_early_contents(request: Request) -> Response:
-        await snapshots.receive_early(request.stream())
+    @router.post("/packs/{name}", status_code=204, response_class=Response)
+    def take_pack(name: PackName) -> Response:
+        snapshots.take_pack(name)
         return Response(status_code=204)
 
 

@@ -1,0 +1,84 @@
+"""Packs of contents that a client writes for a server on the same machine: the server takes the file itself, so that no
+byte travels through a socket. The server reads each pack, and names what is in it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_PACK = 1 << 25  # bytes of a pack, before the next one begins
+_MOST_WAITING = 2  # packs that the server has not taken yet
+
+
+def hand_over_packs(records: Iterable[memoryview], folder: Path, hand_over: Callable[[str], object]) -> None:
+    """Write records of contents to packs; the server takes each one while the next one is written.
+
+    Packs that the server did not take are removed.
+
+    Args:
+        records: of contents (see `riseml.archives.pieces`), whole ones.
+        folder: in which the server looks for packs.
+        hand_over: asks the server to take the pack with this name; a thread calls it.
+
+    Raises:
+        OSError: a pack cannot be written.
+        RisemlError: the server does not take a pack.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with _removed_packs(folder) as names, ThreadPoolExecutor(1, "packs") as thread:
+        waiting: deque[Future[object]] = deque()
+        try:
+            for name in _write_packs(records, folder, names):
+                waiting.append(thread.submit(hand_over, name))
+                while len(waiting) > _MOST_WAITING:
+                    waiting.popleft().result()
+            while waiting:
+                waiting.popleft().result()
+        finally:
+            thread.shutdown(cancel_futures=True)
+
+
+def _write_packs(records: Iterable[memoryview], folder: Path, names: list[str]) -> Iterator[str]:
+    """Write packs, and yield the name of each one that is complete; `names` gets a name before its file is there."""
+    handle, size = -1, 0
+    try:
+        for part in records:
+            if handle < 0:
+                names.append(secrets.token_hex(16))
+                handle = os.open(folder / names[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            _write_whole(handle, part)
+            size += len(part)
+            if size >= _PACK:
+                os.close(handle)
+                handle, size = -1, 0
+                yield names[-1]
+    finally:
+        if handle >= 0:
+            os.close(handle)
+    if size:
+        yield names[-1]
+
+
+def _write_whole(handle: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+@contextmanager
+def _removed_packs(folder: Path) -> Iterator[list[str]]:
+    """Give a list for the names of packs. Those that are still in the folder at the end are removed."""
+    names: list[str] = []
+    try:
+        yield names
+    finally:
+        for name in names:
+            (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,41 @@
+"""How the server speaks HTTP and WebSocket, on its unix socket and on the port of the web page alike."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from riseml.stream_messages import LONGEST_MESSAGE
+
+_LAST_ANSWERS = 1  # seconds that pending answers get when the listener closes
+
+
+def configure_http(api: ASGIApp) -> uvicorn.Config:
+    """Return how uvicorn serves `api`. No pings: a client that its user has stopped (Ctrl-Z) is not gone."""
+    return uvicorn.Config(
+        api,
+        http="h11",  # it limits the size of headers; uvicorn takes httptools where it is installed, which does not
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=_LAST_ANSWERS,
+        ws=cast(type[asyncio.Protocol], _make_stream_protocol),
+        ws_max_size=LONGEST_MESSAGE,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
+    )
+
+
+def _make_stream_protocol(**options: Any) -> asyncio.Protocol:
+    """Return what speaks WebSocket on a connection that has asked for it; uvicorn calls this with its options.
+
+    Its library is imported when the first stream is opened: an idle server, and one whose users follow no stream into a
+    job, do without its 0.7 MiB.
+    """
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(**options)
