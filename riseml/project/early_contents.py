@@ -9,6 +9,7 @@ the same time. The server drops a pack whose contents it has already.
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
@@ -27,6 +28,8 @@ _LEAST = 1 << 23  # bytes of unread files: fewer are sent as quickly after they 
 _LARGEST = 1 << 22  # bytes of a file; a larger one is never in memory as a whole
 _PART = 1 << 20  # bytes of files that a thread reads before it asks for more
 _MOST_THREADS = 8
+_BUSY = 0.5  # share of the time in which a thread computes; below it, the thread waits for the disk
+_LARGE = 1 << 17  # bytes of a file; while one thread hashes such a file, another one gets on
 
 
 class EarlyContents:
@@ -57,8 +60,8 @@ class EarlyContents:
         return self.size >= _LEAST
 
     def pack(self) -> Iterator[memoryview]:
-        """Yield the records of contents (see `riseml.archives.pieces`), many at a time, read side by side. Files with
-        one content give one record.
+        """Yield the records of contents (see `riseml.archives.pieces`), many at a time. Files with one content give one
+        record.
 
         A file that changes meanwhile is left out and stays unread.
 
@@ -67,8 +70,12 @@ class EarlyContents:
         """
         from concurrent.futures import ThreadPoolExecutor
 
-        workers = min(os.cpu_count() or 1, _MOST_THREADS)
         parts = _cut_parts(self._unread)
+        begun, used = time.perf_counter(), time.thread_time()
+        first = [self._read_part(one) for one in islice(parts, 1)]
+        is_waiting = time.thread_time() - used < _BUSY * (time.perf_counter() - begun)
+        yield from first
+        workers = self._count_readers(is_waiting=is_waiting)
         with ThreadPoolExecutor(workers) as pool:
             running: deque[Future[memoryview]] = deque(
                 pool.submit(self._read_part, one) for one in islice(parts, workers + 1)
@@ -76,6 +83,14 @@ class EarlyContents:
             while running:
                 yield running.popleft().result()
                 running.extend(pool.submit(self._read_part, one) for one in islice(parts, 1))
+
+    def _count_readers(self, *, is_waiting: bool) -> int:
+        """Return how many threads read: one when small files come from memory, as threads of Python would wait for each
+        other.
+        """
+        if is_waiting:
+            return _MOST_THREADS
+        return min(os.cpu_count() or 1, _MOST_THREADS) if self.size >= _LARGE * len(self._unread) else 1
 
     def name_entries(self) -> Listing:
         """Return the listing with the contents of the files that were read."""

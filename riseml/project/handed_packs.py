@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _PACK = 1 << 25  # bytes of a pack, before the next one begins
+_HANDLED = 2  # packs that the server reads and flushes to the disk at the same time
 _MOST_WAITING = 2  # packs that the server has not taken yet
 
 
@@ -34,7 +35,7 @@ def hand_over_packs(records: Iterable[memoryview], folder: Path, hand_over: Call
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    with _removed_packs(folder) as names, ThreadPoolExecutor(1, "packs") as thread:
+    with _removed_packs(folder) as names, ThreadPoolExecutor(_HANDLED, "packs") as thread:
         waiting: deque[Future[object]] = deque()
         try:
             for name in _write_packs(records, folder, names):
