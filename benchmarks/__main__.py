@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
-from docker.errors import DockerException
+from docker.errors import DockerException, ImageNotFound
 
 from benchmarks import machine, peers, readme
 from benchmarks.common import Bar, BenchContext, Report, format_bars, format_report, print_progress
@@ -40,7 +40,9 @@ def main() -> int:
         return 0
     url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     engine = BenchEngine(url)
-    engine.image_id(BASE)  # raises an error when the image is missing
+    if problem := _find_problem(engine):
+        print(f"error: {problem}\nhint: `export DOCKER_HOST=$(scripts/engine/up)`", file=sys.stderr)
+        return 2
     machine.compile_bytecode()
     peers.make_compose()
     facts = machine.collect_facts(engine) | {"compose": peers.compose_version(), "torchx": peers.torchx_version()}
@@ -63,6 +65,17 @@ def main() -> int:
         asked.json, {"machine": facts, "benches": {name: report.to_json() for name, report in reports.items()}}
     )
     return _judge(reports, quick=asked.quick)
+
+
+def _find_problem(engine: BenchEngine) -> str:
+    """Return why the engine cannot be used; empty: it can."""
+    try:
+        engine.image_id(BASE)
+    except ImageNotFound:
+        return f"the engine at {engine.url} does not have the image {BASE}"
+    except DockerException as error:
+        return f"no engine answers at {engine.url}: {error}"
+    return ""
 
 
 def _judge(reports: Mapping[str, Report], *, quick: bool) -> int:
