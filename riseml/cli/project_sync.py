@@ -117,10 +117,8 @@ class ProjectSync:
         from riseml.project.handed_packs import hand_over_packs
 
         records = show_sync(early.pack(), early.size, self._command.printer)
-        try:
-            hand_over_packs(records, self._command.settings().snapshots / INCOMING, client.hand_over_pack)
-        except (RisemlError, OSError):
-            client.close()
+        with suppress(RisemlError, OSError):
+            hand_over_packs(records, self._command.settings().snapshots / INCOMING, client)
         return early.name_entries()
 
     def _find_snapshot(self, client: Client, digest: str) -> bool:

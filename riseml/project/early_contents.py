@@ -41,7 +41,7 @@ class EarlyContents:
 
     Example:
         early = EarlyContents(listing, index)
-        hand_over_packs(early.pack(), settings.snapshots / INCOMING, client.hand_over_pack)
+        hand_over_packs(early.pack(), settings.snapshots / INCOMING, client)
         snapshot = take_snapshot(early.name_entries(), index)
     """
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -19,15 +19,26 @@ _HANDLED = 2  # packs that the server reads and flushes to the disk at the same 
 _MOST_WAITING = 2  # packs that the server has not taken yet
 
 
-def hand_over_packs(records: Iterable[memoryview], folder: Path, hand_over: Callable[[str], object]) -> None:
+class PackTaker(Protocol):
+    """A client of the server that takes packs."""
+
+    def hand_over_pack(self, name: str) -> None:
+        """Let the server take the pack with this name; threads call it."""
+
+    def close(self) -> None:
+        """End the requests of all threads."""
+
+
+def hand_over_packs(records: Iterable[memoryview], folder: Path, taker: PackTaker) -> None:
     """Write records of contents to packs; the server takes each one while the next one is written.
 
-    Packs that the server did not take are removed.
+    Packs that the server did not take are removed. An error, and the user's Ctrl-C, end a request that the server does
+    not answer.
 
     Args:
         records: of contents (see `riseml.archives.pieces`), whole ones.
         folder: in which the server looks for packs.
-        hand_over: asks the server to take the pack with this name; a thread calls it.
+        taker: asks the server to take packs.
 
     Raises:
         OSError: a pack cannot be written.
@@ -36,16 +47,18 @@ def hand_over_packs(records: Iterable[memoryview], folder: Path, hand_over: Call
     from concurrent.futures import ThreadPoolExecutor
 
     with _removed_packs(folder) as names, ThreadPoolExecutor(_HANDLED, "packs") as thread:
-        waiting: deque[Future[object]] = deque()
+        waiting: deque[Future[None]] = deque()
         try:
             for name in _write_packs(records, folder, names):
-                waiting.append(thread.submit(hand_over, name))
+                waiting.append(thread.submit(taker.hand_over_pack, name))
                 while len(waiting) > _MOST_WAITING:
                     waiting.popleft().result()
             while waiting:
                 waiting.popleft().result()
-        finally:
-            thread.shutdown(cancel_futures=True)
+        except BaseException:
+            thread.shutdown(wait=False, cancel_futures=True)
+            taker.close()
+            raise
 
 
 def _write_packs(records: Iterable[memoryview], folder: Path, names: list[str]) -> Iterator[str]:

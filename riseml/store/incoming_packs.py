@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from riseml.errors import NotFound, UsageError
@@ -62,10 +63,11 @@ class IncomingPacks:
         """Remove what did not change for `age` seconds, and return its bytes."""
         freed = 0
         for path in self._folder.iterdir():
-            found = path.lstat()
-            if found.st_mtime + age <= time.time() and not stat.S_ISDIR(found.st_mode):
-                path.unlink(missing_ok=True)
-                freed += found.st_size
+            with suppress(FileNotFoundError):  # a client that gives up removes its packs at the same time
+                found = path.lstat()
+                if found.st_mtime + age <= time.time() and not stat.S_ISDIR(found.st_mode):
+                    path.unlink()
+                    freed += found.st_size
         return freed
 
     def _keep_pack(self, path: Path) -> None:

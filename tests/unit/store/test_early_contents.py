@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from riseml.project.file_index import FileIndex
 from riseml.project.handed_packs import hand_over_packs
 from riseml.project.listing import Listing, list_project_files
 from riseml.store.snapshots import SnapshotStore
+from tests.support.waiting import DEADLINE
 from tests.unit.project.builders import drop_privileges
 from tests.unit.store.test_states import NAMES, read_tree, unpack
 
@@ -42,14 +45,54 @@ def count_bytes(snapshots: Path) -> int:
 
 def send_early(snapshots: SnapshotStore, early: EarlyContents, most: int | None = None) -> None:
     """Hand over the packs; the connection is broken after `most` of them."""
-    taken = itertools.count()
+    hand_over_packs(early.pack(), incoming(snapshots), Taker(snapshots, most))
 
-    def take_pack(name: str) -> None:
-        if most is not None and next(taken) >= most:
+
+@dataclass
+class Taker:
+    """Takes packs without HTTP."""
+
+    snapshots: SnapshotStore
+    most: int | None
+    taken: Iterator[int] = field(default_factory=itertools.count)
+
+    def hand_over_pack(self, name: str) -> None:
+        if self.most is not None and next(self.taken) >= self.most:
             raise Unreachable("the connection broke")
-        snapshots.take_pack(name)
+        self.snapshots.take_pack(name)
 
-    hand_over_packs(early.pack(), incoming(snapshots), take_pack)
+    def close(self) -> None:
+        """It has no connection."""
+
+
+class HungTaker:
+    """A client whose server does not answer, until the client is closed."""
+
+    def __init__(self) -> None:
+        self.asked, self.closed = threading.Event(), threading.Event()
+
+    def hand_over_pack(self, _: str) -> None:
+        self.asked.set()
+        assert self.closed.wait(DEADLINE)
+        raise Unreachable("the connection was closed")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_ctrl_c_ends_a_request_that_the_server_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handed_packs, "_PACK", 1)
+    taker = HungTaker()
+
+    def pack() -> Iterator[memoryview]:
+        yield memoryview(RECORD.pack(1) + b"x")
+        assert taker.asked.wait(DEADLINE)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hand_over_packs(pack(), tmp_path, taker)
+    assert taker.closed.is_set()
+    assert not list(tmp_path.iterdir())
 
 
 def incoming(snapshots: SnapshotStore) -> Path:
