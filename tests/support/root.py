@@ -9,6 +9,7 @@ import os
 
 import pytest
 
+# `make test` in CI runs as root; a user without root runs the other tests.
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder to another user")
 """For tests of folders of another user."""
 

@@ -83,6 +83,7 @@ def make_installer_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if not _FOREIGN_VARIABLE.match(name)}
     named = {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & kept.keys()
+    # "index-url" is the name of pip's setting; the address is the user's own
     index = None if named else kept.get("PIP_INDEX_URL") or _read_pip_setting("index-url")
     links = None if "UV_FIND_LINKS" in kept else kept.get("PIP_FIND_LINKS") or _read_pip_setting("find-links")
     found = {"UV_DEFAULT_INDEX": index, "UV_FIND_LINKS": ",".join((links or "").split())}

@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 
@@ -28,7 +29,10 @@ from tests.unit.cli.fake_server import NOW, FakeServer, finish, line, make_exper
 MB = 10**6
 
 
-def explain(*activities: tuple[str, str, int, int | None], **changes: object) -> wire.ExplanationView:
+Work = Literal["pull", "install", "send", "data"]
+
+
+def explain(*activities: tuple[Work, str, int, int | None], **changes: object) -> wire.ExplanationView:
     found: wire.ExplanationView = {
         "id": "4",
         "phase": "prepares",
@@ -40,8 +44,7 @@ def explain(*activities: tuple[str, str, int, int | None], **changes: object) ->
         "hosts": [],
         "jobs": [],
         "activities": [
-            # mypy does not take a plain text for the Literal of `work`.
-            {"host": "gpu1", "work": work, "what": what, "done": done, "total": total}  # type: ignore[typeddict-item]
+            {"host": "gpu1", "work": work, "what": what, "done": done, "total": total}
             for work, what, done, total in activities
         ],
         "network": None,

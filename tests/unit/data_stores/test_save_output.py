@@ -14,7 +14,7 @@ from riseml.data_stores.memory_target import MemoryTarget
 from riseml.data_stores.remote import Away
 from riseml.data_stores.restore_output import Restored, RestoreOrder, restore_output
 from riseml.data_stores.save_manifest import ASIDE, MANIFEST, SavedFile, SaveManifest, read_manifest, write_manifest
-from riseml.data_stores.save_output import KnownFiles, SaveOrder, SaveResult, Taken, claim_place, save_output
+from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, Taken, claim_place, save_output
 from riseml.errors import EngineError
 from riseml.job_programs.folder_contents import PART
 from riseml.local_files import LocalFiles
@@ -67,11 +67,10 @@ class Site:
         def wants(path: str) -> bool:
             return not patterns or any(pattern.matches(path) for pattern in patterns)
 
-        def open_place() -> object:
+        def open_place() -> SavePlace:
             return claim_place(self.target, PLACE, self.head(owner))
 
-        # The place of this test is an object of its own, which mypy does not take for the store's.
-        order = SaveOrder(self.files(), open_place, self.head(owner), wants, is_of_jobs, note, lambda *_: None)  # type: ignore[arg-type]
+        order = SaveOrder(self.files(), open_place, self.head(owner), wants, is_of_jobs, note, lambda *_: None)
         found = save_output(order, self.known)
         self.known = found.known
         return found
