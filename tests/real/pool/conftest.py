@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.hosts import Engine, remove_left
 from tests.support.kernel import explain_missing_encryption
 from tests.support.rig import BASE, Rig
+
+NewEnvironments = Callable[[], dict[str, set[str]]]
 
 
 class Pool:
@@ -129,3 +131,30 @@ def pool_rig(tmp_path: Path, engines: tuple[EngineHost, ...]) -> Iterator[PoolRi
         rig.wait_up()
         yield rig
         rig.clean_up()
+
+
+@pytest.fixture
+def new_environments(engines: tuple[EngineHost, ...]) -> Iterator[NewEnvironments]:
+    """What environments a test has made or brought so far, by the host; those without any are left out. They are
+    removed afterwards, and older ones stay: to bring TensorFlow's to another host again takes a minute.
+    """
+    old = {host.name: _list_environments(host) for host in engines}
+
+    def find() -> dict[str, set[str]]:
+        found = {host.name: _list_environments(host) - old[host.name] for host in engines}
+        return {name: tags for name, tags in found.items() if tags}
+
+    yield find
+    made = find()
+    for host in engines:
+        for tag in made.get(host.name, ()):
+            host.api.remove_image(tag, force=True)
+
+
+def list_tags(api: docker.APIClient) -> set[str]:
+    """Return the tags of all images that an engine has."""
+    return {tag for image in api.images() for tag in image["RepoTags"] or []}
+
+
+def _list_environments(host: EngineHost) -> set[str]:
+    return {tag for tag in list_tags(host.api) if tag.startswith("riseml/environment:")}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
-import docker
 import pytest
 
-from tests.real.pool.conftest import PoolRig
+from tests.real.pool.conftest import NewEnvironments, PoolRig, list_tags
 from tests.support.rig import BASE, GO, gang, single
 
 HELLO = """
@@ -60,21 +60,22 @@ def test_a_gang_larger_than_a_host_spans_several(pool_rig: PoolRig) -> None:
     pool_rig.check_nothing_left()
 
 
-def test_the_environment_is_brought_to_every_host_before_anything_starts(pool_rig: PoolRig) -> None:
+def test_the_environment_is_brought_to_every_host_before_anything_starts(
+    pool_rig: PoolRig, new_environments: NewEnvironments
+) -> None:
     pool_rig.post("/v1/pool/join")
-    for host in pool_rig.hosts:
-        old = _environments(host.api) | ({BASE} if host is not pool_rig.hosts[0] else set())
-        for tag in old & _tags(host.api):
-            host.api.remove_image(tag, force=True)
+    for host in pool_rig.hosts[1:]:
+        if BASE in list_tags(host.api):
+            host.api.remove_image(BASE, force=True)
+    made = f"made {uuid4().hex}"  # no host has it
     script = {**SCRIPT, "master": f"cat /made; {SCRIPT['master']}"}
-    config = gang(script, resources=WIDE, install=["echo made > /made"])
-    pool_rig.submit(config, FILES)
+    pool_rig.submit(gang(script, resources=WIDE, install=[f"echo {made} > /made"]), FILES)
     found = pool_rig.wait_closed("1")
     assert found["state"] == "FINISHED", (found["message"], found["last_lines"], pool_rig.last_words())
-    assert pool_rig.lines("1.master") == ["1.master made", *GREETINGS]
+    assert pool_rig.lines("1.master") == [f"1.master {made}", *GREETINGS]
     used = {job["host"] for job in found["jobs"]}
     assert len(used) == 2
-    assert {host.name for host in pool_rig.hosts if _environments(host.api)} == used
+    assert new_environments().keys() == used
 
 
 def test_the_hosts_own_network(pool_rig: PoolRig) -> None:
@@ -158,11 +159,3 @@ def test_many_experiments_at_once_have_networks_of_their_own(pool_rig: PoolRig, 
 
 def _reasons(experiment: dict[str, Any]) -> dict[str, Any]:
     return {key: experiment[key] for key in ("message", "last_lines", "jobs")}
-
-
-def _tags(api: docker.APIClient) -> set[str]:
-    return {tag for image in api.images() for tag in image["RepoTags"] or []}
-
-
-def _environments(api: docker.APIClient) -> set[str]:
-    return {tag for tag in _tags(api) if tag.startswith("riseml/environment:")}

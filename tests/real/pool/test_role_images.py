@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import yaml
 
-from tests.real.pool.conftest import PoolRig
+from tests.real.pool.conftest import NewEnvironments, PoolRig
 from tests.support.command import run_riseml
 from tests.support.rig import BASE
 
@@ -32,7 +32,9 @@ SPEC = {
 }
 
 
-def test_each_environment_is_made_once_and_goes_where_its_role_runs(pool_rig: PoolRig) -> None:
+def test_each_environment_is_made_once_and_goes_where_its_role_runs(
+    pool_rig: PoolRig, new_environments: NewEnvironments
+) -> None:
     pool_rig.post("/v1/pool/join")
     builder = pool_rig.hosts[0].api
     builder.tag(BASE, OTHER, "1")
@@ -50,10 +52,9 @@ def test_each_environment_is_made_once_and_goes_where_its_role_runs(pool_rig: Po
             "actor.1": f"{OTHER}:1",
             "actor.2": f"{OTHER}:1",
         }
-        hosts = {host.name: host.api for host in pool_rig.hosts}
         record = yaml.safe_load(Path(found["output"], "riseml-configuration.yml").read_text())
         (reference,) = record["role_images"].values()
-        having = {name for name, api in hosts.items() if api.images(reference)}
+        having = {name for name, tags in new_environments().items() if reference in tags}
         needing = {jobs[name]["host"] for name in ("actor.1", "actor.2")}
         assert needing <= having <= needing | {jobs["build"]["host"]}
         told = _ask(pool_rig, "status", "1")

@@ -1,5 +1,5 @@
-"""The laws of the loop over random histories: 10,000 in `make test`, a hundred in `make unit`, and some more with
-the real store behind the loop. `make soak` goes on with other seeds.
+"""The laws of the loop over random histories: 10,000 in `make test`, a hundred in `make unit` (20 on other Pythons),
+and some more with the real store behind the loop. `make soak` goes on with other seeds.
 
 The loop is pure and the histories are the same on every Python, so that one Python runs all of them.
 """
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.unit.control.cluster_history import ClusterHistory
 from tests.unit.control.histories import run
@@ -20,7 +21,6 @@ ROOT = Path(__file__).parents[3]
 EACH = 5000
 STORED = 100
 CLUSTERS = 500
-FEW = 100
 FEW_STORED = 5
 HISTORIES = (
     str(ROOT / "scripts" / "background"),
@@ -46,8 +46,9 @@ def test_the_laws_hold_in_five_thousand_histories(seed: int) -> None:
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
 
 
-def test_the_laws_hold_in_a_hundred_histories() -> None:
-    run(FEW, 1)
-    run(FEW, 1, machine=ClusterHistory)
+def test_the_laws_hold_in_as_many_histories_as_a_property_has_examples() -> None:
+    few = settings().max_examples
+    run(few, 1)
+    run(few, 1, machine=ClusterHistory)
     with stored_history() as machine:
         run(FEW_STORED, 1, machine=machine)
