@@ -126,7 +126,7 @@ def make_signalled_scene(code: int) -> Scene:
 
     riseml retries it when the engine does not know the exit code.
     """
-    wait = f'until [ -e "$OUTPUT_DIR/{GO}" ]; do sleep 0.01; done; exit'
+    wait = f'until [ -e "$OUTPUT_DIR/{GO}" ]; do sleep 0.05; done; exit'
     script = {
         "master": count_lines(20, "0.01", f"{wait} {code}"),
         "worker.1": count_lines(20, "0.01", f"{wait} 0"),

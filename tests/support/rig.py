@@ -27,7 +27,8 @@ HOG = f"sleep 1; {_MEMORY}; sleep 2; {_MEMORY}"
 memory only from a moment after its start, and reports nothing about a process that is killed earlier.
 """
 
-GO = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.05; done'
+GO_PAUSE = "sleep 0.1"  # a process each time: shorter pauses of many jobs take what the tests beside them need
+GO = f'until [ -e "$OUTPUT_DIR/go" ]; do {GO_PAUSE}; done'
 """Shell of a job that waits until the test creates the file `Rig.go_file`."""
 
 Found = TypeVar("Found")

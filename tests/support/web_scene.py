@@ -86,7 +86,7 @@ def fill_server(rig: Rig) -> None:
     rig.wait_closed("2")
     rig.wait_closed("3")
     rig.wait_closed("1")
-    endless = 'while :; do [ ! -e "$OUTPUT_DIR/go" ] || { rm "$OUTPUT_DIR/go"; echo "a new line"; }; sleep 0.05; done'
+    endless = 'while :; do [ ! -e "$OUTPUT_DIR/go" ] || { rm "$OUTPUT_DIR/go"; echo "a new line"; }; sleep 0.1; done'
     rig.submit(single(f"{_TRAIN}\n{endless}"))
     rig.submit(gang({"master": "echo hello; exec sleep 3600"}))
     rig.wait_state("4", "RUNNING")

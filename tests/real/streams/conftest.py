@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command import start_riseml
 from tests.support.hosts import Engine, Machine
-from tests.support.rig import GO, Rig, single
+from tests.support.rig import GO, GO_PAUSE, Rig, single
 from tests.support.terminal import TerminalSession
 
 RISEML = (sys.executable, "-m", "riseml.cli")
@@ -54,7 +54,7 @@ class Hands:
                     lines.append(" ".join(process.cmdline()))
                 except psutil.Error:
                     continue
-        return [line for line in lines if "OUTPUT_DIR/go" not in line and not line.startswith("sleep 0.05")]
+        return [line for line in lines if "OUTPUT_DIR/go" not in line and not line.startswith(GO_PAUSE)]
 
     def wait_until_nothing_is_left(self) -> None:
         """Wait until no command runs in a job."""
