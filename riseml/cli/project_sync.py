@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,7 +117,7 @@ class ProjectSync:
         from riseml.project.handed_packs import hand_over_packs
 
         records = show_sync(early.pack(), early.size, self._command.printer)
-        with suppress(RisemlError, OSError):
+        with closing(records), suppress(RisemlError, OSError):
             hand_over_packs(records, self._command.settings().snapshots / INCOMING, client)
         return early.name_entries()
 

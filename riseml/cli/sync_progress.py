@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,12 +17,12 @@ _INTERVAL = 0.1  # seconds between two frames
 
 def show_sync(
     pieces: Iterator[Piece], size: int, printer: Printer, clock: Callable[[], float] = monotonic
-) -> Iterator[Piece]:
-    """Yield the pieces of an archive; draw how many of them are sent.
+) -> Generator[Piece, None, None]:
+    """Yield what is sent, piece by piece; draw how much of it is sent.
 
     Args:
-        pieces: of the archive.
-        size: bytes of all files in it; the archive is a little larger.
+        pieces: contents of files, with their sizes before them.
+        size: bytes of all files; the pieces have a few more, or fewer when several files have one content.
         printer: draws only on a terminal; its last line has begun.
         clock: returns seconds.
     """
@@ -34,15 +34,17 @@ def show_sync(
     began = clock()
     meter, sent, drawn = RateMeter(), 0, None
     meter.add_amount(0, began)
-    for piece in pieces:
-        yield piece
-        now, sent = clock(), min(size, sent + len(piece))
-        if now < (began + _PATIENCE if drawn is None else drawn + _INTERVAL):
-            continue
-        if drawn is None:
-            printer.print_lines([""])  # ends the line before
-        drawn = now
-        meter.add_amount(sent, now)
-        amounts = describe_bytes(sent, size, meter.rate)
-        printer.redraw(draw_progress("Syncing", sent / size if size else 1.0, amounts, printer.style), stays=False)
-    printer.end_redraw()
+    try:
+        for piece in pieces:
+            yield piece
+            now, sent = clock(), min(size, sent + len(piece))
+            if now < (began + _PATIENCE if drawn is None else drawn + _INTERVAL):
+                continue
+            if drawn is None:
+                printer.print_lines([""])  # ends the line before
+            drawn = now
+            meter.add_amount(sent, now)
+            amounts = describe_bytes(sent, size, meter.rate)
+            printer.redraw(draw_progress("Syncing", sent / size if size else 1.0, amounts, printer.style), stays=False)
+    finally:
+        printer.end_redraw()

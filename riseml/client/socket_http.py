@@ -141,10 +141,12 @@ class SocketConnections:
         self._lock = threading.Lock()
         self._idle: list[_Connection] = []
         self._busy: set[_Connection] = set()
+        self._closings = 0  # calls of `close`
 
     def close(self) -> None:
-        """Close all connections; what other threads read from them ends. The next request opens a new one."""
+        """Close all connections; the requests of other threads end. The next request opens a new connection."""
         with self._lock:
+            self._closings += 1
             idle, busy = list(self._idle), list(self._busy)
             self._idle.clear()
             self._busy.clear()
@@ -178,21 +180,34 @@ class SocketConnections:
             self._give_back(connection, is_usable=is_usable)
 
     def _take_connection(self, timeout: float) -> _Connection:
+        with self._lock:
+            closings = self._closings
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
                 if connection is not None:
                     self._busy.add(connection)
             if connection is None:
-                connection = _Connection(self._dial())
-                connection.door.settimeout(timeout)
-                with self._lock:
-                    self._busy.add(connection)
-                return connection
+                return self._open_connection(timeout, closings)
             if _is_quiet(connection.door):
                 connection.door.settimeout(timeout)
                 return connection
             self._give_back(connection, is_usable=False)
+
+    def _open_connection(self, timeout: float, closings: int) -> _Connection:
+        """Open a connection, unless `close` was called more than `closings` times before it is open.
+
+        Raises:
+            AnswerCut: it was.
+        """
+        connection = _Connection(self._dial())
+        connection.door.settimeout(timeout)
+        with self._lock:
+            if self._closings == closings:
+                self._busy.add(connection)
+                return connection
+        connection.door.close()
+        raise AnswerCut("the connections were closed meanwhile")
 
     def _give_back(self, connection: _Connection, *, is_usable: bool) -> None:
         with self._lock:

@@ -29,7 +29,7 @@ _LARGEST = 1 << 22  # bytes of a file; a larger one is never in memory as a whol
 _PART = 1 << 20  # bytes of files that a thread reads before it asks for more
 _MOST_THREADS = 8
 _BUSY = 0.5  # share of the time in which a thread computes; below it, the thread waits for the disk
-_LARGE = 1 << 17  # bytes of a file; while one thread hashes such a file, another one gets on
+_LONG_HASH = 1 << 17  # bytes of a file; while one thread hashes such a file, another one gets on
 
 
 class EarlyContents:
@@ -60,8 +60,8 @@ class EarlyContents:
         return self.size >= _LEAST
 
     def pack(self) -> Iterator[memoryview]:
-        """Yield the records of contents (see `riseml.archives.pieces`), many at a time. Files with one content give one
-        record.
+        """Yield the records of contents (see `riseml.archives.pieces`), many at a time. Files with one content mostly
+        give one record.
 
         A file that changes meanwhile is left out and stays unread.
 
@@ -90,7 +90,7 @@ class EarlyContents:
         """
         if is_waiting:
             return _MOST_THREADS
-        return min(os.cpu_count() or 1, _MOST_THREADS) if self.size >= _LARGE * len(self._unread) else 1
+        return min(os.cpu_count() or 1, _MOST_THREADS) if self.size >= _LONG_HASH * len(self._unread) else 1
 
     def name_entries(self) -> Listing:
         """Return the listing with the contents of the files that were read."""

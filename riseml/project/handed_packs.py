@@ -7,9 +7,9 @@ import os
 import secrets
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -46,45 +46,44 @@ def hand_over_packs(records: Iterable[memoryview], folder: Path, taker: PackTake
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    with _removed_packs(folder) as names, ThreadPoolExecutor(_HANDLED, "packs") as thread:
+    with _removed_packs(folder) as names, ThreadPoolExecutor(_HANDLED, "packs") as pool:
         waiting: deque[Future[None]] = deque()
         try:
             for name in _write_packs(records, folder, names):
-                waiting.append(thread.submit(taker.hand_over_pack, name))
+                waiting.append(pool.submit(taker.hand_over_pack, name))
                 while len(waiting) > _MOST_WAITING:
                     waiting.popleft().result()
             while waiting:
                 waiting.popleft().result()
         except BaseException:
-            thread.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
             taker.close()
             raise
 
 
 def _write_packs(records: Iterable[memoryview], folder: Path, names: list[str]) -> Iterator[str]:
     """Write packs, and yield the name of each one that is complete; `names` gets a name before its file is there."""
-    handle, size = -1, 0
-    try:
-        for part in records:
-            if handle < 0:
-                names.append(secrets.token_hex(16))
-                handle = os.open(folder / names[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            _write_whole(handle, part)
-            size += len(part)
-            if size >= _PACK:
-                os.close(handle)
-                handle, size = -1, 0
-                yield names[-1]
-    finally:
-        if handle >= 0:
-            os.close(handle)
-    if size:
+    rest = iter(records)
+    for first in rest:
+        names.append(secrets.token_hex(16))
+        with _create_file(folder / names[-1]) as file:
+            size = _write_whole(file, first)
+            while size < _PACK and (part := next(rest, None)) is not None:
+                size += _write_whole(file, part)
         yield names[-1]
 
 
-def _write_whole(handle: int, data: memoryview) -> None:
-    while data:
-        data = data[os.write(handle, data) :]
+def _create_file(path: Path) -> BinaryIO:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    return open(handle, "wb", buffering=0)
+
+
+def _write_whole(file: BinaryIO, data: memoryview) -> int:
+    """Write all bytes, and return their number."""
+    left = data
+    while left:
+        left = left[file.write(left) :]
+    return len(data)
 
 
 @contextmanager
@@ -95,4 +94,5 @@ def _removed_packs(folder: Path) -> Iterator[list[str]]:
         yield names
     finally:
         for name in names:
-            (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # the server removes it later; an error here would take the place of a Ctrl-C
+                (folder / name).unlink(missing_ok=True)

@@ -137,13 +137,17 @@ class ContentStore:
         pack.flush()
         path = pack.path.with_suffix(PACK)
         os.replace(pack.path, path)
-        flush_folder(self.folder)
-        reach(Point.PACK_NAMED)
-        with self._connect() as table:
-            if instead is not None:
-                table.execute("DELETE FROM contents WHERE pack = ?", (instead,))
-                table.execute("DELETE FROM packs WHERE id = ?", (instead,))
-            self._enter_contents(table, path.name, pack.size, pack.contents)
+        try:
+            flush_folder(self.folder)
+            reach(Point.PACK_NAMED)
+            with self._connect() as table:
+                if instead is not None:
+                    table.execute("DELETE FROM contents WHERE pack = ?", (instead,))
+                    table.execute("DELETE FROM packs WHERE id = ?", (instead,))
+                self._enter_contents(table, path.name, pack.size, pack.contents)
+        except (OSError, StoreError):
+            path.unlink(missing_ok=True)  # no table names it, and it takes room on a disk that may be full
+            raise
 
     def remove_all_but(self, live: Collection[bytes]) -> int:
         """Remove every content but these, and return the bytes that the disk got back.

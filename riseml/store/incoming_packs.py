@@ -6,28 +6,34 @@ belongs to the user of the server, as the whole home does.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-import stat
 import time
-from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 
-from riseml.errors import NotFound, UsageError
+from riseml.archives.tree import MOST_FILES
+from riseml.errors import NotFound, StoreError, TooLarge, UsageError
 from riseml.store.contents import ContentStore
 from riseml.store.packs import NewPack, scan_pack
-from riseml.store.part_files import make_part_file
+from riseml.store.part_files import FULL_DISK, make_part_file
 from riseml.store.uploads import UploadLimits
 
+log = logging.getLogger(__name__)
+
 _NAME = re.compile(r"[0-9a-f]{32}")
+_MOST = 1 << 26  # bytes of a pack; a client begins another one after half of that
 _OLD = 3600.0  # seconds without a change, after which the client of a pack has ended
+_AGAIN = "run the command again"
 
 
 class IncomingPacks:
     """The packs in one folder.
 
     Args:
-        folder: is created when it is missing; what clients left there before the server started is removed.
+        folder: is created when it is missing; the packs that clients left there before the server started are removed.
         contents: gets what is in the packs.
         limits: of a pack.
     """
@@ -36,8 +42,7 @@ class IncomingPacks:
         self._folder = folder
         self._contents = contents
         self._limits = limits
-        folder.mkdir(exist_ok=True, mode=0o700)
-        self.remove_old(0.0)
+        self._remove_packs(unchanged_since=float("inf"))
 
     def take_pack(self, name: str) -> None:
         """Keep the contents of a complete pack, and remove it from the folder.
@@ -45,41 +50,66 @@ class IncomingPacks:
         Raises:
             NotFound: the folder has no such pack.
             UsageError: the name is none of a pack, or the file is not a pack.
-            TooLarge: it has too many bytes.
-            StoreError: the table of contents cannot be written.
+            TooLarge: it has too many bytes or contents.
+            StoreError: it cannot be taken over, or the table of contents cannot be written.
             OSError: the disk is full.
         """
         if not _NAME.fullmatch(name):
-            raise UsageError(f"{name[:80]!r} is not the name of a pack", "run the command again")
+            raise UsageError(f"{name[:80]!r} is not the name of a pack", _AGAIN)
+        self.remove_old()
         self._limits.check_space()
         with make_part_file(self._contents.folder) as part:
-            try:
-                os.replace(self._folder / name, part)  # from here on, no second request finds it
-            except OSError:
-                raise NotFound(f"the server does not find the pack {name}", "run the command again") from None
+            self._move_pack(name, part)
             self._keep_pack(part)
 
-    def remove_old(self, age: float = _OLD) -> int:
-        """Remove what did not change for `age` seconds, and return its bytes."""
-        freed = 0
-        for path in self._folder.iterdir():
-            with suppress(FileNotFoundError):  # a client that gives up removes its packs at the same time
-                found = path.lstat()
-                if found.st_mtime + age <= time.time() and not stat.S_ISDIR(found.st_mode):
-                    path.unlink()
-                    freed += found.st_size
-        return freed
+    def remove_old(self) -> int:
+        """Remove the packs whose clients have ended, and return their bytes."""
+        return self._remove_packs(unchanged_since=time.time() - _OLD)
+
+    def _move_pack(self, name: str, part: Path) -> None:
+        """Move a pack to the contents, where no second request finds it."""
+        try:
+            os.replace(self._folder / name, part)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"the server does not find the pack {name}", _AGAIN) from None
+        except OSError as error:
+            if error.errno in FULL_DISK:
+                raise
+            log.warning("the server cannot take over packs from %s: %s", self._folder, error.strerror)
+            raise StoreError(f"the server cannot take over the pack {name}: {error.strerror}", _AGAIN) from error
 
     def _keep_pack(self, path: Path) -> None:
         found = path.lstat()
-        if not stat.S_ISREG(found.st_mode):
-            raise UsageError("a pack of the project's files is not a file", "run the command again")
-        if found.st_size > self._limits.most:
-            raise self._limits.make_refusal()
-        contents = tuple(scan_pack(path))
+        if not S_ISREG(found.st_mode):
+            raise UsageError("a pack of the project's files is not a file", _AGAIN)
+        most = min(_MOST, self._limits.most)
+        if found.st_size > most:
+            raise TooLarge(f"a pack of the project's files has more than {most:,} bytes", _AGAIN)
+        contents = tuple(islice(scan_pack(path), MOST_FILES + 1))
+        if len(contents) > MOST_FILES:
+            raise TooLarge(f"a pack of the project's files has more than {MOST_FILES:,} contents", _AGAIN)
         end = contents[-1].at + contents[-1].size if contents else 0
         if end != found.st_size:
-            raise UsageError("a pack of the project's files is cut off", "run the command again")
+            raise UsageError("a pack of the project's files is cut off", _AGAIN)
         names = {one.content for one in contents}
         if len(self._contents.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
             self._contents.add_pack(NewPack(path, end, contents))
+
+    def _remove_packs(self, *, unchanged_since: float) -> int:
+        """Remove the packs that did not change since a moment (seconds since 1970), and return their bytes.
+
+        One that cannot be removed stays: NFS keeps files under other names while a process reads them.
+        """
+        self._folder.mkdir(exist_ok=True, mode=0o700)
+        freed = 0
+        for path in [one for one in self._folder.iterdir() if _NAME.fullmatch(one.name)]:
+            try:
+                found = path.lstat()
+                if found.st_mtime <= unchanged_since:
+                    path.unlink()
+                    freed += found.st_size
+            except FileNotFoundError:  # a client that gives up removes its packs at the same time
+                continue
+            except OSError as error:
+                log.warning("the pack %s cannot be removed: %s", path, error.strerror)
+        return freed

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from riseml.errors import StoreError
 
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Numbers of the errors of a full disk."""
+
 
 @contextmanager
 def make_part_file(folder: Path) -> Iterator[Path]:
@@ -33,7 +36,7 @@ def refuse_full_disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in FULL_DISK:
             raise
         raise StoreError(
             f"the disk of {folder} is full: the project's files were not taken", "free some space, then run again"

@@ -77,7 +77,7 @@ class SnapshotStore:
         self._limits = UploadLimits(folder, most, patience)
         self._changing = threading.RLock()  # guards adding and removing snapshots
         self._pending = PendingStates()
-        self._uploads = 0  # uploads whose contents no manifest names yet
+        self._uploads = 0  # archives and packs that are being stored
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in folder.glob("*.part"):
             left.unlink()
@@ -156,7 +156,8 @@ class SnapshotStore:
     def sweep_contents(self) -> int:
         """Remove the contents that no snapshot names, and return the bytes that the disk got back.
 
-        Nothing is removed while a client sends contents whose manifest comes at the end.
+        Nothing is removed while an archive or a pack is being stored. What is removed between two packs of a client is
+        missing when its manifest comes, and the client sends it again.
 
         Raises:
             StoreError: the table of contents cannot be written, or the disk is full.

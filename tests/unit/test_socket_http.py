@@ -234,6 +234,18 @@ def test_two_threads_have_two_connections_and_close_ends_both(open_door: Callabl
     assert door.dialled == 2
 
 
+def test_close_ends_a_request_whose_connection_is_not_open_yet() -> None:
+    def dial() -> socket.socket:
+        connections.close()
+        return client
+
+    client, server = socket.socketpair()
+    connections = SocketConnections(dial)
+    with server, pytest.raises(AnswerCut), connections.open_answer(GET, _PATIENCE):
+        pass
+    assert client.fileno() < 0
+
+
 def void(_: object) -> None:
     """Take the value of a lambda."""
 

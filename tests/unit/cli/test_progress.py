@@ -6,7 +6,9 @@ import io
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
+from itertools import islice
 from typing import Literal
 
 import pytest
@@ -140,7 +142,7 @@ def test_the_place_in_the_queue_and_what_is_missing() -> None:
 # --- sync ---
 
 
-def _sync(printer: Printer, seconds: float) -> Iterator[bytes]:
+def _sync(printer: Printer, seconds: float) -> Generator[bytes, None, None]:
     """Return the pieces of a sync in which each of ten pieces takes `seconds`."""
     times = iter(seconds * number for number in range(100))
     return show_sync(iter([b"x" * MB] * 10), 10 * MB, printer, lambda: next(times))
@@ -156,6 +158,17 @@ def test_a_sync_that_takes_a_while_has_a_bar_that_goes_away() -> None:
         shown.append(terminal.getvalue())
     printer.print_lines(["done"])
     assert "8.0 MB of 10.0 MB, 1.0 MB/s, 0:02 left" in shown[-1]
+    assert read_screen(terminal.getvalue(), 80, 24) == ["Syncing project (10.0 MB, 1 file)...", "done"]
+
+
+def test_a_sync_that_ends_early_takes_its_bar_away() -> None:
+    terminal = io.StringIO()
+    printer = Printer(terminal, terminal, live=True)
+    printer.begin_line("Syncing project (10.0 MB, 1 file)...")
+    with closing(_sync(printer, 1.0)) as pieces:
+        assert len(list(islice(pieces, 5))) == 5
+    printer.print_lines(["done"])
+    assert "MB of 10.0 MB" in terminal.getvalue()
     assert read_screen(terminal.getvalue(), 80, 24) == ["Syncing project (10.0 MB, 1 file)...", "done"]
 
 

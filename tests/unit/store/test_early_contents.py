@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from riseml.archives.manifest import write_manifest
 from riseml.archives.pieces import INCOMING, RECORD
-from riseml.errors import NotFound, StoreError, TooLarge, Unreachable, UsageError
+from riseml.errors import Unreachable, UsageError
 from riseml.project import early_contents, handed_packs
 from riseml.project.archive import take_snapshot
 from riseml.project.early_contents import EarlyContents
@@ -93,6 +93,24 @@ def test_ctrl_c_ends_a_request_that_the_server_does_not_answer(tmp_path: Path, m
         hand_over_packs(pack(), tmp_path, taker)
     assert taker.closed.is_set()
     assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_stays_ctrl_c_when_a_pack_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handed_packs, "_PACK", 1)
+    taker = HungTaker()
+
+    def pack() -> Iterator[memoryview]:
+        yield memoryview(RECORD.pack(1) + b"x")
+        assert taker.asked.wait(DEADLINE)
+        (name,) = tmp_path.iterdir()
+        name.unlink()
+        name.mkdir()
+        yield memoryview(RECORD.pack(1) + b"y")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hand_over_packs(pack(), tmp_path, taker)
+    assert [path.is_dir() for path in tmp_path.iterdir()] == [True]
 
 
 def incoming(snapshots: SnapshotStore) -> Path:
@@ -199,73 +217,6 @@ def test_what_came_before_the_connection_broke_stays(tmp_path: Path, monkeypatch
     assert not list(incoming(snapshots).iterdir())
     snapshot = take_snapshot(early.name_entries())
     assert len(snapshots.receive_manifest(snapshot.digest, write_manifest(snapshot.entries))) == 4
-
-
-def leave_pack(snapshots: SnapshotStore, data: bytes) -> str:
-    """Leave a file in the folder of incoming packs, and return its name."""
-    name = os.urandom(16).hex()
-    (incoming(snapshots) / name).write_bytes(data)
-    return name
-
-
-def test_the_limit_of_a_project_holds(tmp_path: Path) -> None:
-    snapshots = SnapshotStore(tmp_path / "snapshots", most=1000)
-    with pytest.raises(TooLarge):
-        snapshots.take_pack(leave_pack(snapshots, RECORD.pack(993) + bytes(993)))
-    snapshots.take_pack(leave_pack(snapshots, RECORD.pack(992) + bytes(992)))
-    assert count_bytes(tmp_path / "snapshots") == 1000
-
-
-@pytest.mark.parametrize("data", [b"1234567", RECORD.pack(3) + b"on", RECORD.pack(1) + b"on", RECORD.pack(2**63)])
-def test_what_is_no_pack_is_refused_and_removed(tmp_path: Path, data: bytes) -> None:
-    snapshots = SnapshotStore(tmp_path / "snapshots")
-    with pytest.raises(UsageError, match="cut off"):
-        snapshots.take_pack(leave_pack(snapshots, data))
-    assert not list(incoming(snapshots).iterdir())
-    assert {path.name for path in (tmp_path / "snapshots" / "contents").iterdir()} <= CONTENT_TABLE
-
-
-def test_a_pack_is_a_file_of_the_folder(tmp_path: Path) -> None:
-    snapshots = SnapshotStore(tmp_path / "snapshots")
-    secret = tmp_path / "secret"
-    secret.write_bytes(RECORD.pack(1) + b"x")
-    link = incoming(snapshots) / ("a" * 32)
-    link.symlink_to(secret)
-    (incoming(snapshots) / ("b" * 32)).mkdir()
-    for name in ("a" * 32, "b" * 32):
-        with pytest.raises((UsageError, NotFound)):
-            snapshots.take_pack(name)
-    for name in ("../../../secret", "..", "", "A" * 32, "b" * 33):
-        with pytest.raises(UsageError, match="not the name of a pack"):
-            snapshots.take_pack(name)
-    assert secret.exists()
-    assert count_bytes(tmp_path / "snapshots") == 0
-
-
-def test_a_pack_is_taken_once(tmp_path: Path) -> None:
-    snapshots = SnapshotStore(tmp_path / "snapshots")
-    name = leave_pack(snapshots, RECORD.pack(1) + b"x")
-    snapshots.take_pack(name)
-    with pytest.raises(NotFound):
-        snapshots.take_pack(name)
-
-
-def test_what_a_client_left_is_removed(tmp_path: Path) -> None:
-    snapshots = SnapshotStore(tmp_path / "snapshots")
-    old, new = (incoming(snapshots) / leave_pack(snapshots, b"left") for _ in range(2))
-    os.utime(old, (0, 0))
-    assert snapshots.sweep_contents() == 4
-    assert (old.exists(), new.exists()) == (False, True)
-    SnapshotStore(tmp_path / "snapshots")  # a server that starts
-    assert not new.exists()
-
-
-def test_a_disk_without_its_reserve_takes_no_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshots = SnapshotStore(tmp_path / "snapshots")
-    name = leave_pack(snapshots, RECORD.pack(1) + b"x")
-    monkeypatch.setattr("riseml.store.uploads._RESERVE", 2**63)
-    with pytest.raises(StoreError, match="is full"):
-        snapshots.take_pack(name)
 
 
 def test_a_file_that_cannot_be_read_ends_the_sync(tmp_path: Path) -> None:
