@@ -83,15 +83,20 @@ def make_installer_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if not _FOREIGN_VARIABLE.match(name)}
     named = {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & kept.keys()
-    # "index-url" is the name of pip's setting; the address is the user's own
-    index = None if named else kept.get("PIP_INDEX_URL") or _read_pip_setting("index-url")
-    links = None if "UV_FIND_LINKS" in kept else kept.get("PIP_FIND_LINKS") or _read_pip_setting("find-links")
+    index = None if named else _read_pip_setting("PIP_INDEX_URL")
+    links = None if "UV_FIND_LINKS" in kept else _read_pip_setting("PIP_FIND_LINKS")
     found = {"UV_DEFAULT_INDEX": index, "UV_FIND_LINKS": ",".join((links or "").split())}
     return {**kept, **_INSTALLER_VARIABLES, **{name: value for name, value in found.items() if value}, **variables}
 
 
-def _read_pip_setting(name: str) -> str | None:
-    """Return one of pip's own settings, which uv ignores. Often only they name a company's mirror or its wheels."""
+def _read_pip_setting(variable: str) -> str | None:
+    """Return one of pip's own settings, which uv ignores. Often only they name a company's mirror or its wheels.
+
+    pip reads each setting from a variable, and from files in which its name has no `PIP_`, small letters and hyphens.
+    """
+    if value := os.environ.get(variable):
+        return value
+    name = variable.removeprefix("PIP_").lower().replace("_", "-")
     parser = configparser.RawConfigParser()
     home = Path.home()
     places = ("/etc/pip.conf", home / ".pip" / "pip.conf", home / ".config" / "pip" / "pip.conf")
