@@ -30,7 +30,7 @@ from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
 from riseml.store.database_errors import translate_database_error
 from riseml.store.schema import metadata
 
-NEWEST_MIGRATION = "0010"
+NEWEST_MIGRATION = "0011"
 """A test compares it with the versions folder."""
 
 LOCK_TIMEOUT = 5.0

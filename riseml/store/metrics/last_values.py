@@ -16,8 +16,6 @@ from riseml.store.schema import experiments, metric_tallies
 MOST_NAMES = 1000
 """Names of metrics in one list."""
 
-_NAME, _LAST = 0, 2  # places in a row of `metric_summary.summary_to_row`
-
 
 class LastValues:
     """Reads them from one database. Safe from many threads."""
@@ -59,20 +57,17 @@ class LastValues:
 def select_last_values(dialect: sa.Dialect, metric: str) -> sa.Select[Any]:
     """Return the query of `experiment_id` and `last`; NULL is a value that is no number, or that is not finite."""
     rows, name, last = _expand(dialect)
-    is_finite = last.not_in(("nan", "inf", "-inf"))
-    value = sa.case((is_finite, sa.cast(last, sa.Float(53))), else_=None).label("last")
-    return sa.select(metric_tallies.c.experiment_id, value).select_from(rows).where(name == metric)
+    return sa.select(metric_tallies.c.experiment_id, last.label("last")).select_from(rows).where(name == metric)
 
 
-def _expand(dialect: sa.Dialect) -> tuple[sa.FromClause, sa.ColumnElement[str], sa.ColumnElement[str]]:
-    """Return the tallies with a row for each metric, its name, and its last value as a text."""
-    text = metric_tallies.c.summaries
+def _expand(dialect: sa.Dialect) -> tuple[sa.FromClause, sa.ColumnElement[str], sa.ColumnElement[float]]:
+    """Return the tallies with a row for each metric, its name, and its last value."""
+    text = metric_tallies.c.last_values
+    name, value = sa.column("key", sa.Text), sa.column("value", sa.Text)
     if dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import JSONB
 
-        found = sa.func.jsonb_array_elements(sa.cast(text, JSONB)["metrics"]).table_valued(sa.column("value", JSONB))
-        name, last = (found.c.value[place].as_string() for place in (_NAME, _LAST))
+        found = sa.func.jsonb_each_text(sa.cast(text, JSONB)).table_valued(name, value)
     else:
-        found = sa.func.json_each(text, "$.metrics").table_valued("value")
-        name, last = (sa.func.json_extract(found.c.value, f"$[{place}]") for place in (_NAME, _LAST))
-    return sa.join(metric_tallies, found, sa.true()), name, last
+        found = sa.func.json_each(text).table_valued(name, value)
+    return sa.join(metric_tallies, found, sa.true()), found.c.key, sa.cast(found.c.value, sa.Float(53))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -127,12 +128,14 @@ def _upsert(connection: sa.Connection, table: sa.Table, key: dict[str, Any], val
 
 def _to_values(tally: TallyRow) -> dict[str, Any]:
     rows = [summary_to_row(summary) for summary in tally.summaries.values()]
+    last = {one.name: one.last if math.isfinite(one.last) else None for one in tally.summaries.values()}
     return {
         "counted": tally.counted.offset,
         "lines_given": tally.counted.lines_given,
         "complete": tally.complete,
         "dropped": tally.dropped,
         "summaries": json.dumps({"metrics": rows, "slow": sorted(tally.slow)}),
+        "last_values": json.dumps(last, ensure_ascii=False),
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from riseml.model import Owner
 from riseml.planning.plan import first_jobs
@@ -22,6 +23,7 @@ from riseml.store.metrics.metric_summary import MetricCount
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+ODD_NAME = 'it\'s <b>"other"</b> größe\\n 損失'
 ANN, BOB = Owner("ann", 1000, 1000), Owner("bob", 1001, 1001)
 
 
@@ -104,35 +106,58 @@ def test_filters_and_sorts(pages: ExperimentPages) -> None:
     assert [one.experiment.owner.user for one in others] == ["bob"]
 
 
+def count(experiment: int, *values: float) -> TallyRow:
+    """Return what is stored of an experiment that reported values of `loss`, and their opposites as another metric."""
+    loss, other = MetricCount("loss"), MetricCount(ODD_NAME)
+    for at, value in enumerate(values):
+        loss.add(value, at, "2026-08-31T07:23:46Z", 1)
+        other.add(-value, at, "2026-08-31T07:23:46Z", 1)
+    summaries = {one.name: one.summarize() for one in (other, loss)}
+    return TallyRow(experiment, ReadPosition(), complete=True, summaries=summaries)
+
+
 def test_pages_are_chosen_and_sorted_by_the_last_value_of_a_metric(
     pages: ExperimentPages, experiments: ExperimentStore, database: Database
 ) -> None:
-    def count(number: int, sub: int | None, *values: float) -> None:
+    reported = {
+        (1, None): (0.9, 0.3),
+        (2, 1): (0.1,),
+        (2, 3): (1e-7,),
+        (3, None): (0.2, math.nan),
+        (4, None): (math.inf,),
+        (5, None): (2.5,),
+    }
+    for (number, sub), values in reported.items():
         (detail,) = experiments.find_by_number("ann", number, sub)
-        loss, other = MetricCount("loss"), MetricCount('it\'s <b>"other"')
-        for at, value in enumerate(values):
-            loss.add(value, at, "2026-08-31T07:23:46Z", 1)
-            other.add(-value, at, "2026-08-31T07:23:46Z", 1)
-        summaries = {one.name: one.summarize() for one in (other, loss)}
-        MetricRows(database).save_tallies(
-            [(TallyRow(detail.experiment.id, ReadPosition(), complete=True, summaries=summaries), {})]
-        )
-
-    count(1, None, 0.9, 0.3)
-    count(2, 1, 0.1)
-    count(2, 3, 1e-7)
-    count(3, None, 0.2, math.nan)
-    count(4, None, math.inf)
-    count(5, None, 2.5)
+        MetricRows(database).save_tallies([(count(detail.experiment.id, *values), {})])
     by_loss = PageQuery(PageSort.METRIC, metric="loss")
     assert numbers(pages, by_loss) == [5, 1, 2]
     assert numbers(pages, replace(by_loss, descending=False)) == [2, 1, 5]
     assert numbers(pages, replace(by_loss, least=0.3)) == [5, 1]
     assert numbers(pages, replace(by_loss, most=0.3, limit=1, offset=1)) == [2]
-    assert numbers(pages, replace(by_loss, metric='it\'s <b>"other"', descending=False)) == [5, 1, 2]
+    assert numbers(pages, replace(by_loss, metric=ODD_NAME, descending=False)) == [5, 1, 2]
     assert numbers(pages, PageQuery(metric="accuracy")) == []
     last = LastValues(database)
-    assert last.list_names("ann") == ('it\'s <b>"other"', "loss")
+    assert last.list_names("ann") == (ODD_NAME, "loss")
     found = {(number, sub): value for number, sub, value in last.read_values("ann", "loss").values()}
     assert found == {(1, None): 0.3, (2, 1): 0.1, (2, 3): 1e-7, (3, None): None, (4, None): None, (5, None): 2.5}
     assert last.read_values("bob", "loss") == {}
+
+
+def test_last_values_are_found_in_what_an_earlier_version_stored(
+    experiments: ExperimentStore, database: Database, store: str
+) -> None:
+    """There are more experiments than the migration reads at once, and not each of them has counts."""
+    plan = make_plan("train")
+    rows = ((plan, first_jobs(plan)),) * 102
+    details, _ = experiments.add_experiments(NewExperiments(ANN, "toaster", "", "", rows, concurrency=2), NOW)
+    values = {one.experiment.id: (math.nan if at == 7 else at / 2) for at, one in enumerate(details) if at != 1}
+    MetricRows(database).save_tallies([(count(one, value), {}) for one, value in values.items()])
+    with database.write_transaction() as connection:
+        connection.execute(sa.text("ALTER TABLE metric_tallies DROP COLUMN last_values"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0010'"))
+    database.close()
+    again = Database(store)
+    found = {one: value for one, (_, _, value) in LastValues(again).read_values("ann", ODD_NAME).items()}
+    assert found == {one: None if math.isnan(value) else -value for one, value in values.items()}
+    again.close()
