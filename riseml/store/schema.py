@@ -148,7 +148,8 @@ metric_tallies = Table(
     Column("complete", Boolean, nullable=False),  # the experiment is closed, and its whole log is counted
     Column("dropped", BigInteger, nullable=False),  # values that were not kept, because there were too many names
     Column("summaries", Text, nullable=False),  # JSON of the metrics and of the slow patterns, read at once
-    # JSON of the last value of each metric, by name, in which the database looks; null is nan or infinite
+    # JSON of the last value of each metric, by name; null is nan or infinite. It repeats what is in `summaries`,
+    # where the database needs 60 ms instead of 20 to find the values of 10,000 experiments.
     Column("last_values", Text, nullable=False, server_default="{}"),
 )
 

@@ -146,7 +146,7 @@ leave()
             "raise SystemExit(4)",
             4,
             "",
-            # `make test` runs this on 3.12 or 3.13, too; docs say what 3.11 lacks.
+            # `make test` runs this on 3.13, too; docs say what 3.11 lacks.
             marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 has no sys.monitoring"),
         ),
     ],
