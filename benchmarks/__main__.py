@@ -20,7 +20,7 @@ from pathlib import Path
 
 from docker.errors import DockerException, ImageNotFound
 
-from benchmarks import machine, peers, readme
+from benchmarks import machine, pace, peers, readme
 from benchmarks.common import Bar, BenchContext, Report, format_bars, format_report, print_progress
 from benchmarks.engine import BASE, BenchEngine
 
@@ -46,6 +46,7 @@ def main() -> int:
     machine.compile_bytecode()
     peers.make_compose()
     facts = machine.collect_facts(engine) | {"compose": peers.compose_version(), "torchx": peers.torchx_version()}
+    starts = [pace.measure_start()]
     folder = Path(tempfile.mkdtemp(prefix="riseml-bench-"))
     begun = time.monotonic()
     try:
@@ -53,7 +54,11 @@ def main() -> int:
         reports = {name: _measure(name, context) for name in asked.benches or BENCHES}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    starts.append(pace.measure_start())
+    for report in reports.values():
+        report.bars = [*pace.judge_at_pace(report.bars, min(starts))]
     facts |= {
+        "python_start": min(starts),
         "minutes": round((time.monotonic() - begun) / 60, 1),
         "load_after": os.getloadavg()[0],
         "quick": asked.quick,

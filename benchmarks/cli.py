@@ -11,7 +11,17 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.common import Bar, BenchContext, Measure, Report, RunOnce, bar_at_most, interleave, select_measures
+from benchmarks.common import (
+    Bar,
+    BenchContext,
+    Measure,
+    Report,
+    RunOnce,
+    bar_at_most,
+    bar_of_time,
+    interleave,
+    select_measures,
+)
 from benchmarks.engine import BASE
 from benchmarks.gang import make_project
 from benchmarks.home import COMMAND, Home
@@ -21,6 +31,7 @@ _BARS = {"--help": 0.060, "validate": 0.090, "status": 0.100, "logs": 0.100}
 _COMPLETION = 0.100
 _MOST_OF_COMPLETION = 3.0  # times what `python -c pass` and one request by curl take together
 _COLD = 0.7
+_COMMAND_CAUSE = "the start of Python, and the imports of typer: the slowest are in the notes"
 _COLD_CAUSE = "the server imports fastapi, sqlalchemy and the docker SDK, and checks its tables, before it answers"
 _SINGLE = {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}, "run": "seq 1000"}
 # Modules that these commands must not import: they are slow, and the commands do not need them.
@@ -47,20 +58,12 @@ def run(context: BenchContext) -> Report:
         report.add(_WALL, *select_measures(found, _WALL, "ms"))
         for name, limit in _BARS.items():
             value = Measure(name, tuple(found[f"riseml {name}"][_WALL])).median
-            report.bars.append(
-                bar_at_most(
-                    f"riseml {name}",
-                    value,
-                    limit,
-                    "ms",
-                    "the machine is slow: see the start of Python alone, and the slowest imports in the notes",
-                )
-            )
+            report.bars.append(bar_of_time(f"riseml {name}", value, limit, "ms", _COMMAND_CAUSE))
         report.bars += _judge_completion({name: Measure(name, tuple(one[_WALL])).median for name, one in found.items()})
         imports = {name: _imports(home, words[name], project) for name in _BARS}
         cold = [_cold(home, project) for _ in range(context.rounds(5, 1))]
     report.add("cold start of the server", Measure("riseml status", tuple(cold)))
-    report.bars.append(bar_at_most("cold server start", Measure("", tuple(cold)).median, _COLD, "s", _COLD_CAUSE))
+    report.bars.append(bar_of_time("cold server start", Measure("", tuple(cold)).median, _COLD, "s", _COLD_CAUSE))
     for name, modules in imports.items():
         heavy = sorted({module.split(".")[0] for module in modules} & set(_HEAVY[name]))
         slow = ", ".join(f"{module} {micros / 1000:.0f} ms" for module, micros in _slowest(modules))
@@ -101,7 +104,7 @@ def _judge_completion(medians: Mapping[str, float]) -> list[Bar]:
     taken, least = medians["completion of an ID"], medians["python -c pass"] + medians["curl"]
     name = "completion of an ID"
     return [
-        bar_at_most(name, taken, _COMPLETION, "ms", "the machine is slow: see the next bar"),
+        bar_of_time(name, taken, _COMPLETION, "ms", "the machine is slow: see the next bar"),
         bar_at_most(f"{name}: times python -c pass and curl", taken / least, _MOST_OF_COMPLETION, ""),
     ]
 

@@ -71,6 +71,15 @@ class Bar:
         return {"what": self.what, "figure": self.figure, "verdict": self.verdict, "cause": cause}
 
 
+@dataclass(frozen=True, slots=True)
+class TimeBar(Bar):
+    """A bar in seconds, which was set on one machine: benchmarks/pace.py judges it on a slower one."""
+
+    taken: float = float("nan")  # seconds
+    limit: float = float("nan")  # seconds
+    unit: str = "s"  # in which both are shown
+
+
 @dataclass(slots=True)
 class Report:
     """The result of a bench. The other measures of a group are compared with its first one."""
@@ -141,6 +150,12 @@ def bar_at_most(what: str, figure: float, limit: float, unit: str = "s", cause: 
     """Return a bar for a figure that must not be above `limit`."""
     shown = f"{format_value(figure, unit)} of {format_value(limit, unit)}"
     return Bar(what, shown, None if figure != figure or limit != limit else figure <= limit, cause)
+
+
+def bar_of_time(what: str, taken: float, limit: float, unit: str = "s", cause: str = "") -> TimeBar:
+    """Return a bar for a time that must not be above `limit`, a constant; a limit that was measured needs no pace."""
+    bar = bar_at_most(what, taken, limit, unit, cause)
+    return TimeBar(bar.what, bar.figure, bar.passed, bar.cause, taken, limit, unit)
 
 
 def bar_at_least(what: str, figure: float, limit: float, unit: str = "%", cause: str = "") -> Bar:

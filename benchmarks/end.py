@@ -13,7 +13,7 @@ from benchmarks.common import (
     Measure,
     Report,
     RunOnce,
-    bar_at_most,
+    bar_of_time,
     interleave,
     median,
     percentile,
@@ -74,8 +74,8 @@ def run(context: BenchContext) -> Report:
         report.add(f"{name}: over `{HAND}`", Measure("overhead", tuple(overhead), "ms"))
         runs = f"over {len(overhead)} runs"
         report.bars += [
-            bar_at_most(f"{name}: overhead at the median, {runs}", median(overhead), _OVERHEAD, "ms", _CAUSE),
-            bar_at_most(f"{name}: overhead at the 99th percentile", percentile(overhead, 0.99), _WORST, "ms", _CAUSE),
+            bar_of_time(f"{name}: overhead at the median, {runs}", median(overhead), _OVERHEAD, "ms", _CAUSE),
+            bar_of_time(f"{name}: overhead at the 99th percentile", percentile(overhead, 0.99), _WORST, "ms", _CAUSE),
         ]
     events.close()
     return report

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from benchmarks.common import BenchContext, Measure, Report, bar_at_least, bar_at_most, median, print_progress
+from benchmarks.common import BenchContext, Measure, Report, bar_at_least, bar_of_time, median, print_progress
 from riseml.control.actions import PrepareHost, StartJob
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
@@ -54,7 +54,7 @@ def run(context: BenchContext) -> Report:
         report.add(f"one decide, {_HOSTS:,} hosts, full", Measure(f"{queued:,} wait", values, "ms", "processor time"))
     largest = max(times)
     what = f"one decide: {_HOSTS:,} hosts, {_RUNNING:,} running, {largest:,} waiting"
-    report.bars.append(bar_at_most(what, median(times[largest]), _DECIDE, "ms"))
+    report.bars.append(bar_of_time(what, median(times[largest]), _DECIDE, "ms"))
     shares: dict[str, list[float]] = {"first-fit FIFO": [], "riseml": []}
     for seed in range(context.rounds(5)):
         for name, policy in (("first-fit FIFO", place_first_fit), ("riseml", place_gangs)):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import pace
 from benchmarks.common import format_value, percentile
 
 README = Path(__file__).with_name("README.md")
@@ -38,6 +39,8 @@ def _about(machine: Mapping[str, Any]) -> Iterator[str]:
         f" Docker Engine {docker['engine']} ({docker['storage']}), Linux {machine['kernel'].partition('-')[0]},"
         f" Python {machine['python']}, riseml at {machine['commit']}; {machine['minutes']} minutes,"
         f" load before {machine['load_before']:.1f}."
+        f" `python -c pass` takes {machine['python_start'] * 1000:.1f} ms here,"
+        f" {pace.START_OF_THE_BARS * 1000} ms where the bars in seconds were set."
     )
     if machine["quick"]:
         yield "**A smoke test (`--quick`): its figures mean little.**"

@@ -9,7 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks import growth
-from benchmarks.common import Bar, BenchContext, Measure, Report, bar_at_most, format_value, median, print_progress
+from benchmarks.common import (
+    Bar,
+    BenchContext,
+    Measure,
+    Report,
+    bar_at_most,
+    bar_of_time,
+    format_value,
+    median,
+    print_progress,
+)
 from benchmarks.engine import BASE
 from benchmarks.gang import make_project
 from benchmarks.home import Home, read_cpu_seconds, read_memory
@@ -115,11 +125,11 @@ def _past(context: BenchContext, report: Report) -> None:
             _measure_server(report, home, name, "/experiments")
             _ask_all(report, home, made, project)
         screen = report.groups[f"latency of GET {_SCREEN}"][-1]
-        report.bars.append(bar_at_most(f"a screen of {made:,} ended experiments", screen.median, _SCREEN_TIME, "ms"))
+        report.bars.append(bar_of_time(f"a screen of {made:,} ended experiments", screen.median, _SCREEN_TIME, "ms"))
         page = report.groups[f"latency of GET {_PAGE}"][-1]
-        report.bars.append(bar_at_most(f"a filtered page of {made:,} experiments", page.median, _PAGE_TIME, "ms"))
+        report.bars.append(bar_of_time(f"a filtered page of {made:,} experiments", page.median, _PAGE_TIME, "ms"))
         results = report.groups[f"{_RESULTS}, the whole command"][-1]
-        report.bars.append(bar_at_most(f"riseml results of {made:,} experiments", results.median, _RESULTS_TIME, "ms"))
+        report.bars.append(bar_of_time(f"riseml results of {made:,} experiments", results.median, _RESULTS_TIME, "ms"))
 
 
 def _ask_all(report: Report, home: Home, made: int, project: Path) -> None:
@@ -155,7 +165,7 @@ def _growth(context: BenchContext, report: Report) -> None:
         report.bars.append(Bar(f"growth of `{name}`", shown, power <= allowed + _SLACK))
     loaded = found["load_world, by a server that starts"]
     if 10_000 in loaded:
-        report.bars.append(bar_at_most("load_world of 10,000 active experiments", loaded[10_000], _LOAD_WORLD, "s"))
+        report.bars.append(bar_of_time("load_world of 10,000 active experiments", loaded[10_000], _LOAD_WORLD, "s"))
     if 1000 in found["decide, all running"]:
         value = median([found["decide, all running"][1000]])
-        report.bars.append(bar_at_most("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))
+        report.bars.append(bar_of_time("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from random import Random
 
-from benchmarks.common import BenchContext, Measure, Report, bar_at_most
+from benchmarks.common import BenchContext, Measure, Report, bar_of_time
 from riseml.search.propose import Proposer
 from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod, SearchSection
 from riseml.trials import SearchPlan, Trial, TrialOutcome
@@ -32,7 +32,7 @@ def run(context: BenchContext) -> Report:
         last = Measure(method.value, tuple(times[-_LAST:]), "ms", "processor time")
         report.add(f"one point, after {count:,} trials", last)
         what = f"{method.value}: one point after {count:,} trials"
-        report.bars.append(bar_at_most(what, last.median, _MOST, "ms"))
+        report.bars.append(bar_of_time(what, last.median, _MOST, "ms"))
     return report
 
 

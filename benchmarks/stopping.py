@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import BenchContext, Measure, Report, bar_at_most, print_progress
+from benchmarks.common import BenchContext, Measure, Report, bar_of_time, print_progress
 from benchmarks.engine import BASE, poll_until
 from benchmarks.gang import make_project
 from benchmarks.home import Home
@@ -35,7 +35,7 @@ def run(context: BenchContext) -> Report:
                 title = f"{executor}, {name}"
                 times = _stop_trials(context, home, end, rounds)
                 report.add("from the decision to the next place", Measure(title, times, "ms"))
-                report.bars.append(bar_at_most(f"resources of a stopped trial: {title}", max(times), _MOST, "s"))
+                report.bars.append(bar_of_time(f"resources of a stopped trial: {title}", max(times), _MOST, "s"))
     return report
 
 

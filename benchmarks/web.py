@@ -17,6 +17,7 @@ from benchmarks.common import (
     Report,
     bar_at_least,
     bar_at_most,
+    bar_of_time,
     median,
     print_progress,
 )
@@ -32,6 +33,7 @@ _SCROLLED, _STEP = 3.0, 200  # seconds, pixels for each frame
 _FIRST_PAINT, _LINE_TIME, _PAGE_TIME = 0.300, 0.200, 0.050  # seconds
 _FRAMES, _MEMORY = 50.0, 200.0  # frames a second, MiB
 _DEADLINE = 120.0  # seconds
+_PAGE_CAUSE = "SQLite sorts all experiments by what the page is sorted by"
 _CAUSE = "Chromium draws without a graphics card, on the same cores as the server"
 _ALL = "/experiments?all=true&limit=100"
 _QUERIES = (
@@ -121,7 +123,7 @@ def _measure_queries(context: BenchContext, report: Report, home: Home, size: in
             found.append(Measure(f"GET {query}", tuple(values[1:]), "ms"))
     report.add(f"a page of {size:,} experiments", *found)
     slowest = max(one.median for one in found)
-    report.bars.append(bar_at_most(f"any page of {size:,} experiments", slowest, _PAGE_TIME, "ms"))
+    report.bars.append(bar_of_time(f"any page of {size:,} experiments", slowest, _PAGE_TIME, "ms", _PAGE_CAUSE))
 
 
 def _measure_first_paint(context: BenchContext, report: Report, tab: BrowserContext, url: str) -> None:
@@ -140,7 +142,7 @@ def _measure_first_paint(context: BenchContext, report: Report, tab: BrowserCont
             rows.append(row / 1000)
     report.add("the table of all experiments", Measure("first paint", tuple(paints), "ms"))
     report.add("the table of all experiments", Measure("the first row", tuple(rows), "ms"))
-    report.bars.append(bar_at_most("first paint", median(paints), _FIRST_PAINT, "ms", _CAUSE))
+    report.bars.append(bar_of_time("first paint", median(paints), _FIRST_PAINT, "ms", _CAUSE))
 
 
 def _measure_table(report: Report, page: Page, size: int) -> None:
@@ -165,7 +167,7 @@ def _measure_line(context: BenchContext, report: Report, home: Home, page: Page)
     waits = tuple(value / 1000 for value in page.evaluate("[...window.seen.values()]"))
     home.kill(experiment)
     report.add("from a job's print to the page", Measure("a line of the log", waits, "ms"))
-    report.bars.append(bar_at_most("a line is on the page after it was printed", median(waits), _LINE_TIME, "ms"))
+    report.bars.append(bar_of_time("a line is on the page after it was printed", median(waits), _LINE_TIME, "ms"))
 
 
 def _measure_log(context: BenchContext, report: Report, home: Home, page: Page, lines: int) -> None:

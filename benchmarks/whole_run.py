@@ -14,7 +14,7 @@ from benchmarks.common import (
     Report,
     RunOnce,
     bar_ahead_of_peers,
-    bar_at_most,
+    bar_of_time,
     interleave,
     select_measures,
 )
@@ -57,7 +57,7 @@ def run(context: BenchContext) -> Report:
     )
     theirs = {name: measure.median for name, measure in walls.items() if name in (COMPOSE, TORCHX)}
     report.bars = [
-        bar_at_most("a 2 s job in 4 containers: overhead", over[RISEML].median, _OVERHEAD, "s", cause),
+        bar_of_time("a 2 s job in 4 containers: overhead", over[RISEML].median, _OVERHEAD, "s", cause),
         bar_ahead_of_peers("a 2 s job in 4 containers: ahead of both peers", walls[RISEML].median, theirs, "s", cause),
     ]
     report.notes = [f"{name}: not measured, not installed here" for name in (COMPOSE, TORCHX) if name not in contenders]
