@@ -51,6 +51,7 @@ def make_classes(decorate: Any) -> dict[str, type]:
 
         width: int
         height: int = 1
+        more: list[str] = dataclasses.field(default_factory=list)
 
     return {one.__name__: one for one in (Size, Box, Key, Count)}
 
@@ -62,6 +63,8 @@ ACTS: dict[str, Callable[[type[Any]], object]] = {
     "names": lambda kind: repr(kind(height=4, width=3)),
     "too few": lambda kind: kind(),
     "unknown name": lambda kind: kind(1, color="red"),
+    "a list of its own": lambda kind: kind(3).more is kind(3).more,
+    "a list that is given": lambda kind: kind(3, more=["a"]).more,
     "equal": lambda kind: (kind(3) == kind(3, 1), kind(3) == kind(4), kind(3) != kind(3), kind(3) == (3, 1)),
     "hash": lambda kind: hash(kind(3)) == hash(kind(3, 1)),
     "keys": lambda kind: len({kind(3), kind(3), kind(4)}),
