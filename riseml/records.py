@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -45,11 +45,14 @@ _FACTORY = _DefaultFactory()
 def _make_init(owner: Any, *, frozen: bool) -> None:
     """Give a class its `__init__`: each parameter goes into its slot, for a frozen class by the slot's descriptor."""
     names: dict[str, Any] = {"_FACTORY": _FACTORY}
+    usual, named, lines = ["self"], ["*"], []
     fields = dataclasses.fields(owner)
-    lines = list(_write_lines(owner, fields, names, frozen=frozen))
-    usual = [_write_parameter(one, names) for one in fields if not one.kw_only]
-    named = [_write_parameter(one, names) for one in fields if one.kw_only]
-    parameters = ", ".join(["self", *usual, *(["*"] if named else []), *named])
+    for one in fields:
+        parameter, line, used = _write_field(owner, one, frozen=frozen)
+        (named if one.kw_only else usual).append(parameter)
+        lines.append(line)
+        names |= used
+    parameters = ", ".join(usual + (named if len(named) > 1 else []))
     body = "\n  ".join(lines or ["pass"])
     text = f"def make({', '.join(names)}):\n def __init__({parameters}):\n  {body}\n return __init__"
     found: dict[str, Any] = {}
@@ -60,30 +63,20 @@ def _make_init(owner: Any, *, frozen: bool) -> None:
     owner.__init__ = made
 
 
-def _write_lines(
-    owner: Any, fields: Iterable[dataclasses.Field[Any]], names: dict[str, Any], *, frozen: bool
-) -> Iterator[str]:
-    """Give the line of `__init__` for each field, and add what the lines use to `names`."""
-    for one in fields:
-        value = one.name
-        if one.default_factory is not dataclasses.MISSING:
-            names[f"_make_{one.name}"] = one.default_factory
-            value = f"_make_{one.name}() if {one.name} is _FACTORY else {one.name}"
-        if frozen:
-            names[f"_set_{one.name}"] = getattr(owner, one.name).__set__
-            yield f"_set_{one.name}(self, {value})"
-        else:
-            yield f"self.{one.name} = {value}"
-
-
-def _write_parameter(field: dataclasses.Field[Any], names: dict[str, Any]) -> str:
-    """Return a parameter of `__init__` with its default, and add the default to `names`."""
+def _write_field(owner: Any, field: dataclasses.Field[Any], *, frozen: bool) -> tuple[str, str, dict[str, Any]]:
+    """Return the parameter and the line of `__init__` for a field, and the objects that they use, by name."""
+    name = parameter = value = field.name
+    used: dict[str, Any] = {}
     if field.default_factory is not dataclasses.MISSING:
-        return f"{field.name}=_FACTORY"
-    if field.default is dataclasses.MISSING:
-        return field.name
-    names[f"_default_{field.name}"] = field.default
-    return f"{field.name}=_default_{field.name}"
+        used[f"_make_{name}"] = field.default_factory
+        parameter, value = f"{name}=_FACTORY", f"_make_{name}() if {name} is _FACTORY else {name}"
+    elif field.default is not dataclasses.MISSING:
+        used[f"_default_{name}"] = field.default
+        parameter = f"{name}=_default_{name}"
+    if not frozen:
+        return parameter, f"self.{name} = {value}", used
+    used[f"_set_{name}"] = getattr(owner, name).__set__
+    return parameter, f"_set_{name}(self, {value})", used
 
 
 def _make_methods(owner: Any, options: dict[str, bool]) -> None:
