@@ -3,7 +3,7 @@
 demo: ## the main job on this machine
 	@scripts/demo
 
-unit: ## the tests that need no engine, no PostgreSQL, no root and no network: under a minute
+unit: ## the tests that need no engine, no PostgreSQL, no root and no network: a minute or two
 	@scripts/unit
 
 test: ## everything, against a real engine
