@@ -25,6 +25,7 @@ from benchmarks.common import (
 from benchmarks.engine import BASE
 from benchmarks.gang import make_project
 from benchmarks.home import COMMAND, Home
+from benchmarks.pace import start_python
 
 _WALL = "wall time"
 _BARS = {"--help": 0.060, "validate": 0.090, "status": 0.100, "logs": 0.100}
@@ -50,7 +51,7 @@ def run(context: BenchContext) -> Report:
         experiment = home.train(project)
         home.wait_closed(experiment)
         words = {"--help": ["--help"], "validate": ["validate"], "status": ["status"], "logs": ["logs", experiment]}
-        contenders: dict[str, RunOnce] = {"python -c pass": lambda turn: _bare(home)}
+        contenders: dict[str, RunOnce] = {"python -c pass": lambda turn: {_WALL: start_python()}}
         for name in _BARS:
             contenders[f"riseml {name}"] = _command(home, words[name], project)
         contenders |= {"completion of an ID": lambda turn: _complete(home), "curl": lambda turn: _request(home)}
@@ -78,12 +79,6 @@ def _named(heavy: list[str]) -> str:
 
 def _command(home: Home, words: list[str], project: Path) -> RunOnce:
     return lambda turn: {_WALL: home.run(*words, cwd=project).seconds}
-
-
-def _bare(home: Home) -> Mapping[str, float]:
-    begun = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "pass"], env=home.environ, check=True)
-    return {_WALL: time.perf_counter() - begun}
 
 
 def _complete(home: Home) -> Mapping[str, float]:

@@ -21,10 +21,11 @@ _STARTS = 20
 
 def measure_start() -> float:
     """Return how many seconds `python -c pass` takes, at the median of 20 starts."""
-    return median([_start_python() for _ in range(_STARTS)])
+    return median([start_python() for _ in range(_STARTS)])
 
 
-def _start_python() -> float:
+def start_python() -> float:
+    """Return how many seconds one `python -c pass` takes."""
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-c", "pass"], env=make_environ(), check=True)
     return time.perf_counter() - begun
