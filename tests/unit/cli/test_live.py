@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -34,7 +33,8 @@ def resize(monkeypatch: pytest.MonkeyPatch) -> Resize:
     """Return a function that gives the terminal a size."""
 
     def give(columns: int, rows: int) -> None:
-        monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((columns, rows)))
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setenv("LINES", str(rows))
 
     give(80, 24)
     return give

@@ -1,5 +1,5 @@
-"""The laws of the loop over random histories: 10,000 in `make test`, a hundred in `make unit` (20 on other Pythons),
-and some more with the real store behind the loop. `make soak` goes on with other seeds.
+"""The laws of the loop over random histories: 10,000 and a hundred in `make test`, 20 in `make unit`, and some more
+with the real store behind the loop. `make soak` goes on with other seeds.
 
 The loop is pure and the histories are the same on every Python, so that one Python runs all of them.
 """
