@@ -76,9 +76,15 @@ class _Tally:
     failed: threading.Event = field(default_factory=threading.Event)
 
     def add(self, size: int) -> None:
+        """Count bytes that have come."""
+        with self.lock:
+            self.progressed_at = time.monotonic()
+        self.add_kept(size)
+
+    def add_kept(self, size: int) -> None:
+        """Count bytes of an earlier try: they say nothing about whether the store answers."""
         with self.lock:
             self.done += size
-            self.progressed_at = time.monotonic()
             done = self.done
         self.order.progress(done, self.total, "")
 
@@ -201,7 +207,7 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
             sha.update(data)
             md5.update(data)
             done += len(data)
-        tally.add(done)
+        tally.add_kept(done)
     if source == place.new:
         with open(place.new, "ab") as target:
             for data in _read_ranges(order, file, done, tally):

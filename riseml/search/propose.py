@@ -218,8 +218,8 @@ class _Replay:
         """Replace a proposal by the recorded point: the search had to take another point, or an earlier version of
         Optuna proposed it.
         """
-        last = self._study.trials[self._numbers.pop()]
-        self._study.tell(last.number, state=load_optuna().trial.TrialState.FAIL)
+        last = self._numbers.pop()  # `propose` ended it when all its tries gave points that were tried before
+        self._study.tell(last, state=load_optuna().trial.TrialState.FAIL, skip_if_finished=True)
         self._study.enqueue_trial(read_point(self._plan.parameters, trial.point))
         self._numbers.append(self._study.ask(self._space).number)
         self._last = trial.point

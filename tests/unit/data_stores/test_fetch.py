@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import threading
 from contextlib import ExitStack
@@ -134,6 +135,21 @@ def test_a_connection_that_breaks_at_each_size_is_a_store_that_is_away(scene: Sc
 
 def test_a_store_that_stays_away_fails_with_its_reason(scene: Scene) -> None:
     scene.remote.troubles = [Away("the store answers 503")] * 9
+    error = scene.refusal()
+    assert (error.permanent, error.message) == (True, "the store answers 503; nothing came for 0 s")
+
+
+def test_a_store_that_lists_its_files_and_never_answers_a_read_fails_in_time(scene: Scene) -> None:
+    """What earlier tries left on the disk is no sign that something comes."""
+    reads = itertools.count()
+
+    def refuse(file: RemoteFile) -> None:
+        if next(reads) > 100:
+            scene.order.stop.set()  # ends the fetch with another error
+        if file.path == "train/images":
+            raise Away("the store answers 503")
+
+    scene.remote.before_read = refuse
     error = scene.refusal()
     assert (error.permanent, error.message) == (True, "the store answers 503; nothing came for 0 s")
 

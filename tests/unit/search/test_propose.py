@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from riseml.search.propose import Proposer
-from riseml.spec.config.types import Parameter, SearchMethod
+from riseml.spec.config.types import Distribution, Parameter, Scale, SearchMethod
 from riseml.trials import Point, SearchPlan, Trial, TrialOutcome
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 
@@ -56,7 +56,7 @@ def test_tpe_learns_and_random_does_not() -> None:
     assert late(SearchMethod.TPE) > late(SearchMethod.RANDOM) + 0.1
 
 
-@pytest.mark.parametrize("method", [SearchMethod.RANDOM, SearchMethod.TPE])
+@pytest.mark.parametrize("method", CHOSEN)
 def test_every_combination_comes_once_and_then_none(method: SearchMethod) -> None:
     parameters = (LAYERS, Parameter("depth", ("1", "2")), EPOCHS)
     plan = SearchPlan(make_search(method, 9), parameters)
@@ -64,6 +64,14 @@ def test_every_combination_comes_once_and_then_none(method: SearchMethod) -> Non
     assert len(set(points)) == 6
     trials = tuple(Trial(number, number, point, 0) for number, point in enumerate(points, 1))
     assert Proposer(plan).propose_point(trials) is None
+
+
+def test_an_evolution_strategy_whose_proposals_repeat_tries_every_combination() -> None:
+    """It converges, so that all its proposals may be points that were tried; the search takes another one each time."""
+    numbers = Distribution(Scale.INT, 1, 3)
+    parameters = (Parameter("units", (), numbers), Parameter("layers", (), numbers))
+    plan = SearchPlan(make_search(SearchMethod.CMA_ES, 9), parameters)
+    assert len(set(run(plan, 9, together=1, fresh=False))) == 9
 
 
 def test_a_grid_is_tried_in_its_order() -> None:
