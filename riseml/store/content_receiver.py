@@ -62,7 +62,7 @@ class ContentReceiver:
             self._hand_over()
 
     def close(self) -> None:
-        """Keep the complete contents, and wait until they are in the table.
+        """Keep the complete contents, and wait until they are in the table. On a full disk the last pack is lost.
 
         Raises:
             StoreError: the table cannot be written.
@@ -76,15 +76,17 @@ class ContentReceiver:
                 one.result()
         finally:
             self._thread.shutdown()
+            if self._pack is not None:
+                with self._pack:  # removes it
+                    pass
 
     def _hand_over(self) -> None:
         """Pass the pack to the thread that enters it in the table. If that fails, the next call ends the upload."""
-        pack, self._pack = self._pack, None
-        if pack is None:
-            return
         for one in [one for one in self._waiting if one.done()]:
             one.result()
-        self._waiting.append(self._thread.submit(self._enter_pack, pack))
+        if self._pack is not None:
+            self._waiting.append(self._thread.submit(self._enter_pack, self._pack))
+            self._pack = None
 
     def _enter_pack(self, pack: PackFile) -> None:
         with pack:

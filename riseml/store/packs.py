@@ -65,8 +65,10 @@ class PackFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
+        try:
+            self._file.close()  # on a full disk it fails again
+        finally:
+            self.path.unlink(missing_ok=True)
 
     def begin_content(self, size: int) -> None:
         """Begin a content of `size` bytes."""

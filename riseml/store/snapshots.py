@@ -211,12 +211,15 @@ class SnapshotStore:
             raise NotFound("the server does not know the list of these files", "run the command again")
         with refuse_full_disk(self._folder):
             here = await asyncio.to_thread(self._contents.find_sizes, pending.sizes)
-            with closing(ContentReceiver(self._contents, pending.sizes.keys() - here.keys())) as receiver:
+            receiver = ContentReceiver(self._contents, pending.sizes.keys() - here.keys())
+            try:
                 # Two clients may send the same contents at once, so some of these may be stored already.
                 written = WrittenBytes(self._limits, pending.sent_size)
                 stream = StreamReceiver(receiver, max(pending.sizes.values()), written)
                 await read_chunks(chunks, stream.feed, self._limits)
-            return self._finish_pending(digest, pending)
+            finally:
+                await asyncio.to_thread(receiver.close)
+            return await asyncio.to_thread(self._finish_pending, digest, pending)
 
     def _finish_pending(self, digest: str, pending: PendingState) -> list[str]:
         with self._changing:

@@ -149,6 +149,6 @@ class _Relay:
             self._running = asyncio.create_task(asyncio.to_thread(self._handle, data))
 
     async def _wait(self) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            await asyncio.shield(running)
+        if self._running is not None:
+            await asyncio.shield(self._running)  # the thread goes on when the caller is cancelled
+            self._running = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -29,8 +30,9 @@ def name(content: bytes) -> bytes:
 def put(store: ContentStore, contents: Iterable[bytes], wanted: set[bytes] | None = None) -> None:
     records = b"".join(RECORD.pack(len(content)) + content for content in contents)
     with closing(ContentReceiver(store, wanted)) as receiver:
+        stream = StreamReceiver(receiver, 1 << 23)
         for piece in write_pieces([records], compress=False):
-            StreamReceiver(receiver, 1 << 20).feed(piece)
+            stream.feed(piece)
 
 
 def read(store: ContentStore, contents: list[bytes]) -> list[bytes]:
@@ -168,6 +170,21 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(OSError, match="no space left"):
         put(store, [b"late"])
+    assert [path.suffix for path in tmp_path.iterdir() if "contents" not in path.name] == [".pack"]
+    assert read(store, [b"early"]) == [b"early"]
+
+
+def test_a_disk_that_fills_up_during_an_upload_leaves_no_part(tmp_path: Path) -> None:
+    """Each write fails from now on, also those of the end: a limit of the kernel stands for the full disk."""
+    store = ContentStore(tmp_path)
+    put(store, [b"early"])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            put(store, [b"a", os.urandom(4 << 20)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [path.suffix for path in tmp_path.iterdir() if "contents" not in path.name] == [".pack"]
     assert read(store, [b"early"]) == [b"early"]
 

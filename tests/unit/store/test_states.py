@@ -23,6 +23,7 @@ from riseml.project.archive import Snapshot, pack_contents, take_snapshot
 from riseml.project.file_index import FileIndex
 from riseml.project.listing import list_project_files
 from riseml.project.unpacking import OpenFolder, unpack_entries
+from riseml.store.content_receiver import ContentReceiver
 from riseml.store.snapshots import SnapshotStore
 from tests.unit.project.builders import fill_folder
 
@@ -190,6 +191,26 @@ def test_a_sync_that_broke_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     stream = write_pieces(pack_contents(snapshot, left), compress=False)
     assert asyncio.run(again.receive_contents(snapshot.digest, chunks(stream))) == []
     assert read_tree(unpack(again, snapshot.digest, tmp_path / "code")) == read_tree(project)
+
+
+def test_what_waits_for_the_disk_does_not_stop_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a sync waits for the disk, and while `riseml system clean` writes packs anew."""
+    threads: list[threading.Thread] = []
+    close, keep = ContentReceiver.close, SnapshotStore._keep_manifest
+
+    def note_and_close(receiver: ContentReceiver) -> None:
+        threads.append(threading.current_thread())
+        close(receiver)
+
+    def note_and_keep(snapshots: SnapshotStore, digest: str, data: bytes) -> None:
+        threads.append(threading.current_thread())
+        keep(snapshots, digest, data)
+
+    monkeypatch.setattr(ContentReceiver, "close", note_and_close)
+    monkeypatch.setattr(SnapshotStore, "_keep_manifest", note_and_keep)
+    assert send(SnapshotStore(tmp_path / "snapshots"), make_snapshot(tmp_path / "project", "a", "b")) == 2
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads
 
 
 def test_the_index_does_not_know_a_file_that_grew_after_it_was_listed(
