@@ -40,7 +40,7 @@ class StuckWaits:
         return {key: peer for key, peer in found.items() if peer is not None}
 
     def _find_peer(self, experiment: Experiment, job: Job, ended: list[JobName]) -> JobName | None:
-        lines = self._logs.read_last_lines(experiment.id, job.name, 1)
+        lines = self._logs.read_last_lines(experiment.key_of(job), 1)
         if not lines:
             return None
         last, addresses = lines[-1].text.decode("utf-8", "replace"), job_addresses(experiment)

@@ -35,6 +35,7 @@ class OutputLine:
     stream: int  # 1: stdout, 2: stderr, 3: the engine
     text: bytes  # without its newline
     end: ReadPosition  # a reader that continues here loses and repeats nothing
+    attempt: int = 1  # of the job
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class LogBlock:
         for row in self.data.split(b"\n")[:-1]:
             position += self.head_size + len(row) + 1
             at, _, text = row.partition(b" ")
-            found.append(OutputLine(self.job, at.decode(), self.stream, text, ReadPosition(position)))
+            found.append(OutputLine(self.job, at.decode(), self.stream, text, ReadPosition(position), self.attempt))
         found[-1] = replace(found[-1], end=self.end)
         return found
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from riseml.model import Frame, JobKey, LogCursor
-from riseml.names import JobName
 from riseml.settings import DEFAULT_LOG_LIMIT
 from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks, find_report_blocks
 from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records
@@ -125,17 +124,17 @@ class LogStore:
             blocks, end = find(load_records(path, position.offset, min(limit, _READ_FOR_LONG_LINE)), position, known)
         return blocks, end
 
-    def read_last_lines(self, experiment: int, job: JobName, count: int) -> list[OutputLine]:
-        """Return the last lines of one job, as far as they are in the last MiB of the log."""
-        start = max(0, self.log_size(experiment) - _NEAR_END)
-        path = self._log_path(experiment)
+    def read_last_lines(self, key: JobKey, count: int) -> list[OutputLine]:
+        """Return the last lines of one attempt at a job, as far as they are in the last MiB of the log."""
+        start = max(0, self.log_size(key.experiment) - _NEAR_END)
+        path = self._log_path(key.experiment)
         if not path.exists():
             return []
         with path.open("rb") as file:
             file.seek(start)
             torn = len(file.readline()) if start else 0
-        lines = read_all_lines(self, experiment, ReadPosition(start + torn))
-        return [line for line in lines if line.job == job][-count:]
+        lines = read_all_lines(self, key.experiment, ReadPosition(start + torn))
+        return [line for line in lines if (line.job, line.attempt) == (key.job, key.attempt)][-count:]
 
     def close_experiment(self, experiment: int) -> None:
         """Close the files of an experiment whose log is complete."""

@@ -61,6 +61,19 @@ def test_only_a_wait_for_a_job_that_has_ended_is_in_vain(
     assert StuckWaits(logs).find(make_world(*ended)) == ({} if peer is None else {KEY: peer})
 
 
+def test_the_lines_of_an_earlier_attempt_say_nothing(tmp_path: Path) -> None:
+    """With `scope: role` one job begins again: until its first line arrives, the last one is that of its failure."""
+    logs, world = LogStore(tmp_path), make_world("prepare.1", "prepare.2")
+    (experiment,) = world.experiments
+    again = tuple(replace(job, attempt=2) if job.name == "learner" else job for job in experiment.jobs)
+    world = World((replace(experiment, jobs=again),))
+    waits, key = StuckWaits(logs), replace(KEY, attempt=2)
+    logs.append_frames(KEY, [Frame(AT, 1, b"Traceback\n")])
+    assert waits.find(world) == {}
+    logs.append_frames(key, [Frame(AT, 1, b"riseml: waiting until prepare answers at prepare-2:2222\n")])
+    assert waits.find(world) == {key: "prepare.2"}
+
+
 def test_the_log_of_a_job_that_has_begun_is_read_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The logs of a long training are long, and the loop asks every two seconds."""
     logs, world = LogStore(tmp_path), make_world("prepare.1")

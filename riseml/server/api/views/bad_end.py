@@ -36,7 +36,8 @@ def _failed_by_itself(job: Job) -> bool:
 
 
 def _describe_job(experiment: Experiment, job: Job, logs: LogStore) -> FailedJob:
-    lines = [line.text.decode("utf-8", "replace") for line in logs.read_last_lines(experiment.id, job.name, READ_LINES)]
+    printed = logs.read_last_lines(experiment.key_of(job), READ_LINES)
+    lines = [line.text.decode("utf-8", "replace") for line in printed]
     planned = next((one for one in experiment.plan.jobs if one.name == job.name), None)
     return FailedJob(
         name=f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
