@@ -110,7 +110,7 @@ class MetricKeeper(threading.Thread):
         """Count the reports of experiments whose logs have grown, or that were closed.
 
         Returns:
-            The last error. Its experiment is tried again in the next turn; the others are counted.
+            The last error. The experiment that caused it is tried again in the next turn; the others are counted.
         """
         with self._lock:
             grown, closed = self._grown, self._closed
@@ -135,8 +135,11 @@ class MetricKeeper(threading.Thread):
                     self._closed |= closed & {experiment}
             grown.discard(experiment)
             closed.discard(experiment)
-        if found:
-            self._on_reports(frozenset(found))
-        if counted:
-            self._on_counted(frozenset(counted))
+        try:
+            if found:
+                self._on_reports(frozenset(found))
+            if counted:
+                self._on_counted(frozenset(counted))
+        except Exception as error:  # noqa: BLE001  # the caller raises it after it has saved
+            problem = error
         return problem

@@ -25,7 +25,7 @@ class MilestoneKeeper:
     Args:
         read: returns the metrics of experiments.
         store: keeps the milestones.
-        note_news: called when there is a new one.
+        note_news: called when there may be a new one.
     """
 
     def __init__(self, read: ReadSummaries, store: MilestoneStore, note_news: Callable[[], None]) -> None:
@@ -44,6 +44,8 @@ class MilestoneKeeper:
                 self._check_experiment(experiment)
             except StoreError as error:
                 late.add(experiment)
+                self._awaited.pop(experiment, None)  # a milestone may be stored although the answer was lost
+                self._note_news()
                 log.warning("what metrics have reached is kept later: %s", error.message)
         self._late = frozenset(late)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from riseml.model import Frame, JobKey
 from riseml.names import JobName
 from riseml.server.reconcile.metric_keeper import MetricKeeper
@@ -42,4 +44,19 @@ def test_a_log_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
     keeper.stop()
     saved = MetricRows(database).load_tallies([1, 2, 3])
     assert [one for one, tally in saved.items() if tally.summaries] == [2, 3]
+    database.close()
+
+
+def test_counts_are_saved_although_a_listener_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.server.reconcile.metric_keeper._SAVE_INTERVAL", 0.0)
+    database = Database(f"sqlite:///{tmp_path}/riseml.db")
+    logs = LogStore(tmp_path / "logs")
+    keeper = MetricKeeper(MetricStore(database, logs))
+    keeper.call_when_counted(lambda _: [][1])
+    identity = submit(ExperimentStore(database)).id
+    frame = Frame("2026-08-31T07:23:46.000000001Z", 1, b'\x1eriseml.report {"loss": 0.5}\n')
+    logs.append_frames(JobKey(identity, JobName("master"), 1), [frame])
+    keeper.note_growth(identity)
+    keeper._try_keep()
+    assert MetricRows(database).load_tallies([identity])[identity].summaries
     database.close()

@@ -89,6 +89,24 @@ def test_what_the_store_does_not_take_comes_with_the_next_reports(
     assert [one.condition for one in list_all(store)] == ["loss <= 0.1"]
 
 
+def test_a_milestone_whose_answer_was_lost_is_kept_once(store: MilestoneStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    add, news = MilestoneStore.add_milestone, list[str]()
+
+    def add_and_lose_the_answer(self: MilestoneStore, *row: object) -> None:
+        add(self, *row)  # type: ignore[arg-type]
+        raise StoreError("the store does not answer", "")
+
+    summaries = {1: {"loss": summarize("loss", 0.05)}}
+    keeper = MilestoneKeeper(lambda _: summaries, store, lambda: news.append("one more"))
+    with monkeypatch.context() as patch:
+        patch.setattr(MilestoneStore, "add_milestone", add_and_lose_the_answer)
+        keeper.note_counted(frozenset({1}))
+    assert news, "a webhook waits for it"
+    summaries[1]["accuracy"] = summarize("accuracy", 0.96)
+    keeper.note_counted(frozenset())
+    assert [one.condition for one in list_all(store)] == ["loss <= 0.1", "accuracy > 0.95"]
+
+
 def _refuse(*_: object) -> None:
     raise StoreError("the disk is full", "")
 
