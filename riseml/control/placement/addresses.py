@@ -75,7 +75,7 @@ def _parse_bounds(text: str) -> tuple[int, int] | None:
     """
     address, _, length = text.partition("/")
     parts = address.split(".")
-    if len(parts) != 4 or not length.isdecimal():
+    if len(parts) != 4 or not all(map(str.isdecimal, (*parts, length))) or int(length) > 32:
         return None
     a, b, c, d = map(int, parts)
     size = 1 << (32 - int(length))
@@ -98,8 +98,10 @@ def _find_used_subnets(experiments: Iterable[Experiment], hosts: Mapping[HostNam
 
 
 def count_addresses(network: Network, jobs: int) -> int:
-    """Return how many addresses the subnet of a gang must have; across hosts, the swarm takes one more on each host."""
-    return jobs * 2 if network is Network.OVERLAY else jobs
+    """Return how many addresses the subnet of a gang must have: across hosts two for each job, which attempts take in
+    turns, and one more on each host for the swarm.
+    """
+    return jobs * 3 if network is Network.OVERLAY else jobs
 
 
 def choose_addresses(subnet: str, network: Network, jobs: int, attempt: int) -> list[str]:

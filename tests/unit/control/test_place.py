@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
+import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from riseml.control.placement.addresses import PORTS, SubnetAllocator
+from riseml.control.placement.addresses import PORTS, SubnetAllocator, choose_addresses, count_addresses
 from riseml.control.placement.candidates import CandidateHost
 from riseml.control.placement.fit import find_hosts, make_gang
 from riseml.control.placement.free import FreeResources
@@ -43,6 +45,17 @@ def test_the_next_attempt_has_other_addresses() -> None:
     again = replace(again, jobs=(build, *(job for job in jobs if job.part is not Part.PREPARES)))
     found = place_all(look(h1=site(3), h2=site(3)), again)[1]
     assert [job.address for job in gang_of(found).values()] == [f"10.213.0.{last}" for last in (58, 57, 56, 55)]
+
+
+@pytest.mark.parametrize("jobs", [1, 20, 21, 61, 62, 200])
+def test_two_attempts_and_the_swarm_share_no_address(jobs: int) -> None:
+    subnet = SubnetAllocator("10.213.0.0/16", []).take(count_addresses(Network.OVERLAY, jobs))
+    assert subnet is not None
+    attempts = [set(choose_addresses(subnet, Network.OVERLAY, jobs, attempt)) for attempt in range(1, 8)]
+    assert all(len(found) == jobs for found in attempts)
+    assert all(one.isdisjoint(other) for one, other in itertools.pairwise(attempts))
+    swarm = set(list(map(str, ipaddress.ip_network(subnet).hosts()))[1 : jobs + 1])  # the gateway has the first
+    assert all(swarm.isdisjoint(found) for found in attempts)
 
 
 def test_an_overlay_leaves_room_for_an_address_on_every_host() -> None:
@@ -249,7 +262,8 @@ def test_the_words_of_a_model_are_compared(name: str, wanted: str, *, matches: b
 
 
 def test_subnets_never_overlap() -> None:
-    taken = ["10.213.0.0/24", "10.213.1.64/28", "192.168.0.0/16", "fd00::/64", "10.213.2.0/23"]
+    no_subnets = ["fd00::/64", "::ffff:10.0.0.0/104", "10.213.0.0/99", "10.213.0.0", ""]
+    taken = ["10.213.0.0/24", "10.213.1.64/28", "192.168.0.0/16", *no_subnets, "10.213.2.0/23"]
     subnets = SubnetAllocator("10.213.0.0/16", taken)
     assert [subnets.take(4) for _ in range(3)] == ["10.213.1.0/26", "10.213.1.128/26", "10.213.1.192/26"]
     assert subnets.take(100) == "10.213.4.0/25"
