@@ -77,6 +77,8 @@ class ServerLogReader:
             if lines:
                 yield lines
             elif self._is_renamed():
+                if last := self._read_lines():  # those that came before the server renamed it
+                    yield last
                 self._open_next()
             else:
                 wait(_INTERVAL)

@@ -1,4 +1,4 @@
-"""Folders removed with all that is in them."""
+"""Folders removed with all that is in them, and new ones that are there whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,27 @@ def remove_tree(folder: Path) -> None:
         return
     except OSError as error:
         raise EngineError(f"{folder} cannot be removed: {error.strerror}", "remove it by hand") from error
+
+
+@contextlib.contextmanager
+def fill_new_folder(target: Path) -> Iterator[Path]:
+    """Yield a new folder beside `target`, which has its name from the end of the block on. An error removes it.
+
+    Example:
+        with fill_new_folder(folder / "code") as fresh:
+            unpack_project(project, fresh)
+
+    Raises:
+        OSError: there is no room, or the folder around it cannot be written.
+    """
+    fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{target.name}."))
+    try:
+        yield fresh
+        fresh.rename(target)
+    except BaseException:
+        with contextlib.suppress(EngineError):  # the error of the block says more
+            remove_tree(fresh)
+        raise
 
 
 def _remove_read_only(_function: Callable[..., Any], path: str, _error: Any) -> None:

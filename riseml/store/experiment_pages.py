@@ -6,6 +6,7 @@ A set is one entry: it is on a page when one of its members meets the conditions
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -150,10 +151,11 @@ def _find_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:
     if word.isascii() and word.isdecimal() and str(int(word)) == word and int(word) <= _MOST_NUMBER:
         found.append(experiments.c.number == int(word))
     project = experiments.c.project
+    written = json.dumps(word)[1:-1]  # the store has the parameters as JSON
     if dialect.name == "sqlite":
         parameters = sa.func.json_extract(experiments.c.plan, "$.parameters", type_=sa.Text)
-        found += [one.contains(word, autoescape=True) for one in (project, parameters)]
+        found += [project.contains(word, autoescape=True), parameters.contains(written, autoescape=True)]
     else:
         text = sa.cast(experiments.c.plan["parameters"], sa.Text)
-        found += [one.icontains(word, autoescape=True) for one in (project, text)]
+        found += [project.icontains(word, autoescape=True), text.icontains(written, autoescape=True)]
     return sa.or_(*found)

@@ -13,7 +13,6 @@ import platform
 import re
 import signal as signals
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +37,7 @@ from riseml.executors.process.process_use import read_processor_time
 from riseml.executors.process.shared_code import SharedCode
 from riseml.executors.process.use_meter import JobProcessMeter
 from riseml.executors.process.watch import JobWatch
+from riseml.executors.removal import fill_new_folder
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor
 from riseml.names import HOST_LABEL, HostName
 from riseml.samples import Sample
@@ -221,12 +221,11 @@ class ProcessExecutor:
         target = folder / _CODE
         if target.exists():
             return
-        fresh = Path(tempfile.mkdtemp(dir=folder, prefix=f"{_CODE}."))
-        fresh.chmod(0o755)
-        if code is not None:
-            self._code.write_project(code, fresh, folder.parent)
-        copy_files(made, fresh)
-        fresh.rename(target)
+        with fill_new_folder(target) as fresh:
+            fresh.chmod(0o755)
+            if code is not None:
+                self._code.write_project(code, fresh, folder.parent)
+            copy_files(made, fresh)
 
     def _observe_job(self, key: JobKey) -> ContainerSeen | None:
         record = self._folders.settle_job_record(key)

@@ -6,7 +6,6 @@ the disk of one. On other file systems each job unpacks the project.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from riseml.archives.project_files import KeptState, ProjectFiles
 from riseml.executors.environments.project_files import copy_files, unpack_project
 from riseml.executors.environments.shared_blocks import SMALL_FILE, can_share_blocks
 from riseml.executors.process.supervisor import read_boot_id
+from riseml.executors.removal import fill_new_folder
 
 _LARGE = 16 << 20  # bytes of a project, below which eight jobs save little
 _COPIES = "copies"  # no job has this name
@@ -48,9 +48,8 @@ class SharedCode:
         with self._unpacking:
             if not copy.exists():
                 copies.mkdir(mode=0o700, exist_ok=True)
-                fresh = Path(tempfile.mkdtemp(dir=copies))
-                unpack_project(project, fresh)
-                fresh.rename(copy)
+                with fill_new_folder(copy) as fresh:
+                    unpack_project(project, fresh)
         return copy
 
 

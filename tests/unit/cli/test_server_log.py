@@ -113,3 +113,23 @@ def test_json_prints_lines_of_both_formats(riseml: Riseml, tmp_path: Path) -> No
     assert (more["time"], more["message"]) == (None, "  more of it")
     assert whole == line | {"state": None, "reason": None}
     assert broken["message"] == "{broken"
+
+
+def test_what_comes_right_before_the_server_renames_the_file_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, steps, is_renamed = tmp_path / "server.log", [1], ServerLogReader._is_renamed
+
+    def write_and_ask(reader: ServerLogReader) -> bool:
+        if steps:  # once, between the reader's last look and its question
+            steps.clear()
+            write(log, "two\n")
+            os.replace(log, tmp_path / "server.log.1")
+            write(log, "three\n")
+        return is_renamed(reader)
+
+    write(log, "one\n")
+    monkeypatch.setattr(ServerLogReader, "_is_renamed", write_and_ask)
+    with open_log(tmp_path) as reader:
+        assert reader.read_last_lines(None) == ["one"]
+        assert follow(reader) == ["two", "three"]

@@ -106,6 +106,15 @@ def test_filters_and_sorts(pages: ExperimentPages) -> None:
     assert [one.experiment.owner.user for one in others] == ["bob"]
 
 
+def test_parameters_are_found_as_the_user_writes_them(experiments: ExperimentStore, database: Database) -> None:
+    for rate in ("Köln", 'a"b', "C:\\data", "0.1"):
+        submit(experiments, "toaster", rate)
+    pages = ExperimentPages(database)
+    for number, text in enumerate(("köln", 'A"B', "c:\\data"), 1):
+        assert numbers(pages, PageQuery(text=text)) == [number]
+    assert [numbers(pages, PageQuery(text=text)) for text in ('"', ":\\")] == [[2], [3]]
+
+
 def count(experiment: int, *values: float) -> TallyRow:
     """Return what is stored of an experiment that reported values of `loss`, and their opposites as another metric."""
     loss, other = MetricCount("loss"), MetricCount(ODD_NAME)
