@@ -17,10 +17,10 @@ from riseml.names import HostName
 from riseml.states import TERMINAL
 
 GIVE_UP_SAVING = timedelta(minutes=10)
-"""Seconds for which the server repeats the last copy while no byte of it arrives."""
+"""How long the server repeats the last copy while no byte of it arrives."""
 
 GIVE_UP_BEFORE_RETRY = timedelta(minutes=1)
-"""Seconds for which the next attempt waits for the last attempt's output to be copied, while no byte of it arrives."""
+"""How long the next attempt waits for the last attempt's output to be copied, while no byte of it arrives."""
 
 
 def find_attempt(experiment: Experiment) -> int:

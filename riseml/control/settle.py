@@ -23,7 +23,7 @@ from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
 
 GIVE_UP_STARTING = timedelta(minutes=5)
-"""Seconds for which a start may fail for temporary reasons before the job fails."""
+"""How long a start may fail for temporary reasons before the job fails."""
 
 GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED, Reason.STOPPED_EARLY})
 """Reasons to end a job that make its end a good one, whatever its exit code."""

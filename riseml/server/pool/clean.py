@@ -114,7 +114,7 @@ class Cleaner:
 
     def _remove_one(self, leftover: Leftover) -> Leftover:
         item = leftover.item
-        executor = None if leftover.host is None else self.pool.executors[leftover.host]
+        executor = None if leftover.host is None else self.pool.executors.get(leftover.host)
         try:
             if item.kind is InventoryKind.CAPSULE:
                 self.capsules.files.remove_record(item.identity)
@@ -122,7 +122,7 @@ class Cleaner:
                 self.data.saves.notes.files.remove_record(item.identity)
             elif item.kind is InventoryKind.DATA and item.server == self.server:
                 self._remove_data(leftover)
-            elif executor is None:
+            elif leftover.host is None:
                 self.snapshots.remove_snapshot(item.identity)
             elif isinstance(executor, Inventory):
                 executor.discard_item(item)

@@ -39,7 +39,11 @@ class LogFile:
         self._lock = threading.Lock()
         self._is_closed = False
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._recover()
+        try:
+            self._recover()
+        except BaseException:
+            os.close(self._file)
+            raise
 
     def append_frames(self, key: JobKey, frames: list[Frame]) -> None:
         """Append frames: all of them or none.

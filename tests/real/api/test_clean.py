@@ -234,6 +234,18 @@ def test_clean_keeps_an_image_in_use_and_reports_it(on_engine: Place, litter: Li
     assert "is using its referenced image" in (done.problem or "")
 
 
+def test_a_host_that_leaves_the_pool_meanwhile_is_one_problem_of_the_answer(
+    make_place: Callable[..., Place], tmp_path: Path
+) -> None:
+    server = uuid.uuid4().hex
+    place = make_place(ProcessExecutor(HostName("here"), server, tmp_path), server=server)
+    (tmp_path / "processes" / "999").mkdir()
+    found = place.cleaner.find_leftovers(PLAIN, LATER)
+    place.cleaner.pool.replace_executors(())
+    (done,) = place.cleaner.remove_leftovers(found).leftovers
+    assert done.problem == "host here cannot remove it any more"
+
+
 def test_folders_and_environments_of_processes(make_place: Callable[..., Place], tmp_path: Path) -> None:
     server = uuid.uuid4().hex
     executor = ProcessExecutor(HostName("here"), server, tmp_path)

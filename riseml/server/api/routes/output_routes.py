@@ -106,7 +106,7 @@ def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
 
 
 def _measure_output(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
-    """Return an output with its size; None when there is none, or when it is too small."""
+    """Return an output with its size; nothing when there is none, or when it is too small."""
     view = _make_view(experiment)
     try:
         files = _open_output(experiment, services)
