@@ -7,17 +7,24 @@ from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from riseml.stream_messages import LONGEST_MESSAGE
 
 _LAST_ANSWERS = 1  # seconds that pending answers get when the listener closes
 
 
-def configure_http(api: ASGIApp) -> uvicorn.Config:
-    """Return how uvicorn serves `api`. No pings: a client that its user has stopped (Ctrl-Z) is not gone."""
+def configure_http(api: ASGIApp, connection: type[H11Protocol] = H11Protocol) -> uvicorn.Config:
+    """Return how uvicorn serves `api`. No pings: a client that its user has stopped (Ctrl-Z) is not gone.
+
+    Args:
+        api: answers.
+        connection: speaks HTTP on one connection. h11 limits the size of headers; httptools, which uvicorn takes where
+            it is installed, does not.
+    """
     return uvicorn.Config(
         api,
-        http="h11",  # it limits the size of headers; uvicorn takes httptools where it is installed, which does not
+        http=connection,
         log_config=None,
         access_log=False,
         lifespan="off",

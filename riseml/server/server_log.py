@@ -28,6 +28,8 @@ LARGEST_FILE = 8 * 2**20
 _STANDARD = (1, 2)  # file descriptors of standard output and standard error
 _CHATTY = ("alembic", "uvicorn", "httpx", "urllib3", "docker")  # libraries whose INFO lines say nothing about riseml
 
+_NEIGHBOURS = "riseml.server.web.connections"  # every user of the machine could fill the log with its warnings
+
 
 def configure_logging(settings: Settings) -> None:
     """Write everything that the server logs to its file, and to standard error when that is another place.
@@ -47,6 +49,7 @@ def configure_logging(settings: Settings) -> None:
     logging.basicConfig(level=logging.INFO, handlers=handlers, force=True)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger(_NEIGHBOURS).setLevel(logging.ERROR)
 
 
 class ServerLogHandler(logging.handlers.RotatingFileHandler):

@@ -20,6 +20,7 @@ from riseml.errors import Conflict, RisemlError
 from riseml.server.http_config import configure_http
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame
+from riseml.server.web.connections import DoorConnection
 from riseml.server.web.gate import WebGate
 from riseml.server.web.guest_gate import GuestGate
 from riseml.server.web.guests import WebGuests
@@ -107,7 +108,7 @@ class WebDoor:
         port: int = listeners[0].getsockname()[1]
         guests = GuestGate(api, self.guests, read_frame())
         gate = WebGate(api, self.access, read_assets(), guests, port)
-        self._server, self._port = _WebServer(configure_http(gate)), port
+        self._server, self._port = _WebServer(configure_http(gate, DoorConnection)), port
         self._serving = asyncio.create_task(self._server.serve(sockets=listeners))
         return port
 
