@@ -14,6 +14,7 @@ from riseml.frameworks.registry import find_framework
 from riseml.job_programs import add_report_module
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname
+from riseml.planning.job_shell import wait_for_group
 from riseml.planning.template import fill_placeholders
 from riseml.records import dataclass
 from riseml.spec.config.parameters import RISEML_VARIABLES
@@ -118,13 +119,14 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
     bound = bind_job(experiment, job, job_folders(experiment, target), target.tokens)
     planned = bound.planned
     name = experiment_name(experiment.number, experiment.sub)
+    command = add_reports(bound, job_command(bound))
     return Launch(
         key=experiment.key_of(job),
         server=target.server,
         title=f"{experiment.owner.user}.{name}.{job.name}",
         hostname=hostname(job.name),
         image=experiment.image_of(job.name),
-        command=add_reports(bound, job_command(bound)),
+        command=wait_for_group(command) if target.contained else command,
         environment=job_variables(bound),
         resources=planned.resources,
         limits=planned.limits,

@@ -8,7 +8,8 @@ into the job's folder:
     log          records of `HEADER` (nanoseconds, stream, length) and that many bytes of output
 
 It writes the exit code after the last process of the tree has ended and the last byte of output is in the log. It
-passes SIGTERM on to the whole tree; SIGUSR1 kills the tree.
+passes SIGTERM on to the whole tree, and then waits for all of it: the shell of a job ends before the program that saves
+a checkpoint. Without SIGTERM it kills what the main process leaves behind; SIGUSR1 kills the tree.
 
 Standard library, `output_log` and `process_tree` only, because every running job has one of these. Measured on a busy
 2-core machine: ready after 93 ms with 11 MB, against 465 ms with 18 MB when it imports psutil and what riseml imports.
@@ -84,7 +85,9 @@ class Supervisor:
         self._signal_reader, self._signal_writer = os.pipe()
         self._streams: dict[int, int] = {}  # the pipe of each stream
         self._main = 0  # pid of the job's main process
-        self._exit_code: int | None = None  # of the main process
+        self._main_code: int | None = None  # exit code of the main process
+        self._exit_code: int | None = None  # the same, once the job has ended
+        self._is_ending = False  # the tree got SIGTERM, and each of its processes has time to end
         own = read_stat(os.getpid())
         assert own is not None, "this process exists"
         self._state: dict[str, Any] = {
@@ -181,7 +184,10 @@ class Supervisor:
             os._exit(_EXIT_NOT_EXECUTED)
 
     def _handle_signals(self, numbers: bytes) -> None:
-        if signal.SIGCHLD in numbers:
+        self._is_ending |= signal.SIGTERM in numbers
+        if KILL_ALL in numbers:
+            self._is_ending = False
+        if signal.SIGCHLD in numbers or KILL_ALL in numbers:
             self._reap_children()
         if self._exit_code is not None:
             return
@@ -194,13 +200,15 @@ class Supervisor:
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
+            except ChildProcessError:  # nothing is left: what loses its parent becomes a child of this process
+                self._exit_code = self._main_code
                 return
             if pid == 0:
+                self._exit_code = None if self._is_ending else self._main_code
                 return
             if pid == self._main:
                 code = os.waitstatus_to_exitcode(status)
-                self._exit_code = 128 - code if code < 0 else code
+                self._main_code = 128 - code if code < 0 else code
 
     def _signal_tree(self, number: int) -> bool:
         """Signal every process of the tree; False when this user may signal none of them."""

@@ -156,7 +156,7 @@ class RoleWrapper:
         for descriptor in self.streams:
             poll.register(descriptor, select.POLLIN)
         poll.register(self.listener, select.POLLIN)
-        while self.child.poll() is None:
+        while not self._has_ended(self.child):
             self._reap_orphans()
             self.use.record_use(os.getpid())
             self._watch_door(poll)
@@ -174,13 +174,29 @@ class RoleWrapper:
         code = self.child.returncode
         return 128 - code if code < 0 else code
 
+    def _has_ended(self, child: "subprocess.Popen[bytes]") -> bool:
+        """Return True when the command has ended, and after SIGTERM all that it has started: a shell ends before the
+        program that saves a checkpoint.
+        """
+        if child.poll() is None:
+            return False
+        if not self.kill_at:
+            return True
+        self._reap_orphans()
+        others = [one for one in (self.use.find_reader(), self.door and self.door.pid) if one]
+        below = (pid for one in others for pid in process_tree.list_descendants(one))
+        return set(process_tree.list_descendants(os.getpid())) <= {*others, *below}
+
     def _reap_orphans(self) -> None:
         """Take the ends of processes whose parents have ended before them, until the next child is one that this
         process has started itself: as zombies they would count against the limit of processes.
         """
         started = [one.pid for one in (self.child, self.door) if one is not None] + [self.use.find_reader()]
         while True:
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
             if found is None or found.si_pid in started:
                 return
             os.waitpid(found.si_pid, os.WNOHANG)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from tests.support.rig import GO, HOG, Rig, filter_entries, gang, single
-from tests.support.waiting import DEADLINE
+from tests.support.waiting import DEADLINE, wait_for
 
 pytestmark = pytest.mark.every_engine
 
@@ -28,6 +29,20 @@ class Ending:
 
 
 TRAPPED = "trap 'exit 0' TERM; sleep 600 & wait"
+SAVES = """
+import os, pathlib, signal, sys, time
+def save(*_):
+    print("saving")
+    time.sleep(1)
+    (output / "saved").touch()
+    print("saved")
+    sys.exit(0)
+output = pathlib.Path(os.environ["OUTPUT_DIR"])
+signal.signal(signal.SIGTERM, save)
+(output / "ready").touch()
+while True:
+    signal.pause()
+"""
 DEAF = "trap '' TERM; while :; do sleep 1; done"
 
 ENDINGS = {
@@ -168,6 +183,18 @@ def test_kill(shared_rig: Rig) -> None:
     assert found["state"] == "KILLED"
     assert {job["state"] for job in found["jobs"] if job["name"] != "build"} == {"KILLED"}
     assert rig.containers() == []
+
+
+@pytest.mark.parametrize("around", ["", "; echo done"], ids=["one shell", "two shells"])
+def test_a_program_has_its_time_to_save_whatever_shells_are_around_it(shared_rig: Rig, around: str) -> None:
+    rig = shared_rig
+    program = f"python3 -c {shlex.quote(SAVES)}"
+    name = rig.submit(single(["echo begin", f"sh -c {shlex.quote(program + around)}"], stop_grace=DEADLINE))["id"]
+    wait_for("the program runs", rig.go_file(name).with_name("ready").exists, DEADLINE)
+    assert rig.post(f"/v1/experiments/{name}/kill").status_code == 200
+    assert rig.wait_closed(name)["state"] == "KILLED"
+    assert rig.go_file(name).with_name("saved").exists()
+    assert rig.lines(f"{name}.train")[-2:] == [f"{name}.train saving", f"{name}.train saved"]
 
 
 def test_kill_right_after_the_submit(shared_rig: Rig) -> None:

@@ -12,6 +12,7 @@ from riseml.frameworks.registry import FRAMEWORKS
 from riseml.job_programs import add_report_module
 from riseml.model import Experiment, Image, Job, Launch, Mount, Plan
 from riseml.names import HostName, JobName, job_type
+from riseml.planning.job_shell import wait_for_group
 from riseml.planning.launch import (
     LaunchTarget,
     StorageRoots,
@@ -135,7 +136,7 @@ def test_a_parameter_names_its_variable(parameter: str, variable: str) -> None:
 def script_of(found: Launch) -> str:
     """Return the user's part of a job's script: the module for reports is written before it."""
     *shell, script = found.command
-    assert shell == ["/bin/sh", "-ec"]
+    assert shell in (["/bin/sh", "-ec"], [*wait_for_group(("/bin/sh", "-ec", ""))[:-1]])
     return script.removeprefix(add_report_module(""))
 
 
@@ -190,7 +191,7 @@ def test_a_launch_has_everything() -> None:
         title="paul.4.2.worker.1",
         hostname="worker-1",
         image=Image("base"),
-        command=("/bin/sh", "-ec", add_report_module("true")),
+        command=wait_for_group(("/bin/sh", "-ec", add_report_module("true"))),
         environment=job_variables(bind_job(replace(experiment, jobs=jobs), jobs[2])),
         resources=Resources(0.1, 64),
         limits=Limits(),

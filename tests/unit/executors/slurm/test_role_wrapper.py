@@ -20,20 +20,30 @@ from tests.support.waiting import DEADLINE, wait_for
 ROLE = JobName("train")
 ADDRESSES = {"train": "n1:7"}
 LEAVE_ORPHAN = "sh -c 'sleep 0.1 & echo $! >orphan'"
+SAVE = """(
+    trap 'touch saving; until [ -e save ]; do sleep 0.1; done; touch saved; exit' TERM
+    touch ready
+    while :; do sleep 0.1; done
+) & :"""
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> GangFolder:
-    """The folder of a gang of one role, which prints the address of its own, leaves an orphan, and waits for a file."""
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> GangFolder:
+    """The folder of a gang of one role, which prints the address of its own, leaves an orphan, and waits for a file.
+
+    With a parameter the role does that, too, and has a long time to end.
+    """
+    more = getattr(request, "param", ":")
     made = GangFolders(tmp_path).open_gang(GangKey(4, 1))
     made.make()
+    script = f"echo at ADDRESS; {LEAVE_ORPHAN}; {more}; while [ ! -e go-on ]; do sleep 0.1; done"
     order = {
         "token": "secret",
-        "command": ["/bin/sh", "-c", f"echo at ADDRESS; {LEAVE_ORPHAN}; while [ ! -e go-on ]; do sleep 0.1; done"],
+        "command": ["/bin/sh", "-c", script],
         "tokens": {ROLE: ["ADDRESS", "PORT"]},
         "environment": {},
         "workdir": str(made.path),
-        "stop_grace": 1.0,
+        "stop_grace": 1.0 if more == ":" else DEADLINE,
     }
     made.write_gang({"token": "secret"}, {ROLE: order})
     return made
@@ -109,3 +119,20 @@ def test_a_process_that_its_parent_has_left_behind_is_no_zombie_after_its_end(
     (folder.path / "go-on").touch()
     assert receive_message(connection) == {"code": 0, "outside": False}
     assert process.wait(DEADLINE) == 0
+
+
+@pytest.mark.parametrize("folder", [SAVE], indirect=True, ids=["a program that saves"])
+def test_after_sigterm_the_role_ends_with_the_last_process(
+    folder: GangFolder, supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]
+) -> None:
+    """The shell of the script ends at once; the program that it has started saves a checkpoint."""
+    process, connection, _ = supervisor
+    connection.send({"go": ADDRESSES, "proof": prove("secret", "supervisor", json.dumps(ADDRESSES))})
+    assert receive_message(connection) == {"started": True}
+    wait_for("the program", (folder.path / "ready").exists, DEADLINE)
+    connection.send({"signal": "TERM"})
+    wait_for("the program has SIGTERM", (folder.path / "saving").exists, DEADLINE)
+    (folder.path / "save").touch()
+    assert receive_message(connection) == {"code": 128 + 15, "outside": False}
+    assert process.wait(DEADLINE) == 128 + 15
+    assert (folder.path / "saved").exists()

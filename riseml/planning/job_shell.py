@@ -1,0 +1,44 @@
+"""The shell around the script of a job in a container. After SIGTERM it ends with the last process of the job's group,
+so that each of them has the time of `stop_grace`.
+
+SIGTERM reaches every process of the group at once. A shell without a trap ends then, although the program that it runs
+may save a checkpoint; and a container ends with its main process. Where jobs are processes, their supervisor waits.
+"""
+
+from __future__ import annotations
+
+_AROUND = r"""set -f
+exec 3>&2 2>/dev/null
+riseml_term=
+trap riseml_term=1 TERM
+/bin/sh -ec "exec 2>&3 3>&-; $1"
+riseml_code=$?
+read -r riseml_own </proc/$$/stat
+riseml_is_alone() {
+  IFS='
+'
+  for riseml_stat in $(set +f; cat /proc/[0-9]*/stat); do
+    riseml_pid=${riseml_stat%% *}
+    IFS=' '
+    set -- ${riseml_stat##*) }
+    [ "$3" != "$riseml_group" ] || [ "$1" = Z ] || [ "$riseml_pid" = $$ ] || [ "$2" = $$ ] || return 1
+  done
+}
+set -- ${riseml_own##*) }
+riseml_group=$3
+while [ -n "$riseml_term" ]; do
+  riseml_is_alone && break
+  sleep 0.1 || sleep 1
+done
+exit $riseml_code"""
+"""Fields 3 to 5 of /proc/PID/stat are the state, the parent and the group (proc(5)). The shell leaves out itself and
+its own children, which read these files. Its messages, such as `Terminated`, are no output of the job."""
+
+
+def wait_for_group(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command of a job whose end, after SIGTERM, is that of its last process; else that of its script.
+
+    Args:
+        command: `/bin/sh`, `-ec` and the script.
+    """
+    return ("/bin/sh", "-c", _AROUND, "riseml", command[-1])

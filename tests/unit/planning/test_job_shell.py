@@ -1,0 +1,92 @@
+"""The shell around a script: it ends with the last process that SIGTERM reached, and otherwise with the script."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from riseml.planning.job_shell import wait_for_group
+from tests.support.waiting import DEADLINE
+
+SAVES = """
+import signal, sys
+def save(*_):
+    print("saving", flush=True)
+    sys.stdin.readline()
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+PROGRAM = f"{shlex.quote(sys.executable)} -c {shlex.quote(SAVES)}"
+SHELLS = [one for one in (shutil.which("dash"), shutil.which("bash"), shutil.which("busybox")) if one is not None]
+
+
+def start(script: str, shell: str) -> subprocess.Popen[str]:
+    """Start a script in a group of its own, as the init of a container does."""
+    _, *rest = wait_for_group(("/bin/sh", "-ec", script))
+    words = [shell, "sh"] if shell.endswith("busybox") else [shell]
+    pipe = subprocess.PIPE
+    command, both = [*words, *rest], subprocess.STDOUT
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=both, text=True, process_group=0)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "script",
+    [f"echo begin\n{PROGRAM} <&3", f"sh -c {shlex.quote(f'{PROGRAM} <&3; echo never')}", f"{PROGRAM} <&3 & wait"],
+    ids=["a program", "a shell around it", "in the background"],
+)
+def test_a_program_may_save_after_sigterm(shell: str, script: str) -> None:
+    process = start(f"exec 3<&0\n{script}", shell)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    while process.stdout.readline() != "ready\n":
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.stdout.readline() == "saving\n"
+    process.stdin.write("\n")
+    process.stdin.flush()
+    rest, _ = process.communicate(timeout=DEADLINE)
+    assert (rest, process.returncode) == ("saved\n", 128 + signal.SIGTERM)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("script", "code", "output"),
+    [
+        ("exit 3", 3, ""),
+        ("echo one\nfalse\necho two", 1, "one\n"),
+        ("echo one\n# nothing more", 0, "one\n"),
+        ("echo out; echo err >&2", 0, "out\nerr\n"),
+        ("kill -9 $$", 128 + 9, ""),
+    ],
+)
+def test_without_sigterm_the_end_is_that_of_the_script(shell: str, script: str, code: int, output: str) -> None:
+    process = start(script, shell)
+    assert (process.communicate(timeout=DEADLINE)[0], process.returncode) == (output, code)
+
+
+def test_without_sigterm_no_process_in_the_background_is_waited_for() -> None:
+    """The main process ends, and the container with it."""
+    process = start("sleep 600 >/dev/null 2>&1 & echo $!", SHELLS[0])
+    output, _ = process.communicate(timeout=DEADLINE)
+    os.kill(int(output), signal.SIGKILL)
+    assert process.returncode == 0
+
+
+def test_a_trap_of_the_script_has_its_say() -> None:
+    process = start("trap 'echo trapped; exit 5' TERM; echo ready; sleep 600 >/dev/null & wait", SHELLS[0])
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGTERM)
+    rest, _ = process.communicate(timeout=DEADLINE)
+    assert (rest, process.returncode) == ("trapped\n", 5)
