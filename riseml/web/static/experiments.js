@@ -238,8 +238,12 @@ class ExperimentTable {
   /** Show metrics of rows in sight that have come: all rows are sorted again only when the order or the filter asks. */
   showNewMetrics() {
     if (this.filter || this.sort.endsWith("metric")) return this.update();
-    for (const row of this.rows) row.metrics = this.list.metrics.get(row.id) ?? row.metrics;
-    this.virtual.refresh();
+    this.rows.forEach((row, at) => {
+      const metrics = this.list.metrics.get(row.id) ?? row.metrics;
+      if (metrics === row.metrics) return;
+      row.metrics = metrics;
+      this.virtual.redraw(at);
+    });
   }
 
   showEmpty() {

@@ -53,6 +53,16 @@ export class VirtualRows {
     this.update();
   }
 
+  /** Draw one row again, if it is drawn at all. @param {number} row */
+  redraw(row) {
+    const old = this.nodes[row - this.kept];
+    if (!old) return;
+    if (this.isHeld) return this.refresh();
+    const [node] = this.options.draw(row, row + 1);
+    /** @type {ChildNode} */ (old).replaceWith(node);
+    this.nodes[row - this.kept] = node;
+  }
+
   /** Draw what was put off while a row was held. */
   release() {
     if (!this.isHeld) return;
