@@ -40,7 +40,8 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
         server = ensure_server(client, settings)
         if compare_versions(server["version"], __version__) is VersionOrder.OLDER:
             server = _replace_server(client, settings, server, printer)
-        _warn_of_differences(server, environ, printer)
+        _warn_of_version(server, printer)
+        _warn_of_settings(server, settings, environ, printer)
     except BaseException:
         client.close()
         raise
@@ -192,16 +193,31 @@ def _replace_server(client: Client, settings: Settings, server: wire.ServerView,
     return fresh
 
 
-def _warn_of_differences(server: wire.ServerView, environ: Mapping[str, str], printer: Printer) -> None:
-    """Warn when this command would start another server than the running one."""
+def _warn_of_version(server: wire.ServerView, printer: Printer) -> None:
     if compare_versions(server["version"], __version__) is VersionOrder.NEWER:
         printer.warn(
             f"the riseml server is {server['version']}, this command is {__version__}; upgrade the command with"
             " `pip install --upgrade riseml`"
         )
+
+
+def _warn_of_settings(
+    server: wire.ServerView, settings: Settings, environ: Mapping[str, str], printer: Printer
+) -> None:
+    """Warn of settings of this command that the running server does not have: it has read its own when it started."""
     engine = environ.get("DOCKER_HOST")
     if engine and server["engine"] not in ("", engine) and server["executor"] == "docker":
-        printer.warn(
-            f"the riseml server uses the engine {server['engine']}, not DOCKER_HOST={engine}; `riseml server stop`"
-            " lets the next command start a server that does"
-        )
+        _warn_of_setting(f"the engine {server['engine']}", f"DOCKER_HOST={engine}", printer)
+    for variable, wanted, used in (
+        ("RISEML_OUTPUT", settings.output, server.get("output", "")),  # an older server does not say
+        ("RISEML_DATA", settings.data, server.get("data", "")),
+    ):
+        if environ.get(variable) and used not in ("", str(wanted)):
+            _warn_of_setting(used, f"{variable}={environ[variable]}", printer)
+
+
+def _warn_of_setting(used: str, wanted: str, printer: Printer) -> None:
+    printer.warn(
+        f"the riseml server uses {used}, not {wanted}; `riseml server stop` lets the next command start a server that"
+        " does"
+    )

@@ -19,6 +19,8 @@ class ServerView(TypedDict):
     note: str  # why jobs run without Docker, or why pool.yml is not usable; empty: neither
     missing_engine: str  # why no engine answers, while the user has not chosen processes: no job runs; else empty
     engine: str  # URL of the local engine; empty when pool.yml names the hosts
+    output: str  # the output root of this machine
+    data: str  # the data folder of this machine
     active: int  # experiments that have not ended
     searches: int  # that make further trials
 

@@ -145,6 +145,8 @@ class FakeServer:
             "executor": "docker",
             "note": "",
             "engine": "unix:///var/run/docker.sock",
+            "output": str(self.home / "output"),
+            "data": str(self.home / "data"),
             "active": 0,
             "searches": 0,
         }

@@ -139,7 +139,8 @@ def _connect(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, environ: 
 
     monkeypatch.setattr(local_server, "stop_server", stop)
     printer = Printer(io.StringIO(), io.StringIO())
-    connect_client(_settings(fake_server.home), environ, printer).close()
+    settings = read_settings({"RISEML_HOME": str(fake_server.home), **environ})
+    connect_client(settings, environ, printer).close()
     assert isinstance(printer.err, io.StringIO)
     return printer.err.getvalue()
 
@@ -158,10 +159,22 @@ def test_a_newer_server_is_left_alone_with_a_warning(fake_server: FakeServer, mo
 
 
 def test_a_server_with_another_engine_is_a_warning(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = _connect(fake_server, monkeypatch, {"DOCKER_HOST": "tcp://other:2375"})
+    said = _connect(fake_server, monkeypatch, {"DOCKER_HOST": "unix:///other/docker.sock"})
     assert "unix:///var/run/docker.sock" in said
     assert "riseml server stop" in said
     assert _connect(fake_server, monkeypatch, {"DOCKER_HOST": "unix:///var/run/docker.sock"}) == ""
+
+
+@pytest.mark.parametrize("variable", ["RISEML_OUTPUT", "RISEML_DATA"])
+def test_a_server_with_other_folders_is_a_warning(
+    fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
+) -> None:
+    said = _connect(fake_server, monkeypatch, {variable: str(tmp_path / "other")})
+    used = fake_server.home / variable.removeprefix("RISEML_").lower()
+    assert f"the riseml server uses {used}, not {variable}={tmp_path / 'other'}; `riseml server stop`" in said
+    assert _connect(fake_server, monkeypatch, {variable: str(used)}) == ""
+    del fake_server.server[variable.removeprefix("RISEML_").lower()]  # an older server does not say
+    assert _connect(fake_server, monkeypatch, {variable: str(tmp_path)}) == ""
 
 
 def test_a_server_of_a_team_is_neither_started_nor_replaced(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ def show_server(services: Services) -> wire.ServerView:
         "note": hosts.notice,
         "missing_engine": hosts.find_missing_engine(),
         "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
+        "output": str(services.settings.output),
+        "data": str(services.settings.data),
         "active": services.experiments.count_open(),
         "searches": services.searches.count_open(),
     }
