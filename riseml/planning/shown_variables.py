@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from riseml.model import Experiment
@@ -21,12 +22,15 @@ class ShownVariables:
     hidden: list[str]  # names of the variables that are not shown
 
 
-def hide_values(experiment: Experiment) -> Experiment:
+def hide_values(experiment: Experiment, names: Iterable[str] = ()) -> Experiment:
     """Return the experiment without the values of its `env`, for `list_variables`.
 
-    The store removes the values when the experiment is closed.
+    Args:
+        experiment: the store has removed its `env` when it is closed.
+        names: the variables that `env` had then.
     """
-    return replace(experiment, environment=tuple((name, _HIDDEN) for name, _ in experiment.environment))
+    kept = [name for name, _ in experiment.environment] or names
+    return replace(experiment, environment=tuple((name, _HIDDEN) for name in kept))
 
 
 def list_variables(bound: BoundJob) -> ShownVariables:

@@ -141,6 +141,11 @@ class CapsuleKeeper:
             return self._renew(experiment, before)
         return make_capsule(experiment, config, self._read_circumstances(experiment, self._list_data(experiment)))
 
+    def list_env(self, experiment: Experiment) -> list[str]:
+        """Return the names in `env` of an experiment, as far as its capsule is kept."""
+        capsule = self._capsules.load_capsule(experiment.id)
+        return [] if capsule is None else [*capsule["variables"]["passed"], *capsule["variables"]["written"]]
+
     def write_files(self, root: Path, experiment: Experiment, files: CapsuleFiles | None) -> None:
         """Write a capsule below the root of outputs on this machine."""
         if files is None:

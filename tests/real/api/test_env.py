@@ -51,7 +51,7 @@ def test_env_shows_what_the_job_finds(shared_rig: Rig, tmp_path: Path) -> None:
     rig.post(f"/v1/experiments/{name}/kill")
     rig.wait_closed(name)
     ended = ask(rig, folder, f"{name}.worker.1")["worker.1"]
-    assert (ended["variables"], ended["hidden"]) == (shown["variables"], ["HUB_TOKEN"]), "the values of env are erased"
+    assert (ended["variables"], set(ended["hidden"])) == (shown["variables"], set(shown["hidden"]))
 
 
 REFUSED = (

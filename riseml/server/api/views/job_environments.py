@@ -16,7 +16,7 @@ def show_job_environments(experiment: Experiment, wanted: CanonicalId, services:
 
     The record's own variables are the user's `env`: their values are never read here.
     """
-    masked = hide_values(experiment)
+    masked = hide_values(experiment, services.capsules.list_env(experiment) if experiment.closed else ())
     jobs = [job for job in masked.gang if wanted.names(job.name)]
     name = experiment_name(experiment.number, experiment.sub)
     return {"id": name, "jobs": {job.name: _show_job_environment(masked, job, services) for job in jobs}}
