@@ -144,6 +144,12 @@ PYTHON_FAILURES: tuple[KnownFailure, ...] = (
         patterns=(r"no display name and no \$DISPLAY|could not connect to display|cannot open display",),
     ),
     KnownFailure(
+        "keras-3-strategy",
+        "Keras 3 has no `fit` for this strategy of TensorFlow: add `pip install --no-deps tf-keras` in the version of"
+        ' TensorFlow to `train.install`, and `TF_USE_LEGACY_KERAS: "1"` to `train.env`',
+        patterns=(r"ValueError: Attempt to convert a value \(PerReplica:",),
+    ),
+    KnownFailure(
         "tf-config",
         "TensorFlow cannot use TF_CONFIG ({name}): `riseml tfconfig` shows what each job reads; the code must not"
         " change it, and `tensorflow.distributed` must name the jobs that the strategy needs",
