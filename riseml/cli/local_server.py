@@ -40,6 +40,8 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
         server = ensure_server(client, settings)
         if compare_versions(server["version"], __version__) is VersionOrder.OLDER:
             server = _replace_server(client, settings, server, printer)
+        if server.get("problem"):  # an older server does not say
+            printer.warn(f"the riseml server can decide nothing now: {server['problem']}")
         _warn_of_version(server, printer)
         _warn_of_settings(server, settings, environ, printer)
     except BaseException:

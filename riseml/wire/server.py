@@ -21,6 +21,7 @@ class ServerView(TypedDict):
     engine: str  # URL of the local engine; empty when pool.yml names the hosts
     output: str  # the output root of this machine
     data: str  # the data folder of this machine
+    problem: str  # why the server can decide nothing now, such as a full disk; empty: it can
     active: int  # experiments that have not ended
     searches: int  # that make further trials
 

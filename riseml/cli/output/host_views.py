@@ -48,6 +48,7 @@ def list_server(server: wire.ServerView) -> list[str]:
             ("Home", server["home"]),
             ("Executor", engine if server["executor"] == "docker" else server["executor"]),
             ("Note", server["note"]),
+            ("Problem", server.get("problem", "")),  # an older server does not say
             ("Active experiments", str(server["active"])),
         ]
     )

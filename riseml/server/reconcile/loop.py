@@ -71,12 +71,14 @@ class Loop(threading.Thread):
             if self._store_problem != error.message:  # log it once, not in every pass
                 log.warning("nothing can be decided: %s (%s)", error.message, error.hint)
             self._store_problem = error.message
+            self._services.passes.problem = f"{error.message}; {error.hint}" if error.hint else error.message
         except Exception:
             log.exception("a pass of the loop failed; the next one follows")
         else:
             if self._store_problem is not None:
                 log.info("the store answers again")
             self._store_problem = None
+            self._services.passes.problem = ""
             return pause
         return self._services.settings.poll
 

@@ -92,12 +92,15 @@ def test_a_locked_store_delays_the_server_and_breaks_nothing(process_rig: Rig) -
         rig.wait_end("master")
         assert rig.experiment("1")["state"] == "RUNNING", "the server still reads, and no server writes"
         refused = rig.post("/v1/experiments", rig.submission(single("true")))
+        said = rig.wait("the server says why it decides nothing", lambda: rig.get("/v1/server")["problem"])
         stranger.execute("ROLLBACK")
     assert refused.status_code == 503, refused.text
     error = refused.json()["error"]
     assert error["kind"] == "StoreError"
     assert "riseml.db is locked by another process" in error["message"]
+    assert "riseml.db is locked by another process" in said
     assert rig.wait_closed("1")["state"] == "FINISHED"
+    assert rig.get("/v1/server")["problem"] == ""
     assert numbers(rig.lines("1"), "1.master") == list(range(COUNT))
     assert rig.submit(single("true"))["id"] == "2", "what was refused was not accepted"
     rig.wait_closed("2")

@@ -147,6 +147,7 @@ class FakeServer:
             "engine": "unix:///var/run/docker.sock",
             "output": str(self.home / "output"),
             "data": str(self.home / "data"),
+            "problem": "",
             "active": 0,
             "searches": 0,
         }

@@ -165,6 +165,12 @@ def test_a_server_with_another_engine_is_a_warning(fake_server: FakeServer, monk
     assert _connect(fake_server, monkeypatch, {"DOCKER_HOST": "unix:///var/run/docker.sock"}) == ""
 
 
+def test_a_server_that_cannot_decide_is_a_warning(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_server.server["problem"] = "the store cannot grow: its disk is full; free some space there"
+    said = _connect(fake_server, monkeypatch, {})
+    assert "can decide nothing now: the store cannot grow: its disk is full; free some space there" in said
+
+
 @pytest.mark.parametrize("variable", ["RISEML_OUTPUT", "RISEML_DATA"])
 def test_a_server_with_other_folders_is_a_warning(
     fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str

@@ -45,6 +45,7 @@ def show_server(services: Services) -> wire.ServerView:
         "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
         "output": str(services.settings.output),
         "data": str(services.settings.data),
+        "problem": services.passes.problem,
         "active": services.experiments.count_open(),
         "searches": services.searches.count_open(),
     }
