@@ -1,5 +1,5 @@
 """Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer
-(`reports`: 3.6).
+(`reports`: 3.6). `group_shell` is one for the shell of the image.
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
 riseml itself imports. The exceptions are `folder_paths`, `folder_listing`, `folder_contents` and `folder_links`, which

@@ -12,9 +12,9 @@ from pathlib import PurePosixPath
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import find_framework
 from riseml.job_programs import add_report_module
+from riseml.job_programs.group_shell import wait_for_group
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname
-from riseml.planning.job_shell import wait_for_group
 from riseml.planning.template import fill_placeholders
 from riseml.records import dataclass
 from riseml.spec.config.parameters import RISEML_VARIABLES

@@ -10,9 +10,9 @@ import pytest
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import FRAMEWORKS
 from riseml.job_programs import add_report_module
+from riseml.job_programs.group_shell import wait_for_group
 from riseml.model import Experiment, Image, Job, Launch, Mount, Plan
 from riseml.names import HostName, JobName, job_type
-from riseml.planning.job_shell import wait_for_group
 from riseml.planning.launch import (
     LaunchTarget,
     StorageRoots,

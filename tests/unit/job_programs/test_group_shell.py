@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from riseml.planning.job_shell import wait_for_group
+from riseml.job_programs.group_shell import wait_for_group
 from tests.support.waiting import DEADLINE
 
 SAVES = """
