@@ -20,7 +20,8 @@ CODE = "code"
 _HOSTNAME = re.compile(r"[a-z][a-z0-9-]*")
 _JOB = re.compile(r"[a-z][a-z0-9.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_IMAGE = re.compile(r"[^\s]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # some of them end a line of YAML, others a line of a shell
+_IMAGE = re.compile(r"[^\s\x00-\x1f\x7f-\x9f]+")
 _LARGEST = 1 << 50  # of a number: MiB, processors, GPUs
 _MOST_TITLE = 40  # characters: other systems add the name of a job, and allow 63
 _PEER = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b")
@@ -89,13 +90,15 @@ def make_run(
 
 
 def describe_run(run: ExportedRun) -> str:
-    """Return what was exported, for comments: one line."""
+    """Return what was exported, for comments: one line, whatever the capsule says."""
     capsule = run.capsule
-    return plain_line(f"{capsule['project']} {capsule['experiment']}, exported by riseml {capsule['riseml']}")
+    text = plain_line(f"{capsule['project']} {capsule['experiment']}, exported by riseml {capsule['riseml']}")
+    return _CONTROL.sub(" ", text)
 
 
 def _check_names(capsule: wire.Capsule, jobs: tuple[ExportedJob, ...]) -> None:
-    """Refuse names that a file would interpret as a path or a command, and values that are not numbers.
+    """Refuse names that a file would interpret as a path, a command or more than one line, and values that are not
+    numbers.
 
     Raises:
         UsageError: riseml has written no such capsule.
@@ -104,6 +107,7 @@ def _check_names(capsule: wire.Capsule, jobs: tuple[ExportedJob, ...]) -> None:
     bad += [name for job in jobs for name in (*job.variables, *job.missing) if not _VARIABLE.fullmatch(name)]
     images = [text for one in capsule["environments"] for text in (one["image"], one["digest"] or "x")]
     bad += [text for text in images if not _IMAGE.fullmatch(text)]
+    bad += [text for text in (capsule["project"], capsule["experiment"], capsule["riseml"]) if _CONTROL.search(text)]
     numbers = [value for job in jobs for value in job.record.values() if isinstance(value, int | float)]
     bad += [str(value) for value in numbers if not abs(value) <= _LARGEST]  # NaN, too
     if bad or not jobs or any(job.record["environment"] not in range(len(capsule["environments"])) for job in jobs):
@@ -145,7 +149,9 @@ def name_dockerfile(environment: int) -> str:
 
 
 def _write_dockerfile(run: ExportedRun, environment: wire.CapsuleEnvironment) -> str:
-    lines = [f"# {environment['image']}", f"FROM {environment['digest'] or environment['image']}", "WORKDIR /code"]
+    # BuildKit reads `# syntax=...` in the first line as an order, so that words stand before the name.
+    lines = [f"# The image was {environment['image']}"]
+    lines += [f"FROM {environment['digest'] or environment['image']}", "WORKDIR /code"]
     if run.has_code:
         lines += [f"COPY {json.dumps([f'{CODE}/{path}', f'/code/{path}'])}" for path in environment["files"]]
     lines += [f"RUN {json.dumps(['/bin/sh', '-ec', step])}" for step in environment["install"]]

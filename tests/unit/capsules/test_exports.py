@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 from riseml import wire
 from riseml.capsules.compose_files import write_compose
-from riseml.capsules.exported_run import ExportedFile, ExportedRun, make_run
+from riseml.capsules.exported_run import ExportedFile, ExportedRun, describe_run, make_run, write_dockerfiles
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
 from riseml.capsules.shell_files import write_sh, write_slurm
 from riseml.errors import UsageError
@@ -123,6 +124,29 @@ def test_a_capsule_with_names_that_riseml_does_not_write_is_refused() -> None:
         capsule["jobs"][0]["launch"].update(change)  # type: ignore[typeddict-item]  # by name
         with pytest.raises(UsageError, match="does not write"):
             run_of(capsule)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x00", "\x1b[2J", "\x7f", "\x85", "\u2028", "\u2029"], ids=ascii)
+@pytest.mark.parametrize("name", ["project", "experiment", "riseml", "image"])
+def test_a_capsule_whose_names_have_more_than_one_line_is_refused(name: str, end: str) -> None:
+    capsule = capsule_of(make())
+    named: Any = capsule["environments"][0] if name == "image" else capsule
+    named[name] = f"p{end}---{end}kind:Pod"
+    with pytest.raises(UsageError, match="does not write"):
+        run_of(capsule)
+
+
+def test_a_description_is_one_line_whatever_the_capsule_says() -> None:
+    run = run_of(capsule_of(make()))
+    run.capsule["project"] = "p\n---\x85kind: Pod\u2028#"
+    assert describe_run(run).splitlines() == [describe_run(run)]
+
+
+def test_an_image_of_a_capsule_is_no_directive_of_a_dockerfile() -> None:
+    capsule = capsule_of(make())
+    capsule["environments"][0]["image"] = "syntax=evil.example/frontend:1"
+    first = dict(write_dockerfiles(run_of(capsule)))["environment-0.dockerfile"].text.splitlines()[0]
+    assert re.match(r"#\s*[A-Za-z][A-Za-z0-9]*\s*=", first) is None, "BuildKit would take it as a directive"
 
 
 @pytest.mark.parametrize(
