@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from riseml import errors
 from riseml.client.answer_reader import AnswerCut
+from riseml.client.refusals import make_error
 from riseml.client.socket_http import AnswerOverdue, ServerAnswer, SocketConnections, make_request
-from riseml.errors import Refused, RisemlError, Unreachable, UsageError
+from riseml.errors import Refused, Unreachable, UsageError
 from riseml.folders import check_home, is_private, name_user
 from riseml.records import dataclass
 from riseml.settings import PLAINTEXT_VARIABLE, allows_plaintext
@@ -35,7 +35,6 @@ from riseml.settings import PLAINTEXT_VARIABLE, allows_plaintext
 if TYPE_CHECKING:
     import httpx
 
-    from riseml import wire
     from riseml.settings import Settings
 
 SERVER_VARIABLE = "RISEML_SERVER"
@@ -44,6 +43,7 @@ KEY_VARIABLE = "RISEML_API_KEY"
 _CONNECT = 5.0  # seconds to connect
 _ANSWER = 30.0  # seconds of silence in an answer
 _LONGEST_WAIT = 2.0  # seconds between two tries
+_MOST_JSON = 1 << 28  # bytes of an answer; 10,000 experiments take some tens of MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +166,6 @@ class AnswerLost(Unreachable):
     """The request was sent and its answer was not received: the server may have done it."""
 
 
-def make_error(body: wire.FailureBody) -> RisemlError:
-    """Return the error that the server raised, from the body of its answer."""
-    if body.get("problems"):
-        from riseml.spec.yaml.problems import Problem, Severity, SpecError
-
-        shapes = [dict(problem, severity=Severity(problem["severity"])) for problem in body["problems"]]
-        return SpecError([Problem(**shape) for shape in shapes])  # type: ignore[arg-type]  # a dict has one type of value
-    found = getattr(errors, body["kind"], None)
-    if isinstance(found, type) and issubclass(found, RisemlError):
-        return found(body["message"], body["hint"])
-    error = RisemlError(body["message"], body["hint"])
-    error.exit_code = body["exit_code"]
-    return error
-
-
 class ServerAbsent(Unreachable):
     """No server takes a connection: nothing was done."""
 
@@ -241,10 +226,7 @@ class Exchange:
         """Send a request and return the JSON of a successful answer."""
         with self.open_response(method, path, **request) as response:
             self.raise_refusal(response)
-            try:
-                return json.loads(response.read())
-            except ValueError:
-                raise self._make_strange_error(response) from None
+            return self._read_json(response)
 
     @contextmanager
     def open_response(self, method: str, path: str, timeout: float = _ANSWER, **request: Any) -> Iterator[ServerAnswer]:
@@ -277,7 +259,7 @@ class Exchange:
             raise self._make_absent_error(str(error)) from error
         except httpx.TimeoutException as error:
             raise self._make_late_error(timeout) from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:  # a body that cannot be unpacked, too
             raise self._make_cut_error(error) from error
 
     def _make_late_error(self, timeout: float) -> AnswerLost:
@@ -331,11 +313,25 @@ class Exchange:
     def raise_refusal(self, response: ServerAnswer) -> None:
         """Raise the error in the answer when the server refused."""
         if not response.is_success:
+            body = self._read_json(response)
             try:
-                body = json.loads(response.read())["error"]
-                raise make_error(body)
+                error = make_error(body["error"])
             except (ValueError, KeyError, TypeError):
                 raise self._make_strange_error(response) from None
+            raise error
+
+    def _read_json(self, response: ServerAnswer) -> Any:
+        """Return the JSON of an answer; what answers may be another program, and may send without end."""
+        size, pieces = 0, []
+        for piece in response.iter_bytes():
+            size += len(piece)
+            if size > _MOST_JSON:
+                raise self._make_strange_error(response)
+            pieces.append(piece)
+        try:
+            return json.loads(b"".join(pieces))
+        except (ValueError, RecursionError):
+            raise self._make_strange_error(response) from None
 
     def _make_absent_error(self, why: str) -> ServerAbsent:
         if self.address.socket is not None:

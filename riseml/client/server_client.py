@@ -16,10 +16,10 @@ from riseml.client.exchange import (
     Exchange,
     RetryPolicy,
     RetryTimer,
-    make_error,
     read_address,
     split_lines,
 )
+from riseml.client.refusals import make_error
 from riseml.errors import Unreachable
 from riseml.records import dataclass
 

@@ -15,7 +15,8 @@ from urllib.parse import quote
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
 
-from riseml.client.exchange import Address, Exchange, make_error
+from riseml.client.exchange import Address, Exchange
+from riseml.client.refusals import make_error
 from riseml.errors import Unreachable
 from riseml.stream_messages import (
     LONGEST_MESSAGE,
@@ -146,7 +147,7 @@ class StreamConnection:
         if message is None:
             raise self._make_lost_error()
         if isinstance(message, StreamFailure):
-            raise make_error(asdict(message))  # type: ignore[arg-type]  # the same fields
+            raise make_error(asdict(message))
         return message
 
     async def grant(self, amount: int) -> None:

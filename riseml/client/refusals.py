@@ -1,0 +1,52 @@
+"""Errors from the body of a refusal. Any program may have written the body, so that each field is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from riseml import errors
+from riseml.errors import RisemlError
+
+if TYPE_CHECKING:
+    from riseml.spec.yaml.problems import Problem
+
+_LARGEST_CODE = 255  # of a process that exits
+
+
+def make_error(body: Mapping[str, Any]) -> RisemlError:
+    """Return the error that the server raised, from the body of its answer.
+
+    Raises:
+        ValueError: no server of riseml writes such a body.
+    """
+    if not isinstance(body, Mapping):
+        raise ValueError("the error has no fields")
+    if body.get("problems"):
+        from riseml.spec.yaml.problems import SpecError
+
+        return SpecError([_read_problem(row) for row in _check(body["problems"], list)])
+    kind, message = _check(body.get("kind"), str), _check(body.get("message"), str)
+    hint = _check(body.get("hint"), str | None)
+    found = vars(errors).get(kind)
+    if isinstance(found, type) and issubclass(found, RisemlError):
+        return found(message, hint)
+    error, code = RisemlError(message, hint), body.get("exit_code")
+    if isinstance(code, int) and 0 < code <= _LARGEST_CODE:  # 0: a refusal is never a success
+        error.exit_code = int(code)
+    return error
+
+
+def _read_problem(row: Any) -> Problem:
+    from riseml.spec.yaml.problems import Problem, Severity
+
+    fields = _check(row, dict)
+    texts = {name: _check(fields.get(name), str) for name in ("file", "path", "problem", "hint")}
+    places = {name: _check(fields.get(name), int) for name in ("line", "column")}
+    return Problem(**texts, **places, severity=Severity(fields.get("severity")))
+
+
+def _check(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"a field of the error is of the type {type(value).__name__}")
+    return value

@@ -1,0 +1,116 @@
+"""Answers of a program that is no riseml server, or that is hostile: each is an error of riseml, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from riseml import errors
+from riseml.client.exchange import Address, Exchange
+from riseml.client.refusals import make_error
+from riseml.client.server_client import Client
+from tests.unit.cli.fake_server import FakeServer
+
+BODY: dict[str, Any] = {"kind": "QuotaSpent", "message": "m", "hint": None, "exit_code": 4}
+PROBLEM = {"file": "f", "line": 1, "column": 2, "path": "a.b", "problem": "p", "hint": "h", "severity": "warning"}
+DEEP = "[" * 200_000
+
+
+class EndlessAnswer:
+    """An answer whose body never ends. It gives the same bytes again and again."""
+
+    def __init__(self, status: int) -> None:
+        self.status_code, self.is_success = status, status == 200
+        self.headers: dict[str, str] = {}
+
+    def read(self) -> bytes:
+        raise MemoryError
+
+    def iter_bytes(self) -> Iterator[bytes]:
+        yield from itertools.repeat(b" " * (1 << 20))
+
+    iter_raw = iter_bytes
+
+    def __enter__(self) -> EndlessAnswer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("code", ["7", 0, -1, 256, 1 << 40, None, [], 4.0])
+def test_an_exit_code_that_no_refusal_has_is_the_general_one(code: object) -> None:
+    error = make_error(BODY | {"exit_code": code})
+    assert (type(error), error.exit_code) == (errors.RisemlError, 1)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        "no",
+        [],
+        None,
+        {},
+        BODY | {"message": {"a": 1}},
+        BODY | {"message": None},
+        BODY | {"hint": ["h"]},
+        BODY | {"kind": {}},
+        BODY | {"problems": "all"},
+        BODY | {"problems": ["one"]},
+        BODY | {"problems": [PROBLEM | {"line": "1"}]},
+        BODY | {"problems": [PROBLEM | {"problem": {}}]},
+        BODY | {"problems": [PROBLEM | {"severity": []}]},
+    ],
+    ids=str,
+)
+def test_a_refusal_with_fields_of_other_types_is_no_answer_of_riseml(
+    client: Client, fake_server: FakeServer, failure: object
+) -> None:
+    fake_server.answers["GET /server"] = (400, {"error": failure})
+    with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
+        client.get_server()
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("answer", [DEEP, '{"error":' * 100_000, "1" * 5000], ids=["lists", "objects", "digits"])
+def test_json_that_python_cannot_read_is_no_answer_of_riseml(
+    client: Client, fake_server: FakeServer, answer: str, status: int
+) -> None:
+    fake_server.answers["GET /server"] = (status, answer)
+    with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
+        client.get_server()
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    exchange = Exchange(Address(Path("/x/server.sock")))
+    monkeypatch.setattr(exchange, "open_response", lambda *_: EndlessAnswer(status))
+    with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
+        exchange.request_json("GET", "/server")
+
+
+def test_a_body_that_cannot_be_unpacked_is_a_broken_connection() -> None:
+    body = gzip.compress(b"{}")[:8] + b"x" * 20
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+
+    def answer(listening: socket.socket) -> None:
+        door, _ = listening.accept()
+        with closing(door):
+            door.recv(1 << 16)
+            door.sendall(head.encode() + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer, args=[listening], daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with Client(Address(None, url)) as client, pytest.raises(errors.Unreachable, match="broke the connection"):
+            client.get_server()
+        thread.join()
