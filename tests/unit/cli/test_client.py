@@ -94,6 +94,23 @@ def test_a_snapshot_is_sent_in_pieces(client: Client, fake_server: FakeServer) -
     assert fake_server.snapshots["abc"] == b"onetwo"
 
 
+def test_a_server_that_cannot_look_for_a_snapshot_says_why(client: Client, fake_server: FakeServer) -> None:
+    fake_server.answers["HEAD /snapshots/abc"] = (503, "")
+    fake_server.refuse("POST /reruns/check", "StoreError", "the store cannot grow: its disk is full", status=503)
+    with pytest.raises(errors.StoreError, match="its disk is full") as raised:
+        client.has_snapshot("abc")
+    assert raised.value.hint == "do this"
+
+
+@pytest.mark.parametrize("missing", [[], [{"part": "code", "message": "m"}]])
+def test_a_server_that_can_look_again_is_believed(
+    client: Client, fake_server: FakeServer, missing: list[dict[str, str]]
+) -> None:
+    fake_server.answers["HEAD /snapshots/abc"] = (503, "")
+    fake_server.answers["POST /reruns/check"] = (200, {"missing": missing})
+    assert client.has_snapshot("abc") is not bool(missing)
+
+
 def test_an_error_while_packing_is_not_called_a_network_error(client: Client) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"one"
