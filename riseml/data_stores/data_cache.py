@@ -25,6 +25,7 @@ from typing import Any
 
 from riseml.errors import EngineError
 from riseml.folders import make_private
+from riseml.job_programs.folder_removal import RemovalTally, remove_entry
 from riseml.records import dataclass
 
 log = logging.getLogger(__name__)
@@ -270,11 +271,8 @@ def read_url(folder: Path) -> str:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder whose folders are read-only; one that is not there is none."""
-    if not folder.is_dir() or folder.is_symlink():
-        return
-    for place, _, _ in os.walk(folder):
-        os.chmod(place, 0o700)
-    shutil.rmtree(folder)
+    if folder.is_dir() and not folder.is_symlink():
+        remove_entry(None, os.fsencode(folder), RemovalTally(), force=True)
 
 
 def _is_same(path: Path, row: FileRow) -> bool:

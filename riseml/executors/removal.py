@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import stat
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from riseml.errors import EngineError
+from riseml.job_programs.folder_removal import RemovalTally, remove_entry
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, also when its files or folders are read-only.
+    """Remove a folder, however deep, also when its files or folders are read-only.
 
     Raises:
         EngineError: something in it cannot be removed.
     """
     try:
-        if sys.version_info >= (3, 12):
-            shutil.rmtree(folder, onexc=_remove_read_only)
-        else:
-            shutil.rmtree(folder, onerror=_remove_read_only)
+        remove_entry(None, os.fsencode(folder), RemovalTally(), force=True)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -51,12 +45,3 @@ def fill_new_folder(target: Path) -> Iterator[Path]:
         with contextlib.suppress(EngineError):  # the error of the block says more
             remove_tree(fresh)
         raise
-
-
-def _remove_read_only(_function: Callable[..., Any], path: str, _error: Any) -> None:
-    """Remove what is in a folder that a job made read-only."""
-    for place in (os.path.dirname(path), path):
-        with contextlib.suppress(OSError):
-            os.chmod(place, os.stat(place, follow_symlinks=False).st_mode | stat.S_IRWXU, follow_symlinks=False)
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)

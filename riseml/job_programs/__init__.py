@@ -2,8 +2,8 @@
 (`reports`: 3.6). `group_shell` is one for the shell of the image.
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
-riseml itself imports. The exceptions are `folder_paths`, `folder_listing`, `folder_contents` and `folder_links`, which
-run in riseml when it sees a storage itself, and else in a helper container.
+riseml itself imports. The exceptions are `folder_paths`, `folder_removal`, `folder_listing`, `folder_contents` and
+`folder_links`, which run in riseml when it sees a storage itself, and else in a helper container.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _read_text(name: str) -> str:
 
 def read_file_service() -> str:
     """Return the text of `file_service` with the modules that it uses, for `python3 -c`."""
-    names = ("folder_paths", "folder_listing", "folder_contents", "folder_links", "file_service")
+    names = ("folder_paths", "folder_removal", "folder_listing", "folder_contents", "folder_links", "file_service")
     texts = [_read_text(name) for name in names]
     return _FUTURE + "\n".join(_OWN_IMPORT.sub("", text.replace(_FUTURE, "")) for text in texts)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import heapq
-import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from riseml.job_programs.folder_paths import (
     split_path,
     translate,
 )
+from riseml.job_programs.folder_removal import RemovalTally, remove_entry
 
 _CHUNK = 50001  # names of one folder in memory: a page, and one more to know whether another page follows
 
@@ -76,7 +76,7 @@ def list_page(root: int, path: str, after: str | None, limit: int, *, deep: bool
 
 
 def remove_tree(root: int, path: str, limit: int) -> Removed:
-    """Remove a path with everything below it, but not the targets of links; at most `limit` entries in one call.
+    """Remove a path with everything below it, at any depth, but no target of a link; at most `limit` entries a call.
 
     Raises:
         FilesError: there is no such path, it is the root, or something cannot be removed.
@@ -84,46 +84,13 @@ def remove_tree(root: int, path: str, limit: int) -> Removed:
     parts = split_path(path)
     if not parts:
         raise FilesError(Trouble.BAD_PATH, path)
-    counts = [0, 0, 0]
+    tally = RemovalTally(limit)
     with OpenAbove(root, parts, path) as (folder, name):
         try:
-            done = _remove(folder, name, counts, [limit])
+            done = remove_entry(folder, name, tally)
         except OSError as error:
             raise translate(error, path) from None
-    return Removed(counts[0], counts[1], counts[2], done)
-
-
-def _remove(folder: int, name: bytes, counts: list[int], left: list[int], depth: int = 0) -> bool:
-    """Remove one entry. Return False when the limit was reached before the end."""
-    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode):
-        left[0] -= 1
-        if left[0] < 0:
-            return False
-        os.unlink(name, dir_fd=folder)
-        counts[0] += 1
-        counts[2] += found.st_size
-        return True
-    if depth > 2 * MOST_DEPTH:
-        raise FilesError(Trouble.DEEP, encode_name(name))
-    inner = os.open(name, FOLDER, dir_fd=folder)
-    try:
-        while True:
-            with os.scandir(inner) as entries:
-                names = [os.fsencode(entry.name) for entry in itertools.islice(entries, _CHUNK)]
-            if not names:
-                break
-            for one in names:
-                if not _remove(inner, one, counts, left, depth + 1):
-                    return False
-    finally:
-        os.close(inner)
-    left[0] -= 1
-    if left[0] < 0:
-        return False
-    os.rmdir(name, dir_fd=folder)
-    counts[1] += 1
-    return True
+    return Removed(tally.files, tally.folders, tally.size, done)
 
 
 class _ListPlace(NamedTuple):

@@ -1,9 +1,9 @@
 """Paths below one folder, by descriptors: no link is followed on the way.
 
 Every folder is opened in the one above it with O_NOFOLLOW. So no path leads outside of the folder, whatever a job has
-put there, and whatever it changes meanwhile. The server uses these modules (`folder_paths`, `folder_listing`,
-`folder_contents`, `folder_links`) for its own disk, the command line for the user's, and `file_service` in a helper
-container for a storage that neither of them sees.
+put there, and whatever it changes meanwhile. The server uses these modules (`folder_paths`, `folder_removal`,
+`folder_listing`, `folder_contents`, `folder_links`) for its own disk, the command line for the user's, and
+`file_service` in a helper container for a storage that neither of them sees.
 
 Paths are text: `/` between names, no `.` and no `..`. A byte that is not UTF-8 is written as `%FF`, and `%` as `%25`.
 """

@@ -78,10 +78,7 @@ class ProcessJobFolders:
     def list_jobs(self) -> Iterator[JobKey]:
         """Yield every job that has a folder."""
         for experiment in self.list_experiments():
-            for name in _list_folder(self.experiment_folder(experiment)):
-                found = _JOB_FOLDER.fullmatch(name)
-                if found is not None:
-                    yield JobKey(experiment, JobName(found[1]), int(found[2]))
+            yield from self._list_jobs_of(experiment)
 
     def load_job_record(self, key: JobKey) -> SupervisorRecord | None:
         """Return what is written about a job; None when no supervisor has claimed it."""
@@ -104,15 +101,25 @@ class ProcessJobFolders:
         _empty_trash(self._move_to_trash(path))
 
     def sweep_leftovers(self) -> None:
-        """Finish removals that were interrupted, and end the jobs that another server left in this root."""
-        strangers = [self.job_folder(key) for key in self.list_jobs() if not self._is_own_job(key)]
-        for path in strangers:
-            self._move_to_trash(path)
+        """Finish removals that were interrupted, and end the jobs that another server left in this root.
+
+        A folder that cannot be removed is named in the log, and stays for the next start.
+        """
+        for experiment in self.list_experiments():
+            with _failure_logged(self.experiment_folder(experiment)):
+                for key in list(self._list_jobs_of(experiment)):
+                    with _failure_logged(self.job_folder(key)):
+                        if not self._is_own_job(key):
+                            self._move_to_trash(self.job_folder(key))
         for name in _list_folder(self.root / _TRASH):
-            try:
+            with _failure_logged(self.root / _TRASH / name):
                 _empty_trash(self.root / _TRASH / name)
-            except EngineError as error:
-                log.warning("%s", error.message)
+
+    def _list_jobs_of(self, experiment: int) -> Iterator[JobKey]:
+        for name in _list_folder(self.experiment_folder(experiment)):
+            found = _JOB_FOLDER.fullmatch(name)
+            if found is not None:
+                yield JobKey(experiment, JobName(found[1]), int(found[2]))
 
     def _move_to_trash(self, path: Path) -> Path:
         """Move a folder to the trash so that no supervisor can start in it; return the folder that it is in."""
@@ -146,6 +153,16 @@ class ProcessJobFolders:
         except FileNotFoundError:
             return None
         return parse_state(state)
+
+
+@contextlib.contextmanager
+def _failure_logged(folder: Path) -> Iterator[None]:
+    """Go on after a failure with a folder: a job decides what is in it, and must not keep the server from its start."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # the log says which folder stays
+        reason = error.message if isinstance(error, EngineError) else repr(error)
+        log.warning("the folder %s was not cleaned up: %s", folder, reason)
 
 
 def _list_folder(folder: Path) -> list[str]:

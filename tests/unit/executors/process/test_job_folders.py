@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.job_records import SupervisorRecord
+from riseml.executors.removal import remove_tree
 from riseml.model import JobKey
 from riseml.names import JobName
+from tests.support.deep_folders import make_deep_folders
 
 SERVER = "a" * 32
 KEPT = [JobKey(experiment, JobName(job), 1) for experiment in (1, 2, 3) for job in ("master", "worker.1")]
@@ -89,3 +93,29 @@ def test_a_job_that_is_removed_while_it_is_observed_is_no_error(tmp_path: Path) 
     folders = _RemovingFolders(tmp_path, SERVER)
     claim(folders, KEPT[0], pid=1)
     assert folders.settle_job_record(KEPT[0]) is None
+
+
+def test_a_deep_folder_of_a_stranger_is_removed_when_the_server_starts(tmp_path: Path) -> None:
+    folders = ProcessJobFolders(tmp_path, "b" * 32)
+    claim(folders, KEPT[0], pid=1)
+    make_deep_folders(folders.job_folder(KEPT[0]), 1100)
+    folders.sweep_leftovers()
+    assert (list(folders.list_jobs()), os.listdir(tmp_path / ".trash")) == ([], [])
+
+
+def test_a_folder_that_cannot_be_removed_is_logged_and_the_next_one_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folders = ProcessJobFolders(tmp_path, SERVER)
+    for name in ("1", "2", "3"):
+        (tmp_path / ".trash" / name).mkdir()
+
+    def fail_once(folder: Path) -> None:
+        if folder.name == "2":
+            raise RecursionError("too deep")
+        remove_tree(folder)
+
+    monkeypatch.setattr("riseml.executors.process.job_folders.remove_tree", fail_once)
+    folders.sweep_leftovers()
+    assert os.listdir(tmp_path / ".trash") == ["2"]
+    assert str(tmp_path / ".trash" / "2") in caplog.text
