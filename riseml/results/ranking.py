@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from riseml.records import dataclass
-from riseml.results.rows import Columns, Reader, ResultRow, Value, find_best
+from riseml.results.rows import BUILT_IN, Columns, Reader, ResultRow, Value, find_best
 from riseml.spec.config.types import Goal
 
 _MOST_KEYS = 10
@@ -42,7 +42,7 @@ def choose_objective(
     A goal that the set has counts also where the user sorts the other way round: then the rows are only shown in the
     other order.
     """
-    if not keys:
+    if not keys or keys[0].name in BUILT_IN:
         return known
     first = keys[0]
     metric = first.name.removeprefix("metrics.")

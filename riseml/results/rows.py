@@ -82,6 +82,8 @@ FIXED: Mapping[str, Reader] = {
     "workers": lambda row: float(row.workers),
 }
 """The columns that every row has."""
+BUILT_IN = ("rank", *FIXED)
+"""Names that always mean riseml's own column. A row has no rank: this is known once rows are chosen and sorted."""
 
 _METRIC_PARTS: Mapping[str, Callable[[MetricValues], float | None]] = {
     "last": operator.attrgetter("last"),
@@ -121,9 +123,10 @@ def _join_names(of_rows: Iterable[Iterable[str]]) -> list[str]:
 class Columns:
     """Finds columns by the names that users write.
 
-    A name is a parameter, a metric, or one of `FIXED`, in this order. `lr` and `parameters.lr` are the same, and so are
-    `accuracy` and `metrics.accuracy`. A metric alone is its best value where its goal is known, else its last one;
-    `accuracy.last`, `.best`, `.min`, `.max`, `.step` (of the last value) and `.count` say which.
+    A name is one of `BUILT_IN`, a parameter, or a metric, in this order. `lr` and `parameters.lr` are the same, and so
+    are `accuracy` and `metrics.accuracy`; only the long name finds what has the name of a column before it. A metric
+    alone is its best value where its goal is known, else its last one; `accuracy.last`, `.best`, `.min`, `.max`,
+    `.step` (of the last value) and `.count` say which.
     """
 
     parameters: frozenset[str]
@@ -136,15 +139,26 @@ class Columns:
         Raises:
             UsageError: no row has such a column, or `.best` of a metric without a goal is asked for.
         """
+        if name in FIXED:
+            return FIXED[name]
+        if name == "rank":
+            raise UsageError("the rank is known only after --where and --sort", self._suggest_for_rank())
         section, _, inner = name.partition(".")
         if name in self.parameters or (section == "parameters" and inner in self.parameters):
             parameter = name if name in self.parameters else inner
             return lambda row: _read_parameter(row, parameter)
         if reader := self._find_metric(name) or (self._find_metric(inner) if section == "metrics" else None):
             return reader
-        if name in FIXED:
-            return FIXED[name]
         raise UsageError(f"there is no column {name[:80]!r}", self._suggest(name))
+
+    def name_parameter(self, name: str) -> str:
+        """Return the name of the column of a parameter: `lr`, or `parameters.time` where `time` is another column."""
+        return f"parameters.{name}" if name in BUILT_IN else name
+
+    def name_metric(self, metric: str, part: str = "") -> str:
+        """Return the name of the column of a metric: `loss`, `loss.last`, or `metrics.time` where `time` is another."""
+        name = f"{metric}.{part}" if part else metric
+        return f"metrics.{name}" if name in BUILT_IN or name in self.parameters else name
 
     def _find_metric(self, name: str) -> Reader | None:
         if name in self.metrics:
@@ -155,18 +169,25 @@ class Columns:
     def _read_part(self, metric: str, part: str) -> Reader:
         goal = self.goals.get(metric)
         if part == "best" and goal is None:
+            sort = f"--sort -{self.name_metric(metric)}"
             raise UsageError(
                 f"nothing says whether a larger or a smaller {metric} is better",
-                f"write {metric}.max or {metric}.min; `search.goal` in riseml.yml, or --sort -{metric}, says it",
+                f"write {metric}.max or {metric}.min; `search.goal` in riseml.yml, or {sort}, says it",
             )
         part = {Goal.MAXIMIZE: "max", Goal.MINIMIZE: "min"}[goal] if part == "best" and goal else part
         read = _METRIC_PARTS[part]
         return lambda row: None if (found := row.metrics.get(metric)) is None else read(found)
 
+    def _suggest_for_rank(self) -> str:
+        if "rank" in self.parameters:
+            return "the parameter of this name is parameters.rank"
+        return "--sort -METRIC puts the experiment with the best, largest value first, --sort METRIC the smallest"
+
     def _suggest(self, name: str) -> str:
         import difflib
 
-        known = [*sorted(self.parameters), *sorted(self.metrics), *FIXED]
+        parameters = map(self.name_parameter, sorted(self.parameters))
+        known = [*parameters, *map(self.name_metric, sorted(self.metrics)), *FIXED]
         near = difflib.get_close_matches(name, known, 1, 0.6)
         return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:30])}"
 

@@ -132,8 +132,9 @@ def _list_notes(found: wire.ResultList, left_out: Sequence[str]) -> list[str]:
         notes.append(f"* {describe_best(best, objective)}: the {better} {objective['metric']}")
     elif found["metrics"] and not objective:
         metric = found["metrics"][0]
+        column = make_columns(found).name_metric(metric)
         notes.append(
-            f"Nothing is ranked: --sort -{metric} puts the largest {metric} first and marks the best, --sort {metric} "
+            f"Nothing is ranked: --sort -{column} puts the largest {metric} first and marks the best, --sort {column} "
             f"the smallest. In riseml.yml: `search: {{method: grid, metric: {metric}, goal: maximize}}`, or minimize"
         )
     if found["same"]:
@@ -162,7 +163,7 @@ def _fit_fields(found: wire.ResultList, entries: Sequence[_Entry], style: Style)
     """Return the usual columns. Where there is little room, the others go before the parameters, which tell one
     experiment from another: then these share one column.
     """
-    heads, parameters = _list_heads(found), _list_parameters(found, together=False)
+    heads, parameters = _list_heads(ranked=found["objective"] is not None), _list_parameters(found, together=False)
     metrics, ends = _list_metrics(found), _list_ends()
     fields = [*heads, *parameters, *metrics, *ends]
     state, time, host = ends
@@ -199,9 +200,9 @@ def _is_flexible(column: Column) -> bool:
     return column.shrinks or column.folds
 
 
-def _list_heads(found: wire.ResultList) -> list[_Field]:
+def _list_heads(*, ranked: bool) -> list[_Field]:
     rank = _Field(Column("RANK", right=True), _read_rank)
-    return [*([rank] if found["objective"] else []), _Field(Column("ID"), lambda one: one.view["id"])]
+    return [*([rank] if ranked else []), _Field(Column("ID"), lambda one: one.view["id"])]
 
 
 def _read_rank(one: _Entry) -> str:
@@ -215,7 +216,11 @@ def _list_parameters(found: wire.ResultList, *, together: bool) -> list[_Field]:
         return []
     if together or len(names) > _MOST_COLUMNS:
         return [_Field(Column("PARAMS", folds=True), lambda one: _join_parameters(one.view, names))]
-    return [_Field(Column(clean_text(name), right=True), _parameter_reader(name)) for name in names]
+    titles = map(make_columns(found).name_parameter, names)
+    return [
+        _Field(Column(clean_text(title), right=True), _parameter_reader(name))
+        for name, title in zip(names, titles, strict=True)
+    ]
 
 
 def _join_parameters(one: wire.ResultView, names: Iterable[str]) -> str:
@@ -231,8 +236,9 @@ def _list_metrics(found: wire.ResultList) -> list[_Field]:
     columns = make_columns(found)
     objective = found["objective"]
     first = [objective["metric"]] if objective and objective["metric"] in found["metrics"] else []
-    others = [name for name in found["metrics"] if name not in first]
-    names = [*first, *(f"{name}.last" for name in first), *others][:_MOST_COLUMNS]
+    others = [columns.name_metric(name) for name in found["metrics"] if name not in first]
+    best, last = map(columns.name_metric, first), [columns.name_metric(name, "last") for name in first]
+    names = [*best, *last, *others][:_MOST_COLUMNS]
     return [_make_field(name, columns) for name in names]
 
 
@@ -246,7 +252,7 @@ def _list_ends() -> list[_Field]:
 
 def _choose_fields(found: wire.ResultList, chosen: Sequence[str]) -> list[_Field]:
     columns = make_columns(found)
-    known = {field.column.title.lower(): field for field in (*_list_heads(found), *_list_ends())}
+    known = {field.column.title.lower(): field for field in (*_list_heads(ranked=True), *_list_ends())}
     return [known[name] if name in known else _make_field(name, columns) for name in chosen]
 
 
@@ -274,8 +280,8 @@ def list_csv(found: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
     Raises:
         UsageError: there is no such column.
     """
-    names = list(chosen) or _list_csv_names(found)
     columns = make_columns(found)
+    names = list(chosen) or _list_csv_names(found, columns)
     readers = [None if name == "rank" else columns.find_reader(name) for name in names]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -293,7 +299,7 @@ def _show_csv(value: str | float) -> str:
     return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def _list_csv_names(found: wire.ResultList) -> list[str]:
-    parameters = [*found["same"], *found["parameters"]]
-    metrics = [f"{name}.{part}" for name in found["metrics"] for part in ("last", "min", "max", "step")]
+def _list_csv_names(found: wire.ResultList, columns: Columns) -> list[str]:
+    parameters = map(columns.name_parameter, (*found["same"], *found["parameters"]))
+    metrics = [columns.name_metric(name, part) for name in found["metrics"] for part in ("last", "min", "max", "step")]
     return ["rank", "id", *parameters, *metrics, "state", "reason", "time", "workers", "host", "started", "ended"]

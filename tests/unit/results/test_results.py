@@ -154,6 +154,24 @@ def test_a_metric_may_have_dots_and_a_parameter_comes_before_it() -> None:
     assert columns.find_reader("metrics.lr")(row) == columns.find_reader("lr.best")(row) == 5.0
 
 
+def test_a_column_of_riseml_keeps_its_name_where_a_parameter_or_metric_has_it() -> None:
+    rows = [
+        make_row(1, parameters={"time": "9", "rank": "16", "state": "x"}, metrics={"workers": Numbers((7.0,))}),
+        make_row(2, parameters={"time": "8", "rank": "8", "state": "y"}, metrics={"workers": Numbers((5.0,))}),
+    ]
+    columns = Columns(frozenset({"time", "rank", "state"}), frozenset({"workers"}), {"workers": Goal.MINIMIZE})
+    assert names(filter_rows(rows, parse_where("state=FINISHED and time<2m and workers=1"), columns)) == ["1"]
+    own = "parameters.state=y and parameters.time=8 and metrics.workers=5"
+    assert names(filter_rows(rows, parse_where(own), columns)) == ["2"]
+    for sort in ("parameters.time", "parameters.rank", "-time", "metrics.workers"):
+        assert names(sort_rows(rows, parse_sort(sort), columns)) == ["2", "1"], sort
+    assert choose_objective(parse_sort("workers"), columns.metrics) is None
+    assert choose_objective(parse_sort("metrics.workers"), columns.metrics) == Objective("workers", Goal.MINIMIZE)
+    with pytest.raises(UsageError) as refused:
+        columns.find_reader("rank")
+    assert refused.value.hint == "the parameter of this name is parameters.rank"
+
+
 @pytest.mark.parametrize(
     ("sort", "wanted"),
     [
