@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from riseml import wire
 
 _BEST = " (best)"
+_LEAST_PLAIN, _MOST_PLAIN = 1e-4, 1e7  # between these ends of a y axis, its numbers are short without an exponent
+_Y_TICKS = 7
+_DIGITS = (1, 2, 3, 4, 5)  # after the point of a number with an exponent
 _WIDE = 50.0  # a positive axis whose ends differ by this factor is logarithmic
 
 
@@ -128,6 +131,23 @@ def list_x_ticks(chart: Chart, ends: tuple[float, float], most: int) -> list[tup
     return [(tick, f"{10**tick:.2g}" if chart.x_log else f"{tick:g}") for tick in ticks]
 
 
+def list_y_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Return where the y axis has ticks and what they say, such as `1.0e+35`.
+
+    Return nothing where the plain numbers are short, and where numbers with an exponent would be as long.
+    """
+    if _LEAST_PLAIN <= max(abs(low), abs(high)) < _MOST_PLAIN:
+        return []
+    shares = [at / (_Y_TICKS - 1) for at in range(_Y_TICKS)]
+    ticks = [low * (1 - share) + high * share for share in shares]
+    least = 1e-9 * max(abs(low), abs(high))  # a smaller tick cannot be told from 0
+    for digits in _DIGITS:
+        names = [f"{tick:.{digits}e}" if abs(tick) >= least else "0" for tick in ticks]
+        if len(set(names)) == len(names):
+            return list(zip(ticks, names, strict=True))
+    return []
+
+
 def find_ends(values: Sequence[float]) -> tuple[float, float]:
     """Return the smallest and the largest value, a little apart where they are equal."""
     low, high = min(values), max(values)
@@ -143,8 +163,9 @@ def choose_ticks(low: float, high: float, most: int) -> list[float]:
     Example: `choose_ticks(0, 1, 6)` is `[0, 0.2, 0.4, 0.6, 0.8, 1]`.
     """
     rough = (high - low) / max(1, most - 1)
-    power = 10.0 ** math.floor(math.log10(rough))
+    exponent = math.floor(math.log10(rough))
+    power = 10.0**exponent
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [round(index * step, 12) for index in range(first, last + 1)]
+    return [round(index * step, 12 - exponent) for index in range(first, last + 1)]

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from riseml.cli.output.chart import Chart, find_ends, list_x_ticks
+from riseml.cli.output.chart import Chart, find_ends, list_x_ticks, list_y_ticks
 from riseml.cli.output.style import Style
 from riseml.cli.output.widths import shorten_to_width
 
@@ -78,6 +78,8 @@ def _set_axes(plotext: Any, chart: Chart) -> None:
     plotext.xlabel(chart.x_title)
     ticks = list_x_ticks(chart, xs, _TICKS)
     plotext.xticks([tick for tick, _ in ticks], [name for _, name in ticks])
+    if long := list_y_ticks(*ys):
+        plotext.yticks([tick for tick, _ in long], [name for _, name in long])
 
 
 def _list_labels(chart: Chart, style: Style, width: int, *, unicode: bool) -> list[str]:
