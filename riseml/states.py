@@ -13,7 +13,7 @@ class State(enum.Enum):
     PENDING = "PENDING"  # waits for a place in the pool
     STARTING = "STARTING"  # has a place; its containers are about to start
     RUNNING = "RUNNING"  # its processes run
-    KILLED = "KILLED"  # ended by a user, or because another job ended
+    KILLED = "KILLED"  # ended by a user, or because the experiment ended
     FAILED = "FAILED"  # ended badly
     FINISHED = "FINISHED"  # ended well
 
@@ -137,7 +137,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.STOPPED_EARLY: "Stopped by its search: other trials do better",
     Reason.KILLED_BY_USER: "Killed by a user",
     Reason.NO_LONGER_NEEDED: "Stopped: the experiment has its verdict",
-    Reason.CASCADE: "Stopped: another job ended the experiment",
+    Reason.CASCADE: "Stopped: this attempt of the experiment failed",
     Reason.NOT_STARTED: "Never started: the experiment ended before",
     Reason.RETRY: "Another attempt follows",
     Reason.NONE_FINISHED: "No experiment of the set finished",

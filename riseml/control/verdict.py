@@ -192,7 +192,8 @@ def _find_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[da
     if limit is not None and experiment.started_at is not None:
         bound = experiment.started_at + timedelta(seconds=limit)
         if seen.now >= bound:
-            yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, seen.now, message=f"after {limit:g} s")
+            message = f"it reached max_duration of {limit:.10g} s"
+            yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, seen.now, message=message)
     left = find_left_end(experiment, seen)
     if left is not None and seen.now >= left:
         yield left, 0, Verdict(State.FINISHED, Reason.LEFT, seen.now)
@@ -251,7 +252,7 @@ def _idle_verdict(experiment: Experiment, seen: Observation) -> Verdict:
     who = f"{first.name} was quiet first" if len(jobs) > 1 else f"`riseml logs` shows what {first.name} did last"
     retry = experiment.plan.retry
     again = RetryOn.IDLE in retry.on and first.attempt <= retry.max
-    message = f"for {experiment.plan.idle_timeout:g} s; {who}"
+    message = f"it reached idle_timeout of {experiment.plan.idle_timeout:.10g} s; {who}"
     return Verdict(State.FAILED, Reason.IDLE, seen.now, message=message, again=again)
 
 

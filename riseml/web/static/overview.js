@@ -52,7 +52,7 @@ function makeFailure(view) {
     make("p", {}, view.message),
     view.advice && make("p", { class: "advice" }, view.advice),
     view.last_lines.length > 0 && lines,
-    others > 0 && make("details", {}, make("summary", {}, `${others} other ${others === 1 ? "job" : "jobs"} ended because of it`),
+    others > 0 && make("details", {}, make("summary", {}, `${others} ${view.cause ? "other " : ""}${others === 1 ? "job" : "jobs"} ended because of it`),
       make("ul", {}, view.jobs.filter((/** @type {any} */ job) => job.reason === "CASCADE").map((/** @type {any} */ job) => make("li", {}, job.name)))),
     make("p", {}, make("a", { href: linkTo(view.cause ? `${view.id}.${view.cause}` : view.id, "log") }, "Its log")),
   );

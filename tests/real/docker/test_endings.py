@@ -105,7 +105,9 @@ ENDINGS = {
         jobs={"worker.1": "KILLED", "ps.1": "KILLED"},
         keys={"stop_grace": 1},
     ),
-    "max_duration": Ending({}, "FAILED", "MAX_DURATION", keys={"max_duration": 2}),
+    "max_duration": Ending(
+        {}, "FAILED", "MAX_DURATION", None, "it reached max_duration of 2 s", keys={"max_duration": 2}
+    ),
 }
 
 
@@ -133,7 +135,8 @@ def test_jobs_that_hang_are_ended_and_a_busy_one_is_not(shared_rig: Rig) -> None
     count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
     busy = f"end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do {count}; done"
     master = f"{busy}; touch $OUTPUT_DIR/computed; sleep 600"
-    ending = Ending({"master": master}, "FAILED", "IDLE", None, "for 2 s; ", keys={"idle_timeout": 2})
+    told = "it reached idle_timeout of 2 s; "
+    ending = Ending({"master": master}, "FAILED", "IDLE", None, told, keys={"idle_timeout": 2})
     name = check(shared_rig, ending)
     computed = shared_rig.go_file(name).with_name("computed")
     assert computed.exists(), "the workers hang from the start, and the master computes"

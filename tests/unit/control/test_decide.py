@@ -15,7 +15,7 @@ from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, ContainerSeen, Launch
 from riseml.names import HostName
 from riseml.spec.config.types import Resources, Retry, RetryOn, RetryScope
-from riseml.states import Reason, State
+from riseml.states import SENTENCES, Reason, State
 from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan, make_simulation
 
 GANG = ("master", "worker.1", "worker.2", "ps.1")
@@ -187,7 +187,10 @@ def test_max_duration_ends_an_experiment() -> None:
     simulation.settle(5)
     assert simulation.state(1) is State.RUNNING
     simulation.settle(8, seconds=10)
-    assert simulation.stored[1].reason is Reason.MAX_DURATION
+    ended = simulation.stored[1]
+    assert (ended.reason, ended.message) == (Reason.MAX_DURATION, "it reached max_duration of 60 s")
+    job = job_of(simulation, 1, "train")
+    assert (job.reason, SENTENCES[job.reason]) == (Reason.CASCADE, "Stopped: this attempt of the experiment failed")
     assert not simulation.running()
 
 

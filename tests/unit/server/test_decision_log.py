@@ -97,7 +97,7 @@ def test_an_end_names_the_job_that_decided_and_those_that_are_stopped(running: E
     judged = edit(running, {"worker.1": failed, "master": stopped, "worker.2": stopped}, verdict=verdict)
     assert lines(running, judged) == [
         "4.worker.1 a1 FAILED on gpu1: exit code 3",
-        "4 stops master, worker.2: Stopped: another job ended the experiment",
+        "4 stops master, worker.2: Stopped: this attempt of the experiment failed",
         "4 decided: it ends as FAILED: worker.1 ended with exit code 3",
     ]
     killed = {"state": State.KILLED, "reason": Reason.CASCADE, "exit_code": 143}
@@ -105,8 +105,8 @@ def test_an_end_names_the_job_that_decided_and_those_that_are_stopped(running: E
         judged, {"master": killed, "worker.2": killed}, state=State.FAILED, reason=Reason.EXIT_CODE, closed=True
     )
     assert lines(judged, ended) == [
-        "4.master a1 KILLED on gpu1: exit code 143 (Stopped: another job ended the experiment)",
-        "4.worker.2 a1 KILLED on gpu2: exit code 143 (Stopped: another job ended the experiment)",
+        "4.master a1 KILLED on gpu1: exit code 143 (Stopped: this attempt of the experiment failed)",
+        "4.worker.2 a1 KILLED on gpu2: exit code 143 (Stopped: this attempt of the experiment failed)",
         "4 FAILED: worker.1 ended with exit code 3",
         "4 closed: nothing of it is left on any host",
     ]
