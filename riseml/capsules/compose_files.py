@@ -17,6 +17,7 @@ from riseml.capsules.exported_run import (
     name_dockerfile,
     write_dockerfiles,
 )
+from riseml.job_programs.group_shell import wait_for_group
 
 _RUN = """\
 #!/bin/sh
@@ -70,7 +71,7 @@ def _make_service(run: ExportedRun, job: ExportedJob) -> dict[str, Any]:
         "build": {"context": ".", "dockerfile": name_dockerfile(record["environment"])},
         "hostname": job.hostname,
         "entrypoint": [],
-        "command": [_escape(word) for word in job.command],
+        "command": [_escape(word) for word in wait_for_group(job.command)],
         "environment": {name: _escape(value) for name, value in job.variables.items()} | dict.fromkeys(job.missing),
         "working_dir": "/code",
         "user": run.owner,

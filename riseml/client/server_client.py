@@ -91,7 +91,7 @@ class Client:
         with self._exchange.open_response("HEAD", f"/snapshots/{digest}") as response:
             if response.is_success or response.status_code == 404:
                 return response.is_success
-        # The answer to HEAD has no body, so that nobody learns why the server refused. This request asks the same.
+        # The answer to HEAD has no body that says why the server refused. This request asks the same.
         return not self.check_rerun({"code": digest})
 
     def put_snapshot(self, digest: str, pieces: Iterable[bytes]) -> None:
