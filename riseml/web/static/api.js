@@ -20,10 +20,19 @@ export class ApiError extends Error {
   }
 }
 
-/** Keep the session that the address brings behind `#`, and take it out of the address. */
-export function takeSession() {
+/**
+ * Keep the session that the address brings behind `#`, and take it out of the address. Any page of the web can write an
+ * address: the session that is stored stays, unless the server lets the new one in.
+ */
+export async function takeSession() {
   if (!location.hash.startsWith("#session=")) return;
-  localStorage.setItem(STORED, location.hash.slice("#session=".length));
+  const session = location.hash.slice("#session=".length);
+  try {
+    await request("GET", makeUrl("/server", {}), { key: findKey(session) });
+    localStorage.setItem(STORED, session);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 401) throw error; // it stays in the address for the next try
+  }
   history.replaceState(null, "", location.pathname + location.search);
 }
 
@@ -100,7 +109,7 @@ function makeUrl(path, query) {
 /**
  * @param {string} method
  * @param {URL} url
- * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal}} options
+ * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal, key?: string}} options
  */
 async function request(method, url, options) {
   const known = challenge; // another request may learn the new one meanwhile
@@ -117,10 +126,10 @@ async function request(method, url, options) {
 /**
  * @param {string} method
  * @param {URL} url
- * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal}} options
+ * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal, key?: string}} options
  */
-async function send(method, url, { body, type, headers = {}, signal }) {
-  const fields = { ...headers, "X-Riseml-Proof": await prove(`${method} ${url.pathname}${url.search}`) };
+async function send(method, url, { body, type, headers = {}, signal, key }) {
+  const fields = { ...headers, "X-Riseml-Proof": await prove(`${method} ${url.pathname}${url.search}`, key) };
   if (type) Object.assign(fields, { "Content-Type": type });
   for (let tries = 1; ; tries += 1) {
     try {
@@ -133,9 +142,13 @@ async function send(method, url, { body, type, headers = {}, signal }) {
   }
 }
 
-/** @param {string} text @returns {Promise<string>} */
-async function prove(text) {
-  const key = (localStorage.getItem(STORED) ?? "").split(".")[1];
+/** @param {string} session @returns {string} its page key */
+function findKey(session) {
+  return session.split(".")[1] ?? "";
+}
+
+/** @param {string} text @param {string} [key] the page key @returns {Promise<string>} */
+async function prove(text, key = findKey(localStorage.getItem(STORED) ?? "")) {
   if (!key) return "";
   if (key !== keyText) pageKey = null;
   keyText = key;

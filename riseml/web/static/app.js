@@ -163,8 +163,8 @@ function showConnection(connection) {
   setText(place, words[connection]);
 }
 
-takeSession();
 applyTheme();
+await takeSession();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
 document.getElementById("theme")?.addEventListener("click", toggleTheme);
 document.getElementById("keys")?.addEventListener("click", showKeys);

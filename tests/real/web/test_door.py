@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import psutil
 import pytest
+from playwright.sync_api import Browser
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
@@ -24,6 +25,7 @@ from websockets.typing import Origin, Subprotocol
 from riseml.stream_messages import Channel, CommandOrder, Piece, decode_message, encode_message
 from tests.support.rig import Rig, single
 from tests.support.waiting import DEADLINE
+from tests.support.web_scene import enter, go, open_door
 
 
 class Intruder:
@@ -151,6 +153,23 @@ def test_an_address_that_is_used_again(intruder: Intruder) -> None:
     again = intruder.client.get(intruder.url)
     assert again.status_code == 403
     assert "set-cookie" not in again.headers
+
+
+@pytest.mark.parametrize("named", ["x.y", "x"])
+def test_a_foreign_page_that_names_a_session_in_an_address(rig: Rig, browser: Browser, named: str) -> None:
+    """A foreign web page leads the browser to the page, with a session of its own choice in the address."""
+    page = enter(browser, rig)
+    read = "localStorage.getItem('riseml-session')"
+    held, origin = page.evaluate(read), page.evaluate("location.origin")
+    page.goto("about:blank")
+    go(page, lambda: f"{origin}/#session={named}")
+    page.wait_for_function("location.hash === ''")
+    assert page.evaluate(read) == held
+    page.locator("#connection[data-connection=live]").wait_for()
+    go(page, lambda: open_door(rig))
+    page.locator("#connection[data-connection=live]").wait_for()
+    assert page.evaluate(read) not in (held, None), "a session of the server is taken"
+    page.context.close()
 
 
 def test_a_page_that_opens_doors(intruder: Intruder) -> None:
