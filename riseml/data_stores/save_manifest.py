@@ -25,6 +25,8 @@ MOST_FILES = 100_000
 """Files of one output."""
 
 LARGEST_MANIFEST = 1 << 26  # bytes
+_LARGEST = 1 << 63  # number that a disk and a database take
+_LATEST = _LARGEST * 10**9  # nanoseconds since 1970 that a disk takes
 _SHA256 = re.compile("[0-9a-f]{64}")
 _FORMAT = 1
 
@@ -96,8 +98,10 @@ def read_manifest(data: bytes, place: str) -> SaveManifest:
         texts = (owner, experiment, saved_at)
         if not all(isinstance(text, str) for text in texts) or len({file.path for file in files}) < len(files):
             raise ValueError(texts)
-        return SaveManifest(owner, experiment, saved_at, int(found["attempt"]), files)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, FilesError):
+        if abs(attempt := int(found["attempt"])) >= _LARGEST:
+            raise ValueError(attempt)
+        return SaveManifest(owner, experiment, saved_at, attempt, files)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, FilesError):
         hint = "remove it if you do not need what it names; the next copy writes it again"
         raise EngineError(f"{place}/{MANIFEST} is no manifest of riseml", hint, permanent=True) from None
 
@@ -113,7 +117,8 @@ def _read_file(row: Any) -> SavedFile:
     )
     names = split_path(file.path)
     is_usable = names and not names[-1].startswith(PART.encode()) and _SHA256.fullmatch(file.sha256)
-    if not is_usable or file.size < 0 or file.changed < 0 or not is_key(file.key):
+    are_numbers_usable = 0 <= file.size < _LARGEST and 0 <= file.changed < _LATEST
+    if not is_usable or not are_numbers_usable or not is_key(file.key):
         raise ValueError(file)
     return file
 

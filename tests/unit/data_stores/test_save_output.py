@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -366,3 +366,20 @@ def file_named(path: str, key: str = "k") -> SavedFile:
 def test_a_forged_manifest_leads_nowhere(data: bytes) -> None:
     with pytest.raises(EngineError, match="is no manifest of riseml"):
         read_manifest(data, PLACE)
+
+
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e300", "1" + "0" * 40, "-1" + "0" * 40])
+@pytest.mark.parametrize("name", ["size", "changed", "attempt"])
+def test_a_manifest_with_a_number_that_no_disk_takes_leads_nowhere(name: str, number: str) -> None:
+    text = write_manifest(SaveManifest("o", "e", "", 1, (file_named("a"),))).decode()
+    with pytest.raises(EngineError, match="is no manifest of riseml"):
+        read_manifest(text.replace(f'"{name}": 1', f'"{name}": {number}').encode(), PLACE)
+
+
+def test_the_latest_time_of_a_manifest_is_one_that_the_system_takes(site: Site) -> None:
+    file = replace(file_named("a"), changed=(1 << 63) * 10**9 - 1)
+    (read,) = read_manifest(write_manifest(SaveManifest("o", "e", "", 1, (file,))), PLACE).files
+    site.put("a", "x")
+    os.utime(site.folder / "a", ns=(read.changed, read.changed))  # no OverflowError
+    with pytest.raises(EngineError):
+        read_manifest(write_manifest(SaveManifest("o", "e", "", 1, (replace(file, changed=file.changed + 1),))), PLACE)
