@@ -44,6 +44,7 @@ _CONNECT = 5.0  # seconds to connect
 _ANSWER = 30.0  # seconds of silence in an answer
 _LONGEST_WAIT = 2.0  # seconds between two tries
 _MOST_JSON = 1 << 28  # bytes of an answer; 10,000 experiments take some tens of MB
+_LONGEST_ENTRY = 1 << 26  # bytes of one line of an answer; the server reads 4 MiB of a log at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +334,14 @@ class Exchange:
         except (ValueError, RecursionError):
             raise self._make_strange_error(response) from None
 
+    def read_lines(self, response: ServerAnswer) -> Iterator[Any]:
+        """Yield the JSON of each line of an answer, as it comes."""
+        try:
+            for line in _split_lines(response.iter_bytes()):
+                yield json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._make_strange_error(response) from None
+
     def _make_absent_error(self, why: str) -> ServerAbsent:
         if self.address.socket is not None:
             return ServerAbsent(
@@ -372,9 +381,15 @@ def _import_httpx() -> Any:
     return httpx
 
 
-def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines. Only a newline byte ends a line, because text may contain other line separators."""
+def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines. Only a newline byte ends a line, because text may contain other line separators.
+
+    Raises:
+        ValueError: a line does not end.
+    """
     held = b""
     for piece in pieces:
         *whole, held = (held + piece).split(b"\n")
         yield from filter(None, whole)
+        if len(held) > _LONGEST_ENTRY:
+            raise ValueError(f"a line of more than {_LONGEST_ENTRY} bytes")

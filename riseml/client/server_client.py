@@ -5,7 +5,6 @@ Not here: starting a server, printing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
@@ -17,7 +16,6 @@ from riseml.client.exchange import (
     RetryPolicy,
     RetryTimer,
     read_address,
-    split_lines,
 )
 from riseml.client.refusals import make_error
 from riseml.errors import Unreachable
@@ -388,8 +386,7 @@ class Client:
         path = _format_path("experiments", identity, "logs")
         with self._exchange.open_response("GET", path, timeout=_SILENCE, params=_drop_missing(parameters)) as response:
             self._exchange.raise_refusal(response)
-            for line in split_lines(response.iter_bytes()):
-                yield cast("wire.Entry", json.loads(line))
+            yield from self._exchange.read_lines(response)
 
 
 def _format_path(*parts: str) -> str:

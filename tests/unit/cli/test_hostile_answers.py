@@ -16,7 +16,7 @@ import pytest
 from riseml import errors
 from riseml.client.exchange import Address, Exchange
 from riseml.client.refusals import make_error
-from riseml.client.server_client import Client
+from riseml.client.server_client import Client, LogQuery, RetryPolicy
 from tests.unit.cli.fake_server import FakeServer
 
 BODY: dict[str, Any] = {"kind": "QuotaSpent", "message": "m", "hint": None, "exit_code": 4}
@@ -27,15 +27,16 @@ DEEP = "[" * 200_000
 class EndlessAnswer:
     """An answer whose body never ends. It gives the same bytes again and again."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, piece: int = 1 << 20) -> None:
         self.status_code, self.is_success = status, status == 200
+        self.piece = piece  # bytes at once
         self.headers: dict[str, str] = {}
 
     def read(self) -> bytes:
         raise MemoryError
 
     def iter_bytes(self) -> Iterator[bytes]:
-        yield from itertools.repeat(b" " * (1 << 20))
+        yield from itertools.repeat(b" " * self.piece)
 
     iter_raw = iter_bytes
 
@@ -95,6 +96,23 @@ def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.Monkey
     monkeypatch.setattr(exchange, "open_response", lambda *_: EndlessAnswer(status))
     with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
         exchange.request_json("GET", "/server")
+
+
+@pytest.mark.parametrize("line", [DEEP, "{no", "1" * 5000], ids=["lists", "text", "digits"])
+def test_a_log_that_is_none_is_no_answer_of_riseml(fake_server: FakeServer, line: str) -> None:
+    fake_server.answers["GET /experiments/4/logs"] = (200, f"{line}\n")
+    address, moments = Address(fake_server.home / "server.sock"), iter(range(0, 1000, 50))
+    with (
+        Client(address, RetryPolicy(60, lambda: next(moments), lambda _: None)) as client,
+        pytest.raises(errors.Unreachable, match="not as a riseml server does"),
+    ):
+        list(client.stream_log("4", LogQuery(follow=False)))
+
+
+def test_an_entry_of_a_log_without_end_is_not_read_to_its_end() -> None:
+    exchange = Exchange(Address(Path("/x/server.sock")))
+    with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
+        list(exchange.read_lines(EndlessAnswer(200, 1 << 24)))
 
 
 def test_a_body_that_cannot_be_unpacked_is_a_broken_connection() -> None:
