@@ -37,7 +37,7 @@ class SavedFile:
 
     path: str  # below OUTPUT_DIR, as in `folder_paths`
     size: int  # bytes
-    changed: int  # when the job changed it, nanoseconds since 1970
+    changed: int  # when the job changed it, nanoseconds since 1970; negative: before
     executable: bool
     sha256: str
     key: str  # where it is, below the folder of the output
@@ -117,7 +117,7 @@ def _read_file(row: Any) -> SavedFile:
     )
     names = split_path(file.path)
     is_usable = names and not names[-1].startswith(PART.encode()) and _SHA256.fullmatch(file.sha256)
-    are_numbers_usable = 0 <= file.size < _LARGEST and 0 <= file.changed < _LATEST
+    are_numbers_usable = 0 <= file.size < _LARGEST and -_LATEST <= file.changed < _LATEST
     if not is_usable or not are_numbers_usable or not is_key(file.key):
         raise ValueError(file)
     return file

@@ -376,10 +376,14 @@ def test_a_manifest_with_a_number_that_no_disk_takes_leads_nowhere(name: str, nu
         read_manifest(text.replace(f'"{name}": 1', f'"{name}": {number}').encode(), PLACE)
 
 
-def test_the_latest_time_of_a_manifest_is_one_that_the_system_takes(site: Site) -> None:
-    file = replace(file_named("a"), changed=(1 << 63) * 10**9 - 1)
+@pytest.mark.parametrize(("changed", "beyond"), [((1 << 63) * 10**9 - 1, 1), (-(1 << 63) * 10**9, -1), (-1, None)])
+def test_the_times_of_a_manifest_are_those_that_the_system_takes(site: Site, changed: int, beyond: int | None) -> None:
+    """A file may be older than 1970."""
+    file = replace(file_named("a"), changed=changed)
     (read,) = read_manifest(write_manifest(SaveManifest("o", "e", "", 1, (file,))), PLACE).files
     site.put("a", "x")
     os.utime(site.folder / "a", ns=(read.changed, read.changed))  # no OverflowError
-    with pytest.raises(EngineError):
-        read_manifest(write_manifest(SaveManifest("o", "e", "", 1, (replace(file, changed=file.changed + 1),))), PLACE)
+    if beyond is not None:
+        far = replace(file, changed=changed + beyond)
+        with pytest.raises(EngineError):
+            read_manifest(write_manifest(SaveManifest("o", "e", "", 1, (far,))), PLACE)
