@@ -139,11 +139,13 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
     server = client.get_server()
     if server["executor"] == wanted and not server["missing_engine"]:
         return
-    if server["active"]:
-        used, active = server["executor"], count_noun(server["active"], "experiment")
+    # The next executor could not remove what is left; a server of an earlier version counts both as active.
+    in_use = server["active"] + server.get("closing", 0)
+    if in_use:
+        used, count = server["executor"], count_noun(in_use, "experiment")
         raise Refused(
-            f"the riseml server uses the {used} executor for {active}, so it cannot change to {wanted}",
-            f"add `--executor {used}` to run this now, or wait until all experiments have ended",
+            f"the riseml server uses the {used} executor for {count}, so it cannot change to {wanted}",
+            f"add `--executor {used}` to run this now, or wait until all experiments have ended and are cleaned up",
         )
     stop_server(client, settings)
     ensure_server(client, settings)

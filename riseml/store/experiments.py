@@ -32,6 +32,7 @@ from riseml.store.rows import (
 from riseml.store.schema import events, experiments, facts, jobs, sets
 
 _IDS_PER_QUERY = 500
+_ENDED = sorted(state.value for state in TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,15 @@ class ExperimentStore:
         with self._database.read_transaction() as connection:
             count = sa.select(sa.func.count()).select_from(experiments).where(experiments.c.closed.is_(False))
             return int(connection.execute(count).scalar_one())
+
+    def count_unfinished(self) -> tuple[int, int]:
+        """Return how many experiments have not ended, and how many have ended but are not closed."""
+        ended = sa.case((experiments.c.state.in_(_ENDED), 1), else_=0)
+        count = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(ended), 0))
+        count = count.select_from(experiments).where(experiments.c.closed.is_(False))
+        with self._database.read_transaction() as connection:
+            unclosed, closing = connection.execute(count).one()
+        return int(unclosed) - int(closing), int(closing)
 
 
 def select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:

@@ -23,6 +23,7 @@ class ServerView(TypedDict):
     data: str  # the data folder of this machine
     problem: str  # why the server can decide nothing now, such as a full disk; empty: it can
     active: int  # experiments that have not ended
+    closing: int  # experiments that have ended, and of which something is left on a host
     searches: int  # that make further trials
 
 

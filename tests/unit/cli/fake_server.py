@@ -149,6 +149,7 @@ class FakeServer:
             "data": str(self.home / "data"),
             "problem": "",
             "active": 0,
+            "closing": 0,
             "searches": 0,
         }
         self.server["missing_engine"] = ""

@@ -217,3 +217,13 @@ def test_a_stop_says_that_searches_make_no_trials(
         f"Stopped the riseml server (process {fake_server.server['pid']}). 2 experiments go on without it.",
         "A search makes no further trial and stops none until a server runs again: any riseml command starts it.",
     ]
+
+
+@pytest.mark.parametrize("count", ["active", "closing"])
+def test_the_executor_stays_until_nothing_is_left_of_its_experiments(
+    riseml: Riseml, fake_server: FakeServer, count: str
+) -> None:
+    fake_server.server[count] = 1
+    refused = riseml("train", "-d", environ={"RISEML_EXECUTOR": "process"})
+    assert refused.code == 4
+    assert "uses the docker executor for 1 experiment, so it cannot change to process" in refused.err

@@ -127,6 +127,16 @@ def test_the_next_load_has_what_another_process_wrote(database: Database, experi
     assert all(one is two for one, two in zip(again.experiments, other.load_world().experiments, strict=True))
 
 
+def test_an_experiment_that_has_ended_is_not_active_before_it_is_closed(experiments: ExperimentStore) -> None:
+    assert experiments.count_unfinished() == (0, 0)
+    made = submit(experiments)
+    submit(experiments)
+    assert experiments.count_unfinished() == (2, 0)
+    ended = replace(made, state=State.FINISHED, ended_at=NOW)
+    assert experiments.save_decision(made, ended, NOW)
+    assert (experiments.count_unfinished(), experiments.count_open()) == ((1, 1), 2)
+
+
 def test_closed_experiments_are_not_loaded_and_can_be_found(experiments: ExperimentStore) -> None:
     made = submit(experiments)
     experiments.save_decision(made, replace(made, closed=True, state=State.FINISHED, ended_at=NOW), NOW)

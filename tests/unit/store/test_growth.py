@@ -23,7 +23,8 @@ NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 PLAN = make_plan("master", "worker.1")
 ASKED: dict[str, Callable[[ExperimentStore], object]] = {
     "load_world": lambda store: store.load_world(),
-    "count_active": lambda store: store.count_open(),
+    "count_open": lambda store: store.count_open(),
+    "count_unfinished": lambda store: store.count_unfinished(),
     "status": lambda store: store.list_experiments("paul", ended=False, project=None, limit=None),
     "the last of a project": lambda store: store.list_experiments("paul", ended=True, project="p", limit=1),
     "one": lambda store: store.find_by_number("paul", 1),

@@ -33,6 +33,7 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
 def show_server(services: Services) -> wire.ServerView:
     """Return the properties of this server for clients."""
     info, hosts = services.info, services.hosts
+    active, closing = services.experiments.count_unfinished()
     return {
         "version": info.version,
         "id": info.id,
@@ -46,6 +47,7 @@ def show_server(services: Services) -> wire.ServerView:
         "output": str(services.settings.output),
         "data": str(services.settings.data),
         "problem": services.passes.problem,
-        "active": services.experiments.count_open(),
+        "active": active,
+        "closing": closing,
         "searches": services.searches.count_open(),
     }
