@@ -6,9 +6,18 @@ import gc
 import os
 import sys
 
+_INTERRUPTED = 130  # as `riseml.errors.Interrupted`, which is imported later
+
 
 def run() -> None:
     """Run the command line of this process, or answer a shell."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # before a command runs, which handles its own
+        os._exit(_INTERRUPTED)  # nothing is printed yet, and a second Ctrl-C cannot interrupt Python's own clean-up
+
+
+def _run() -> None:
     wanted = os.environ.get("_RISEML_NAMES")  # set by the scripts of `riseml completion`
     if wanted:
         from riseml.cli.completion_names import print_names

@@ -42,3 +42,17 @@ leave_process(1)
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
 def test_a_stream_that_is_not_there_is_no_error(closed: str) -> None:
     assert run_program(f"import sys\nsys.{closed} = None\nleave_process(4)")[0] == 4
+
+
+def test_a_command_that_is_interrupted_before_it_begins_prints_nothing() -> None:
+    text = """
+import sys
+from riseml.cli.entry import run
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "riseml.cli.main":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+run()
+"""
+    assert run_program(text) == (130, "", "")
