@@ -17,6 +17,7 @@ from riseml.terminal_text import plain_line
 CODE = "code"
 """The folder of the project's files in an export."""
 
+_KUBEFLOW_FLAGS = {"tensorflow": "--tfjob", "pytorch": "--pytorchjob"}
 _HOSTNAME = re.compile(r"[a-z][a-z0-9-]*")
 _JOB = re.compile(r"[a-z][a-z0-9.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -169,4 +170,6 @@ def check_framework(run: ExportedRun, wanted: str, kind: str) -> None:
     """
     if run.capsule["framework"] != wanted:
         has = run.capsule["framework"] or "no framework"
-        raise UsageError(f"a {kind} is for {wanted}, and this experiment has {has}", "--compose, --slurm or --sh")
+        own = _KUBEFLOW_FLAGS.get(has)
+        fitting = f"{own}, --compose" if own else "--compose"
+        raise UsageError(f"a {kind} is for {wanted}, and this experiment has {has}", f"{fitting}, --slurm or --sh")

@@ -193,7 +193,7 @@ def kill_experiments(
         typer.Argument(metavar="[ID...]", show_default=False, help="Default: the project's last experiment."),
     ] = None,
     *,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Do not ask.")] = False,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Do not ask where no ID is given.")] = False,
     json: JsonOption = False,
 ) -> None:
     """End experiments with all their jobs."""

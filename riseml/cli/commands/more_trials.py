@@ -64,7 +64,11 @@ def _collect_variables(command: CommandContext, found: wire.ExperimentView, allo
     names = [] if search is None else [clean_text(name) for name in search["variables"]]
     missing = [name for name in names if name not in command.environ]
     if missing:
-        raise UsageError(f"the trials need {', '.join(missing)}, and here it is not set", f"export {missing[0]}=...")
+        are = "it is" if len(missing) == 1 else "they are"
+        raise UsageError(
+            f"the trials need {', '.join(missing)}, and here {are} not set",
+            f"export {' '.join(f'{name}=...' for name in missing)}",
+        )
     folder = str(command.folder.resolve())
     variables = [PassedVariable(folder, clean_text(found["project"]), name) for name in names]
     confirm_variables(command, variables, allowed, f"set {clean_text(found['id'])}")

@@ -234,9 +234,10 @@ def _check_unknown_file(
 def _collect_variables(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
     missing = [name for name in names if name not in environ]
     if missing:
+        them, are = ("it", "it is") if len(missing) == 1 else ("them", "they are")
         raise UsageError(
-            f"train.env passes {', '.join(missing)} on to the jobs, but here it is not set",
-            f"set it first: `export {missing[0]}=...`",
+            f"train.env passes {', '.join(missing)} on to the jobs, but here {are} not set",
+            f"set {them} first: `export {' '.join(f'{name}=...' for name in missing)}`",
         )
     return {name: environ[name] for name in names}
 

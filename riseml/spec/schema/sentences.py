@@ -49,7 +49,7 @@ _FORMATS = {
     "data-url": "an address",
 }
 _PATTERNS = {
-    "name": ("{} is not a project name", "use letters, digits, - and _"),
+    "name": ("{} is not a project name", "begin with a letter, a digit or _; use letters, digits, - and _"),
     "image": ("{} is not an image", "write it as in `docker pull`, such as python:3.11"),
     "version": ("{} is not a version", "write the tag of the image, such as 2.21.0"),
     "package-version": ("{} is not a version", "write a version of the package"),

@@ -91,8 +91,9 @@ def test_a_manifest_is_valid_for_the_published_schema(kind: KubeflowKind, framew
 
 
 def test_a_kind_of_jobs_is_for_its_framework() -> None:
-    with pytest.raises(UsageError, match="is for pytorch"):
+    with pytest.raises(UsageError, match="is for pytorch") as refused:
         list(write_kubeflow(small_run("master", "worker.1"), PYTORCHJOB))
+    assert refused.value.hint == "--tfjob, --compose, --slurm or --sh"
 
 
 @pytest.mark.parametrize("kind", ["sh", "slurm"])

@@ -179,6 +179,11 @@ def test_variables_are_passed_on_from_the_user_s_environment(
     assert (missing.code, fake_server.bodies) == (2, [])
     assert "TOKEN" in missing.err
     assert "export TOKEN=" in missing.err
+    (folder / "riseml.yml").write_text((folder / "riseml.yml").read_text().replace("[TOKEN]", "[TOKEN, KEY]"))
+    several = riseml("train", "-d").err
+    assert "train.env passes TOKEN, KEY on to the jobs, but here they are not set" in several
+    assert "set them first: `export TOKEN=... KEY=...`" in several
+    (folder / "riseml.yml").write_text((folder / "riseml.yml").read_text().replace("[TOKEN, KEY]", "[TOKEN]"))
     riseml("train", "-d", "--allow-env", "TOKEN", environ={"TOKEN": "secret", "OTHER": "x"})
     assert fake_server.bodies[0]["environment"] == {"TOKEN": "secret"}
 

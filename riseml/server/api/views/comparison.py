@@ -22,6 +22,7 @@ from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.snapshots import SnapshotStore
 
 _MOST_FILES = 10_000  # of an answer
+_MOST_NAMED = 3  # members of a set, in a hint
 _DIGITS = 12  # of a file's digest
 _OTHERS = frozenset({"project", "image", "parameters", "jobs", "companion"})
 """Fields of a plan that are not keys of riseml.yml, or are compared separately."""
@@ -70,7 +71,9 @@ def _find_experiment(name: str, services: Services) -> ExperimentDetail:
     if wanted.job is not None:
         raise UsageError(f"{name} is a job", f"name its experiment: {wanted.number}")
     if len(details) > 1:
-        raise UsageError(f"{name} is a set", f"name its experiments: {wanted.number}.1 {wanted.number}.2")
+        named = [experiment_name(one.experiment.number, one.experiment.sub) for one in details[:_MOST_NAMED]]
+        more = " ..." if len(details) > _MOST_NAMED else ""
+        raise UsageError(f"{name} is a set", f"name its experiments: {' '.join(named)}{more}")
     return details[0]
 
 

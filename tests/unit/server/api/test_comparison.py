@@ -103,6 +103,13 @@ def test_what_cannot_be_compared_is_refused(client: httpx.Client, names: list[st
     assert message in answer.text
 
 
+def test_the_hint_for_a_large_set_does_not_look_like_all_of_it(client: httpx.Client) -> None:
+    config = "project: x\ntrain: {image: a, run: b, parameters: {lr: [1, 2, 3, 4]}}\n"
+    name = submit(client, config, {})
+    answer = client.get("/v1/comparison", params={"of": [name, "1"]})
+    assert f"name its experiments: {name}.1 {name}.2 {name}.3 ..." in answer.text
+
+
 def test_a_plan_is_described_in_the_keys_of_its_file() -> None:
     spec = load_config(
         "project: x\ntrain: {framework: tensorflow, run: a, max_duration: 1h, limits: {mem: 2GiB},"
