@@ -24,6 +24,7 @@ import threading
 
 _LONGEST = 3500  # bytes of a line; the kernel writes up to 4096 bytes to a pipe as one piece
 _MOST = 50  # metrics of a line
+_LARGEST_STEP = 10**15 - 1  # that the server takes
 _STDOUT = 1
 _complaints = threading.Event()  # set once a value was left out, so that the log says so once
 
@@ -56,6 +57,8 @@ def _send_metrics(values: "dict[str, object]") -> None:
     """Write the lines of a report: more than one when it has many metrics."""
     step = values.pop("step", None)
     begin = ["" if step is None else f'"step": {int(step)}']  # type: ignore[call-overload]  # as above
+    if step is not None and abs(int(step)) > _LARGEST_STEP:  # type: ignore[call-overload]
+        raise ValueError("a step has at most 15 digits")
     pairs, size = begin[:], 0
     for name, value in values.items():
         try:

@@ -41,6 +41,14 @@ def body(line: str) -> str:
     return line.removeprefix("\x1eriseml.report ")
 
 
+def test_a_step_that_the_server_does_not_take_is_left_out_with_a_word(tmp_path: Path) -> None:
+    lines, errors = run(
+        tmp_path, "import riseml\nfor step in (10**15 - 1, 10**15, -10**30): riseml.report(step=step, loss=1)\n"
+    )
+    assert list(map(body, lines)) == ['{"step": 999999999999999, "loss": 1.0}']
+    assert errors == "riseml: a report was left out: ValueError('a step has at most 15 digits')\n"
+
+
 def test_the_calls_of_riseml_become_lines(tmp_path: Path) -> None:
     lines, errors = run(
         tmp_path,
