@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from riseml.cli.output.saved_view import describe_saved
 from riseml.cli.output.style import paint, paint_state
 from riseml.cli.output.text import clean_text, format_moment, format_seconds, parse_moment
+from riseml.names import BUILD
 from riseml.records import dataclass
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[st
     if end["state"] != "FINISHED" or experiment["type"] == "set":
         is_set = experiment["type"] == "set"  # its cause has a line of its own
         job = f"{end['id']}.{end['cause']}" if end["cause"] and not is_set else ""
-        code = f"exit code {end['exit_code']}" if end["exit_code"] is not None and not is_set else ""
+        is_own = end["cause"] == BUILD  # riseml itself has chosen the exit code, and the message has that of the step
+        code = f"exit code {end['exit_code']}" if end["exit_code"] is not None and not (is_set or is_own) else ""
         why = end["message"].splitlines()[0] if end["message"] else ""
         parts = [job, *((why,) if code in why else (why, code))]
         text += ": " + ": ".join(part for part in parts if part)

@@ -43,6 +43,7 @@ def test_a_failed_install_step_fails_the_experiment_with_its_output(console: Con
     assert "the output" in result.lines("build")
     end = result.out[result.out.rindex("Experiment ") :]
     assert "install step 2 failed with exit code 3: echo the output >&2; exit 3" in end
+    assert "exit code 1" not in end, "which riseml itself has chosen"
     assert f"Last lines of {result.id}.build:\n" in end
     assert "\n  the output\n" in end
 

@@ -209,7 +209,7 @@ def test_the_width_is_fixed_unless_an_id_is_longer() -> None:
         ),
         (
             end("FAILED", exit_code=7, cause="build", message="step 2 failed\nmore"),
-            "Experiment 4 FAILED after 2 minutes: 4.build: step 2 failed: exit code 7",
+            "Experiment 4 FAILED after 2 minutes: 4.build: step 2 failed",
         ),
         (
             end("KILLED", exit_code=None, message="Killed by a user"),
