@@ -28,7 +28,7 @@ from riseml.records import dataclass
 from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
 
 _PIECE = 256 * 1024  # bytes of a file that are read at once
-_MOST_ERRORS = 4096  # bytes of the messages of `tar`
+_MOST_ERRORS = 4096  # bytes of the messages of `tar`, and of a script's answer
 _MISSING, _NO_TAR, _CHANGED = 44, 45, 1  # exit codes; _CHANGED: of tar, a file changed while it was read
 _PACK = r"""
 command -v tar >/dev/null 2>&1 || exit 45
@@ -178,8 +178,15 @@ def _read_file(path: Path, size: int) -> Iterator[bytes]:
 
 
 def _ask_job(address: Address, place: JobPath, script: list[str]) -> bytes:
+    """Return what a script prints, which is one word. A program of the job may have taken the place of its shell."""
     said = bytearray()
-    _run_tar(address, place, script, said.extend)
+
+    def take(data: bytes) -> None:
+        said.extend(data)
+        if len(said) > _MOST_ERRORS:
+            raise RisemlError(f"the shell of {place.job} does not do what it is asked", "copy from the output instead")
+
+    _run_tar(address, place, script, take)
     return bytes(said)
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from riseml.errors import StoreError
-from riseml.store.database_errors import is_lock_timeout
+from riseml.store.database_errors import is_lock_timeout, show_address
 from riseml.store.schema import facts
 
 _LOCK_NUMBER = 0x7269_7365_6D6C  # "riseml" in ASCII; advisory locks are numbers
@@ -120,6 +120,6 @@ def insert_holder_row(connection: sa.Connection) -> None:
 def _used_error(url: sa.URL, row: str | None) -> StoreError:
     holder = json.loads(row or "{}").get("holder", "another server")
     return StoreError(
-        f"the store {url.render_as_string(hide_password=True)} is used by {holder}",
+        f"the store {show_address(url)} is used by {holder}",
         "a database has one server: stop that one first, or use another database",
     )

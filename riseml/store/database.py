@@ -27,7 +27,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
-from riseml.store.database_errors import translate_database_error
+from riseml.store.database_errors import read_address, show_address, translate_database_error
 from riseml.store.schema import metadata
 
 NEWEST_MIGRATION = "0011"
@@ -68,7 +68,7 @@ class Database:
     """
 
     def __init__(self, url: str, holder: str | None = None, lock_timeout: float = LOCK_TIMEOUT) -> None:
-        self.url = sa.make_url(url)
+        self.url = read_address(url)
         _make_private(self.url)
         self._lock_timeout = lock_timeout
         self.engine = _make_engine(self.url, lock_timeout)
@@ -85,7 +85,7 @@ class Database:
             raise
 
     def __str__(self) -> str:
-        return self.url.render_as_string(hide_password=True)
+        return show_address(self.url)
 
     @contextmanager
     def read_transaction(self) -> Iterator[sa.Connection]:
@@ -273,7 +273,7 @@ def _make_engine(url: sa.URL, lock_timeout: float) -> sa.Engine:
             engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_session_settings(lock_timeout), **options)
     except ModuleNotFoundError as error:
         raise StoreError(
-            f"the store {url.render_as_string(hide_password=True)} needs the package {error.name}",
+            f"the store {show_address(url)} needs the package {error.name}",
             "pip install 'riseml[postgres]'",
         ) from error
     if engine.dialect.name == "sqlite":

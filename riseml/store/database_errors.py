@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from sqlalchemy import URL
-from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
 from riseml.errors import StoreError
 
@@ -16,9 +16,31 @@ _RESTORE = "restore it from a backup, or move it away"
 _PRIMARY_CODE = 0xFF  # an extended code of SQLite has the primary code in its lowest byte
 
 
+_SECRETS = frozenset({"password", "sslpassword"})  # parameters of PostgreSQL's connections
+
+
+def read_address(text: str) -> URL:
+    """Return the address of a store.
+
+    Raises:
+        StoreError: it is no address. The message leaves out the text, which may have a password.
+    """
+    try:
+        return make_url(text)
+    except (ValueError, ArgumentError):
+        hint = "write RISEML_STORE as postgresql://user:password@host:5432/database"
+        raise StoreError("the address of the store cannot be read", hint) from None
+
+
+def show_address(url: URL) -> str:
+    """Return the address of a store for people: without its password, wherever it stands."""
+    query = {name: "hidden" if name in _SECRETS else value for name, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
+
+
 def translate_database_error(error: SQLAlchemyError, url: URL) -> StoreError | None:
     """Return the error as a `StoreError`; None when the store works and the query was wrong."""
-    where = url.render_as_string(hide_password=True)
+    where = show_address(url)
     if not isinstance(error, DBAPIError):
         return StoreError(f"the store {where} is too busy to answer", "try again in a moment")
     if isinstance(error.orig, sqlite3.Error):

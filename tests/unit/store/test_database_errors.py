@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from riseml.errors import StoreError
 from riseml.store.database import Database
+from riseml.store.database_errors import read_address, show_address
 from riseml.store.experiments import ExperimentStore
 from riseml.store.schema import facts
 from tests.support.waiting import DEADLINE, wait_for
@@ -177,3 +178,24 @@ def test_a_claim_survives_the_end_of_its_session(postgres_store: str, postgres: 
     with pytest.raises(StoreError, match="is used by one"):
         Database(postgres_store, "two", lock_timeout=0.3)
     database.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql+psycopg://ann:SECRET@host/x",
+        "postgresql+psycopg://host/x?password=SECRET&user=ann",
+        "postgresql+psycopg://host/x?sslpassword=SECRET",
+    ],
+)
+def test_no_address_of_a_store_shows_its_password(address: str) -> None:
+    shown = show_address(read_address(address))
+    assert "SECRET" not in shown
+    assert "host/x" in shown
+
+
+@pytest.mark.parametrize("address", ["postgresql+psycopg://ann:SECRET@host:abc/x", "SECRET"])
+def test_an_address_that_cannot_be_read_is_not_shown(address: str) -> None:
+    with pytest.raises(StoreError, match="cannot be read") as raised:
+        Database(address)
+    assert "SECRET" not in str(raised.value)
