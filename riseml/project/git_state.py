@@ -27,6 +27,8 @@ _PACKED = 1 << 24  # bytes of packed-refs that are read
 _DEADLINE = 2.0  # seconds after the files were sent
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MOST_LINKS = 5  # from one ref to another
+_WORK_TREE = re.compile(r'^[ \t]*worktree[ \t]*=[ \t]*"?([^"\n\0]*?)"?[ \t]*$', re.MULTILINE)  # of a submodule
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(slots=True)
@@ -99,25 +101,45 @@ def find_repository(project: Path) -> tuple[Path, Path] | None:
             return None
         if stat.S_ISDIR(found.st_mode):
             return entry, entry
-        text = _read_line(entry)
-        if not text.startswith("gitdir: "):
-            return None
-        own = place / text.removeprefix("gitdir: ")
-        common = _read_line(own / "commondir")
-        return own, own / common if common else own
+        return _find_linked_repository(entry)
     return None
+
+
+def _find_linked_repository(entry: Path) -> tuple[Path, Path] | None:
+    """Return the folders that a file `.git` leads to: those of a worktree of git, or of a submodule.
+
+    The file may come with a project from elsewhere, and name any folder of the user. So the folder must name the file,
+    too, as git writes it: no project can bring that about outside of itself.
+    """
+    place = Path(os.path.realpath(entry.parent))
+    text = _read_line(place, ".git")
+    if not text.startswith("gitdir: "):
+        return None
+    own = Path(os.path.realpath(place / text.removeprefix("gitdir: ")))
+    back = _read_line(own, "gitdir")
+    if back:
+        shared = own.parent.parent
+        is_real = own.parent.name == "worktrees" and _leads_to(own, _read_line(own, "commondir"), shared)
+        return (own, shared) if is_real and _leads_to(own, back, place / ".git") else None
+    found = _WORK_TREE.search(_read_text(own, "config", _PACKED))
+    return (own, own) if found is not None and _leads_to(own, found[1], place) else None
+
+
+def _leads_to(folder: Path, text: str, target: Path) -> bool:
+    """Return True when a path that is written in a folder is that of `target`."""
+    return bool(text) and os.path.realpath(folder / text) == os.path.realpath(target)
 
 
 def read_revision(own: Path, shared: Path) -> str | None:
     """Return the commit of HEAD; None: there is none yet, or it cannot be read."""
-    text = _read_line(own / "HEAD")
+    text = _read_line(own, "HEAD")
     for _ in range(_MOST_LINKS):
         if _COMMIT.fullmatch(text):
             return text
         name = text.removeprefix("ref: ")
         if name == text or not name.startswith("refs/") or ".." in name:
             return None
-        text = _read_line(own / name) or _read_line(shared / name) or _find_packed(shared, name)
+        text = _read_line(own, name) or _read_line(shared, name) or _find_packed(shared, name)
     return None
 
 
@@ -130,11 +152,10 @@ def _start_git(git: str, folder: Path, places: tuple[Path, Path, Path], revision
     (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
     (folder / "HEAD").write_text(f"{revision}\n")
     (folder / "info").mkdir()
-    (folder / "info" / "exclude").write_text(_read_text(shared / "info" / "exclude", _PACKED))
-    work_tree = own.parent if own == shared else _find_work_tree(project)
+    (folder / "info" / "exclude").write_text(_read_text(shared, "info/exclude", _PACKED))
     settings = {
         "GIT_DIR": str(folder),
-        "GIT_WORK_TREE": str(work_tree),
+        "GIT_WORK_TREE": str(_find_work_tree(project)),
         "GIT_OBJECT_DIRECTORY": str(shared / "objects"),
         "GIT_INDEX_FILE": str(own / "index"),
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -155,24 +176,43 @@ def _find_work_tree(project: Path) -> Path:
 
 
 def _find_packed(shared: Path, name: str) -> str:
-    for line in _read_text(shared / "packed-refs", _PACKED).splitlines():
+    for line in _read_text(shared, "packed-refs", _PACKED).splitlines():
         commit, _, ref = line.partition(" ")
         if ref == name:
             return commit
     return ""
 
 
-def _read_line(path: Path) -> str:
-    return _read_text(path, _SHORT).partition("\n")[0].strip()
+def _read_line(folder: Path, name: str) -> str:
+    line = _read_text(folder, name, _SHORT).partition("\n")[0].strip()
+    return "" if "\0" in line else line  # it is no path
 
 
-def _read_text(path: Path, most: int) -> str:
-    """Return the beginning of a plain file; empty: there is none."""
+def _read_text(folder: Path, name: str, most: int) -> str:
+    """Return the beginning of a plain file below a folder; empty: there is none.
+
+    No link is followed: a project from elsewhere may have one to a secret of the user, in place of any part of `.git`.
+    """
+    *above, last = name.split("/")
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        at = os.open(folder, _FOLDER)
+        for part in above:
+            at = _open_inner(at, part)
+        try:
+            handle = os.open(last, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        finally:
+            os.close(at)
     except OSError:
         return ""
     with open(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return ""
         return file.read(most).decode("utf-8", "replace")
+
+
+def _open_inner(folder: int, name: str) -> int:
+    """Open a folder in an open one, which is closed."""
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    finally:
+        os.close(folder)

@@ -88,6 +88,76 @@ def test_what_is_no_repository_has_no_revision(tmp_path: Path) -> None:
     assert ask(tmp_path) == ("a" * 40, None), "the commit is not there"
 
 
+SECRET = "5ec2e7" + "0" * 34  # a token of the user looks like a commit
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """Return a folder of the user, in whose files a token stands wherever git has a commit."""
+    folder = tmp_path / "home"
+    (folder / "refs" / "heads").mkdir(parents=True)
+    for name in ("token", "HEAD", "refs/heads/main"):
+        (folder / name).write_text(f"{SECRET}\n")
+    (folder / "packed-refs").write_text(f"{SECRET} refs/heads/packed\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "head"),
+    [
+        ("HEAD", "token", None),
+        ("refs", "refs", "ref: refs/heads/main"),
+        ("refs/heads", "refs/heads", "ref: refs/heads/main"),
+        ("refs/heads/main", "token", "ref: refs/heads/main"),
+        ("packed-refs", "packed-refs", "ref: refs/heads/packed"),
+    ],
+)
+def test_no_link_in_a_repository_gives_a_file_of_the_user_as_revision(
+    tmp_path: Path, secret: Path, link: str, target: str, head: str | None
+) -> None:
+    own = tmp_path / "project" / ".git"
+    (own / link).parent.mkdir(parents=True)
+    (own / link).symlink_to(secret / target)
+    if head is not None:
+        (own / "HEAD").write_text(f"{head}\n")
+    assert ask(tmp_path / "project") is None
+
+
+def test_a_project_that_names_a_folder_which_does_not_name_it_has_no_revision(tmp_path: Path, secret: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for text in (f"gitdir: {secret}\n", "gitdir: fake/worktrees/x\n", f"gitdir: {secret}\0\n"):
+        (project / ".git").write_text(text)
+        fake = project / "fake" / "worktrees" / "x"
+        fake.mkdir(parents=True, exist_ok=True)
+        (fake / "HEAD").write_text("ref: refs/heads/main\n")
+        (fake / "gitdir").write_text(f"{project}/.git\n")
+        (fake / "commondir").write_text(f"{secret}\n")
+        assert ask(project) is None
+    (project / ".git").unlink()
+    (secret / "file").write_text(f"gitdir: {secret}\n")
+    (secret / "gitdir").write_text(f"{project}/.git\n")
+    (project / ".git").symlink_to(secret / "file")
+    assert ask(project) is None
+
+
+def test_a_work_tree_that_was_moved_has_no_revision_and_one_behind_a_link_has_it(git: Git, tmp_path: Path) -> None:
+    commit = git("rev-parse", "HEAD").strip()
+    git("worktree", "add", "../other")
+    (tmp_path / "link").symlink_to(tmp_path / "other")
+    assert ask(tmp_path / "link") == (commit, True)
+    (tmp_path / "other").rename(tmp_path / "moved")
+    assert ask(tmp_path / "moved") is None
+
+
+def test_a_submodule_has_its_own_revision(git: Git, tmp_path: Path) -> None:
+    commit = git("rev-parse", "HEAD").strip()
+    git("-c", "protocol.file.allow=always", "submodule", "add", str(tmp_path / "project"), "part")
+    git("commit", "-m", "two")
+    assert git("rev-parse", "HEAD").strip() != commit
+    assert ask(tmp_path / "project" / "part") == (commit, True)
+
+
 def test_without_git_it_is_not_known_whether_the_project_is_clean(git: Git, tmp_path: Path) -> None:
     question = ask_git(tmp_path / "project", {"PATH": str(tmp_path)})
     assert question is not None
