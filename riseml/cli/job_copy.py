@@ -28,7 +28,8 @@ from riseml.records import dataclass
 from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
 
 _PIECE = 256 * 1024  # bytes of a file that are read at once
-_MOST_ERRORS = 4096  # bytes of the messages of `tar`, and of a script's answer
+_MOST_ERRORS = 4096  # bytes of the messages of `tar`
+_MOST_SAID = 4096  # bytes that a job may say where one word, or nothing, is expected
 _MISSING, _NO_TAR, _CHANGED = 44, 45, 1  # exit codes; _CHANGED: of tar, a file changed while it was read
 _PACK = r"""
 command -v tar >/dev/null 2>&1 || exit 45
@@ -103,7 +104,7 @@ def copy_in(address: Address, source: Path, target: JobPath) -> JobPath:
     kind = _ask_job(address, target, [_LOOK, "sh", target.path]).strip()
     above, name = (target.path, source.resolve().name) if kind == b"folder" else split_path(target.path)
     try:
-        _run_tar(address, target, [_UNPACK, "sh", above], lambda _: None, _pack(source.resolve(), name))
+        _run_tar(address, target, [_UNPACK, "sh", above], _ShortAnswer(target).take, _pack(source.resolve(), name))
     except NotFound:
         raise NotFound(f"{target.job} has no folder {above}", "make it with `riseml exec ... -- mkdir -p`") from None
     return JobPath(target.job, posixpath.join(above, name))
@@ -177,17 +178,31 @@ def _read_file(path: Path, size: int) -> Iterator[bytes]:
             yield piece
 
 
+class _ShortAnswer:
+    """Takes what a script says that has little to say: programs of the job run it, and may say anything without end."""
+
+    def __init__(self, place: JobPath) -> None:
+        self._place = place
+        self.said = bytearray()
+
+    def take(self, content: bytes) -> None:
+        """Keep a piece.
+
+        Raises:
+            Refused: it is too much.
+        """
+        if len(self.said) + len(content) > _MOST_SAID:
+            raise Refused(
+                f"{self._place} was not copied: the job answers with more than {_MOST_SAID // 1024} KiB",
+                f"are `sh` and `tar` the usual ones? `riseml exec {self._place.job} -- ls -l /bin/sh` shows one",
+            )
+        self.said += content
+
+
 def _ask_job(address: Address, place: JobPath, script: list[str]) -> bytes:
-    """Return what a script prints, which is one word. A program of the job may have taken the place of its shell."""
-    said = bytearray()
-
-    def take(data: bytes) -> None:
-        said.extend(data)
-        if len(said) > _MOST_ERRORS:
-            raise RisemlError(f"the shell of {place.job} does not do what it is asked", "copy from the output instead")
-
-    _run_tar(address, place, script, take)
-    return bytes(said)
+    answer = _ShortAnswer(place)
+    _run_tar(address, place, script, answer.take)
+    return bytes(answer.said)
 
 
 def _run_tar(
