@@ -185,8 +185,10 @@ def test_a_disk_that_fills_up_during_an_upload_leaves_no_part(tmp_path: Path) ->
             put(store, [b"a", os.urandom(4 << 20)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert [path.suffix for path in tmp_path.iterdir() if "contents" not in path.name] == [".pack"]
-    assert read(store, [b"early"]) == [b"early"]
+    assert {path.suffix for path in tmp_path.iterdir() if "contents" not in path.name} == {".pack"}
+    kept = [text for text in (b"early", b"a") if store.find_sizes([name(text)])]
+    assert b"early" in kept, "whether the one before the disk was full is kept depends on Python's buffers"
+    assert read(store, kept) == kept
 
 
 def test_sizes_are_found_in_a_small_table_and_in_a_large_one(tmp_path: Path) -> None:
