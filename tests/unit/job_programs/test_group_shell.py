@@ -84,7 +84,7 @@ def test_without_sigterm_no_process_in_the_background_is_waited_for() -> None:
 
 
 def test_a_trap_of_the_script_has_its_say() -> None:
-    process = start("trap 'echo trapped; exit 5' TERM; echo ready; sleep 600 >/dev/null & wait", SHELLS[0])
+    process = start("trap 'echo trapped; exit 5' TERM; echo ready; while :; do :; done", SHELLS[0])
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGTERM)
