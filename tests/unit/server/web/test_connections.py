@@ -24,11 +24,12 @@ class Door:
     """A listener whose application answers when the test says so."""
 
     def __init__(self) -> None:
-        self.go = asyncio.Event()
+        self.go, self.called = asyncio.Event(), asyncio.Event()
         self.address: tuple[str, int] = ("", 0)
         self.writers: list[StreamWriter] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.called.set()
         await self.go.wait()
         await PlainTextResponse("yes")(scope, receive, send)
 
@@ -87,10 +88,10 @@ def test_a_connection_without_a_whole_head_ends(data: bytes, monkeypatch: pytest
 
 
 def test_so_does_the_second_request_of_a_connection_and_no_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_PATIENCE", 0.05)
-
     async def test(door: Door) -> None:
         reader, writer = await door.connect(HEAD + b"\r\n")
+        await door.called.wait()
+        monkeypatch.setattr(connections, "HEAD_PATIENCE", 0.05)
         other, _ = await door.connect(HEAD)  # begins later, so that the first one has had its time
         assert await read_to_end(other) == b""
         door.go.set()
