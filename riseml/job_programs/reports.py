@@ -55,10 +55,13 @@ def report_result(*positional: object, **values: object) -> None:
 
 def _send_metrics(values: "dict[str, object]") -> None:
     """Write the lines of a report: more than one when it has many metrics."""
-    step = values.pop("step", None)
-    begin = ["" if step is None else f'"step": {int(step)}']  # type: ignore[call-overload]  # as above
-    if step is not None and abs(int(step)) > _LARGEST_STEP:  # type: ignore[call-overload]
-        raise ValueError("a step has at most 15 digits")
+    begin = [""]
+    given = values.pop("step", None)
+    if given is not None:
+        step = int(given)  # type: ignore[call-overload]  # as above
+        if abs(step) > _LARGEST_STEP:
+            raise ValueError("a step has at most 15 digits")
+        begin = [f'"step": {step}']
     pairs, size = begin[:], 0
     for name, value in values.items():
         try:

@@ -44,7 +44,6 @@ class Loop(threading.Thread):
         self._stopping = threading.Event()
         self._stuck = StuckWaits(services.logs)
         self._listeners = ChangeListeners(services.hosts.pool, services.wake, self._stopping)
-        self._store_problem: str | None = None  # why the last pass could not use the store
         self._tags: dict[str, str] = {}  # the last resolved image of each tag, the newest last
 
     def run(self) -> None:
@@ -68,16 +67,15 @@ class Loop(threading.Thread):
         try:
             pause = self._run_pass()
         except StoreError as error:
-            if self._store_problem != error.message:  # log it once, not in every pass
-                log.warning("nothing can be decided: %s (%s)", error.message, error.hint)
-            self._store_problem = error.message
-            self._services.passes.problem = f"{error.message}; {error.hint}" if error.hint else error.message
+            problem = f"{error.message}; {error.hint}" if error.hint else error.message
+            if self._services.passes.problem != problem:  # log it once, not in every pass
+                log.warning("nothing can be decided: %s", problem)
+            self._services.passes.problem = problem
         except Exception:
             log.exception("a pass of the loop failed; the next one follows")
         else:
-            if self._store_problem is not None:
+            if self._services.passes.problem:
                 log.info("the store answers again")
-            self._store_problem = None
             self._services.passes.problem = ""
             return pause
         return self._services.settings.poll

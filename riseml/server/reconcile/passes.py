@@ -23,7 +23,7 @@ class Passes:
         self._completed = 0
         self.active_at = moment  # the last time that an experiment was open
         self.observation: Observation | None = None  # None until the first pass
-        self.problem = ""  # why the last pass decided nothing, such as a full disk
+        self.problem = ""  # why the last pass could not use the store, such as a full disk
 
     def complete_pass(self) -> None:
         """Count one pass and release the threads that wait for it."""

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class DoorConnection(H11Protocol):
-    """One connection. The server's log has no line for an invalid request: whoever sends them would fill it."""
+    """One connection. The server's log has no line for an invalid request: another user could fill it."""
 
     def __init__(self, *options: Any, **named_options: Any) -> None:
         super().__init__(*options, **named_options)

@@ -194,7 +194,7 @@ def test_a_sync_that_broke_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_waits_for_the_disk_does_not_stop_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of a sync waits for the disk, and while `riseml system clean` writes packs anew."""
+    """The end of a sync waits for the disk, and while `riseml system clean` rewrites packs."""
     threads: list[threading.Thread] = []
     close, keep = ContentReceiver.close, SnapshotStore._keep_manifest
 

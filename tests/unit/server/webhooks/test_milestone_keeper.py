@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,8 +93,8 @@ def test_what_the_store_does_not_take_comes_with_the_next_reports(
 def test_a_milestone_whose_answer_was_lost_is_kept_once(store: MilestoneStore, monkeypatch: pytest.MonkeyPatch) -> None:
     add, news = MilestoneStore.add_milestone, list[str]()
 
-    def add_and_lose_the_answer(self: MilestoneStore, *row: object) -> None:
-        add(self, *row)  # type: ignore[arg-type]
+    def add_and_lose_the_answer(self: MilestoneStore, *row: Any) -> None:
+        add(self, *row)
         raise StoreError("the store does not answer", "")
 
     summaries = {1: {"loss": summarize("loss", 0.05)}}
