@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
     from riseml.cli.files.copies import CopyTally
+    from riseml.cli.files.opened import OpenedPath
 
 _JOB_PATH = re.compile(r"([^:/]+):(.+)", re.DOTALL)
 _STORED = re.compile(r"[a-z][a-z0-9+.-]*://", re.DOTALL)
@@ -103,7 +104,8 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
     *sources, text = paths
     with ExitStack() as stack:
         openings = Openings(command, stack)
-        found = [one for source in sources for one in openings.find_sources(source)]
+        named = [one for source in sources for one in openings.find_sources(source)]
+        found = list({one.shown: one for one in named}.values())
         target, there, wants_folder = openings.open_target(text)
         into = wants_folder or (there is not None and there.kind == "folder")
         if len(found) == 1 and found[0].seen.kind == "link":
@@ -113,6 +115,7 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
             )
         if len(found) > 1 and not into:
             raise UsageError(f"{text} is no folder, and there are {len(found)} sources", f"write {text}/")
+        _check_names(found)
         progress = CopyProgress(command.printer, dry=dry, quiet=json)
         tallies = []
         for one in found:
@@ -126,6 +129,21 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
     else:
         command.printer.print_lines([summarise_copy(summary)])
     _report_trouble(command, tally)
+
+
+def _check_names(found: list[OpenedPath]) -> None:
+    """Check that no source would overwrite the copy of another one.
+
+    Raises:
+        UsageError: two have the same name.
+    """
+    by_name: dict[str, OpenedPath] = {}
+    for one in found:
+        first = by_name.setdefault(one.name, one)
+        if first is not one:
+            raise UsageError(
+                f"{first.shown} and {one.shown} would have the same name at the target", "copy them into two folders"
+            )
 
 
 def _show_tally(tally: CopyTally, paths: list[str], *, dry: bool) -> wire.CopySummary:

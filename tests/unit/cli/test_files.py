@@ -92,6 +92,16 @@ def test_rm_asks_and_needs_a_yes_elsewhere(riseml: Riseml, fake_server: FakeServ
     assert any("remove" in one for one in fake_server.asked)
 
 
+def test_a_copy_never_overwrites_its_own_copies(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "model.pt").write_text(name)
+    answer_listing(fake_server)
+    done = riseml("cp", "a/model.pt", "b/model.pt", "data://models/")
+    assert (done.code, "a/model.pt and b/model.pt" in done.err, "into two folders" in done.err) == (2, True, True)
+    assert not any("PUT" in one or "POST" in one for one in fake_server.asked)
+
+
 def test_local_files_are_printed_and_counted(riseml: Riseml, folder: Path) -> None:
     (folder / "odd").write_bytes(b"\x1b[2Jx\xff\n" + b"y" * 3)
     printed = riseml("cat", "odd", "train.py")
