@@ -18,22 +18,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OutputChoice:
-    """Which outputs a clean-up removes; texts as the user has typed them, empty: not given."""
+    """Which outputs a clean-up removes; texts as the user has typed them, None: not given."""
 
-    older: str = ""
-    larger: str = ""
-    project: str = ""
+    older: str | None = None
+    larger: str | None = None
+    project: str | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """True when the user has typed one of the options."""
+        return (self.older, self.larger, self.project) != (None, None, None)
 
     def to_query(self) -> dict[str, str]:
         """Return the query of the route.
 
         Raises:
-            UsageError: a text is invalid, or no choice is given.
+            UsageError: a text is invalid or empty, or no choice is given.
         """
         from riseml.spec.scalars.quantities import parse_duration
         from riseml.spec.scalars.texts import BadText
 
-        if not (self.older or self.larger or self.project):
+        for name, text in (("older", self.older), ("larger", self.larger), ("project", self.project)):
+            if text is not None and not text.strip():
+                raise UsageError(
+                    f"--{name} is empty", "give it a value, or leave it out: is a variable of the shell unset?"
+                )
+        if not self.is_given:
             raise UsageError(
                 "--outputs alone would remove every output", "say which: --older 30d, --larger 1G or --project NAME"
             )

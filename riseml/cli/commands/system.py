@@ -60,16 +60,27 @@ def clean_system(  # noqa: PLR0913  # one parameter for each option of the comma
     images: Annotated[
         bool, typer.Option("--images", help="Also environments, project files, capsules and data not used for --days.")
     ] = False,
-    days: Annotated[int, typer.Option(metavar="N", min=0, max=36_500, help="Days that --images are kept.")] = 30,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=36_500, show_default=False, help="Days that --images are kept. Default: 30."
+        ),
+    ] = None,
     foreign: Annotated[
         str, typer.Option(metavar="SERVER", help="Also what this other server left; be sure that it is gone.")
     ] = "",
     outputs: Annotated[
         bool, typer.Option("--outputs", help="Instead: outputs of experiments that have ended and are not kept.")
     ] = False,
-    older: Annotated[str, typer.Option(metavar="AGE", help="Outputs that ended so long ago: 30d, 12h.")] = "",
-    larger: Annotated[str, typer.Option(metavar="SIZE", help="Outputs of this size or more: 1G, 500M.")] = "",
-    project: Annotated[str, typer.Option(metavar="NAME", help="Outputs of this project.")] = "",
+    older: Annotated[
+        str | None, typer.Option(metavar="AGE", show_default=False, help="Outputs that ended so long ago: 30d, 12h.")
+    ] = None,
+    larger: Annotated[
+        str | None, typer.Option(metavar="SIZE", show_default=False, help="Outputs of this size or more: 1G, 500M.")
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default=False, help="Outputs of this project.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Show, or remove, what no experiment owns.
@@ -78,18 +89,21 @@ def clean_system(  # noqa: PLR0913  # one parameter for each option of the comma
     `riseml system clean --outputs --older 30d --larger 1G` shows outputs, and asks before it removes them; `riseml
     keep 4` protects one.
     """
-    if outputs or older or larger or project:
-        from riseml.cli.commands.output_cleaning import OutputChoice, clean_outputs
+    from riseml.cli.commands.output_cleaning import OutputChoice, clean_outputs
 
+    if days is not None and not images:
+        raise UsageError("--days says how long --images are kept", "add --images")
+    choice = OutputChoice(older, larger, project)
+    if outputs or choice.is_given:
         if not outputs or images or foreign:
             raise UsageError("--older, --larger and --project choose outputs", "add --outputs, without other kinds")
-        clean_outputs(context.obj, OutputChoice(older, larger, project), yes=yes, json=json)
+        clean_outputs(context.obj, choice, yes=yes, json=json)
         return
     if not re.fullmatch("[0-9a-f]*", foreign):
         raise UsageError(
             f"--foreign {foreign!r} is not a server", "`riseml system clean` names the other servers that it finds"
         )
-    query = {"caches": str(images).lower(), "days": str(days), "foreign": foreign}
+    query = {"caches": str(images).lower(), "days": str(30 if days is None else days), "foreign": foreign}
     _clean_leftovers(context.obj, query, yes=yes, json=json)
 
 
