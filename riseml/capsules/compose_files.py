@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from riseml.capsules.exported_run import (
+    EXIT_ON_SIGNALS,
     ExportedFile,
     ExportedJob,
     ExportedRun,
@@ -30,11 +31,15 @@ export COMPOSE_PROJECT_NAME={title}
 mkdir -p output
 $compose build
 trap '$compose down --timeout 10' EXIT
+{signals}
 $compose up -d
 $compose logs -f --no-color &
 code=0
 for job in {deciders}; do
-    ended=$(docker wait "$($compose ps -a -q "$job")")
+    container=$($compose ps -a -q "$job")
+    docker wait "$container" >/dev/null & # a signal ends the wait of the shell, and no wait for this command
+    wait "$!" || :
+    ended=$(docker inspect --format "{{{{.State.ExitCode}}}}" "$container")
     [ "$ended" -eq 0 ] || code=$ended
 done
 exit "$code"
@@ -62,7 +67,10 @@ def write_compose(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
     yield "compose.yaml", ExportedFile(f"# {describe_run(run)}: ./run.sh\n{text}")
     yield from write_dockerfiles(run)
     deciders = " ".join(job.hostname for job in run.deciders)
-    yield "run.sh", ExportedFile(_RUN.format(title=run.title, deciders=deciders), executable=True)
+    yield (
+        "run.sh",
+        ExportedFile(_RUN.format(title=run.title, signals=EXIT_ON_SIGNALS, deciders=deciders), executable=True),
+    )
 
 
 def _make_service(run: ExportedRun, job: ExportedJob) -> dict[str, Any]:

@@ -17,6 +17,9 @@ from riseml.terminal_text import plain_line
 CODE = "code"
 """The folder of the project's files in an export."""
 
+EXIT_ON_SIGNALS = "trap 'exit 130' INT\ntrap 'exit 143' TERM\ntrap 'exit 129' HUP"
+"""Lines of a script whose trap EXIT must run when a signal ends the script, too: dash does not run it then."""
+
 _KUBEFLOW_FLAGS = {"tensorflow": "--tfjob", "pytorch": "--pytorchjob"}
 _HOSTNAME = re.compile(r"[a-z][a-z0-9-]*")
 _JOB = re.compile(r"[a-z][a-z0-9.-]*")

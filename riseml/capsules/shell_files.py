@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from riseml.capsules.exported_run import CODE, ExportedFile, ExportedJob, ExportedRun, describe_run
+from riseml.capsules.exported_run import CODE, EXIT_ON_SIGNALS, ExportedFile, ExportedJob, ExportedRun, describe_run
 from riseml.terminal_text import plain_line
 
 _PEERS = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b|(?<![\w./-])/(output|data)(?![\w-])")
@@ -31,6 +31,7 @@ mkdir -p "$OUTPUT_DIR" work
 {hosts}
 started=""
 trap 'for pid in $started; do kill -TERM "-$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null || :; done' EXIT
+{signals}
 {starts}
 code=0
 for pid in {deciders}; do
@@ -102,7 +103,7 @@ def write_sh(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
     pids = {job.hostname: _name_pid(job) for job in run.jobs}
     starts = "\n".join(f'setsid ./jobs/{name}.sh & {pid}=$!; started="$started ${pid}"' for name, pid in pids.items())
     deciders = " ".join(f'"${_name_pid(job)}"' for job in run.deciders)
-    text = _SH.format(data=_quote_data(run), hosts=hosts, starts=starts, deciders=deciders)
+    text = _SH.format(data=_quote_data(run), hosts=hosts, signals=EXIT_ON_SIGNALS, starts=starts, deciders=deciders)
     yield "run.sh", ExportedFile(text, executable=True)
     yield from _write_parts(run)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +23,7 @@ from riseml.capsules.exported_run import ExportedFile, ExportedRun, describe_run
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
 from riseml.capsules.shell_files import write_sh, write_slurm
 from riseml.errors import UsageError
-from tests.support.waiting import DEADLINE
+from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.capsules.kubeflow import make_schema
 from tests.unit.control.simulation import make_experiment, make_plan
 from tests.unit.planning.test_capsule import SECRET, capsule_of, make
@@ -36,6 +38,22 @@ while [ $at -lt 3 ]; do SLURM_PROCID=$at setsid "$@" & pids="$pids $!"; at=$((at
 trap 'for pid in $pids; do kill -- "-$pid" 2>/dev/null; done; exit 143' TERM
 for pid in $pids; do wait "$pid"; done
 """
+
+DOCKER = """\
+#!/bin/sh
+case "$1 $2" in
+"wait "*) echo $$ > output/wait; exec sleep 600 ;;
+"compose down") kill "$(cat output/wait)" ;;
+"compose ps") echo container ;;
+esac
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def run_of(capsule: wire.Capsule, config: str = "") -> ExportedRun:
@@ -117,6 +135,37 @@ def test_scripts_run_all_jobs_and_end_with_those_that_decide(tmp_path: Path, kin
     assert subprocess.run([script], env=odd, cwd=folder, capture_output=True, check=False).returncode == 2
     host = "127.0.0.1" if kind == "sh" else os.uname().nodename
     assert (folder / "output" / "master").read_text() == f"master 0 {host}:2222,{host}:2223\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("kind", ["sh", "compose"])
+def test_a_signal_to_an_exported_script_ends_all_jobs(tmp_path: Path, kind: str, number: int, code: int) -> None:
+    plan = make_plan("master", "ps.1")
+    lines = ("echo $$ > {{output_dir}}/$RISEML_JOB; exec sleep 600",)
+    plan = replace(plan, jobs=tuple(replace(job, run=lines) for job in plan.jobs))
+    run = run_of(capsule_of(make_experiment(4, plan)))
+    folder = write(write_sh(run) if kind == "sh" else write_compose(run), tmp_path / "here")
+    (folder / "venv" / "bin").mkdir(parents=True)
+    (folder / "venv" / "bin" / "activate").write_text("")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "docker").write_text(DOCKER)
+    (tmp_path / "bin" / "docker").chmod(0o755)
+    environ = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    # The script ends by the trap only when the signal is not ignored, as it is below a background job of a shell.
+    reset = f"import os, signal; signal.signal({int(number)}, signal.SIG_DFL); os.execv('./run.sh', ['./run.sh'])"
+    jobs = [folder / "output" / name for name in (("master", "ps.1") if kind == "sh" else ("wait",))]
+    with subprocess.Popen([sys.executable, "-c", reset], env=environ, cwd=folder, start_new_session=True) as process:
+        wait_for("all jobs run", lambda: all(path.exists() and path.read_text() for path in jobs), DEADLINE)
+        process.send_signal(number)
+        try:
+            ended = process.wait(DEADLINE)
+        finally:
+            process.kill()
+    left = [pid for path in jobs if is_running(pid := int(path.read_text()))] if ended != code else []
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert (ended, left) == (code, [])
+    wait_for("no job runs", lambda: not any(is_running(int(path.read_text())) for path in jobs), DEADLINE)
 
 
 def test_a_capsule_with_names_that_riseml_does_not_write_is_refused() -> None:
