@@ -27,7 +27,7 @@ case "$OUTPUT_DIR$DATA_DIR" in
     *[!A-Za-z0-9_./-]*) echo "OUTPUT_DIR and DATA_DIR may have letters, digits and _ . / - only" >&2; exit 2 ;;
 esac
 mkdir -p "$OUTPUT_DIR" work
-[ -d venv ] || ./install.sh
+[ -e venv/.complete ] || ./install.sh
 {hosts}
 started=""
 trap 'for pid in $started; do kill -TERM "-$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null || :; done' EXIT
@@ -56,7 +56,7 @@ case "$OUTPUT_DIR$DATA_DIR" in
 esac
 mkdir -p "$OUTPUT_DIR" work
 rm -f work/exit-*
-[ -d venv ] || ./install.sh
+[ -e venv/.complete ] || ./install.sh
 hosts=$(srun --ntasks={tasks} sh -c 'echo "$SLURM_PROCID $(hostname)"' | sort -n | cut -d" " -f2)
 set -- $hosts
 {places}
@@ -89,10 +89,12 @@ _INSTALL = """\
 # Makes the environment: the install steps of the run, in a virtual environment. {image} was the image.
 set -eu
 cd "$(dirname "$0")"
+complete=$PWD/venv/.complete # is there only when every step has succeeded; without it the next run installs again
 "${{PYTHON:-python3}}" -m venv venv
 . venv/bin/activate
 {constraints}cd {folder}
 {steps}
+touch "$complete"
 """
 
 
@@ -128,6 +130,11 @@ def write_slurm(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
     cases = "\n".join(f"    {at}) job={job.hostname} ;;" for at, job in enumerate(run.jobs))
     yield "task.sh", ExportedFile(_TASK.format(cases=cases), executable=True)
     yield from _write_parts(run)
+
+
+def list_other_environments(run: ExportedRun) -> list[ExportedJob]:
+    """Return the jobs that had another environment than the one that install.sh makes for all."""
+    return [job for job in run.jobs if job.record["environment"] != 0]
 
 
 def _write_parts(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:

@@ -108,10 +108,15 @@ def _export(
 def _list_notes(run: ExportedRun, kind: ExportKind) -> Iterator[str]:
     """Yield remarks for the user before the files run."""
     from riseml.capsules.compose_files import choose_data
+    from riseml.capsules.shell_files import list_other_environments
 
     passes = "; compose gives the containers the value of your shell" if kind is ExportKind.COMPOSE else ""
     for name in sorted({name for job in run.jobs for name in job.missing}):
         yield f"{name} has no value in these files: set it where they run{passes}"
+    others = list_other_environments(run) if kind in (ExportKind.SLURM, ExportKind.SH) else []
+    if others:
+        names = ", ".join(job.name for job in others)
+        yield f"{names}: image or install steps differ from those that install.sh is made from; --compose has them all"
     if kind is ExportKind.COMPOSE and choose_data(run) != run.data:
         data = choose_data(run)
         yield f"the data was in {run.data}, and compose.yaml mounts {data}: set RISEML_DATA to mount another folder"

@@ -39,6 +39,11 @@ trap 'for pid in $pids; do kill -- "-$pid" 2>/dev/null; done; exit 143' TERM
 for pid in $pids; do wait "$pid"; done
 """
 
+PYTHON = """\
+#!/bin/sh
+mkdir -p venv/bin
+: > venv/bin/activate
+"""
 DOCKER = """\
 #!/bin/sh
 case "$1 $2" in
@@ -47,6 +52,12 @@ case "$1 $2" in
 "compose ps") echo container ;;
 esac
 """
+
+
+def add_environment(folder: Path) -> None:
+    (folder / "venv" / "bin").mkdir(parents=True)
+    (folder / "venv" / "bin" / "activate").write_text("")
+    (folder / "venv" / ".complete").write_text("")
 
 
 def is_running(pid: int) -> bool:
@@ -118,8 +129,7 @@ def test_a_kind_of_jobs_is_for_its_framework() -> None:
 def test_scripts_run_all_jobs_and_end_with_those_that_decide(tmp_path: Path, kind: str) -> None:
     run = small_run("master", "worker.1", "ps.1")
     folder = write(write_sh(run) if kind == "sh" else write_slurm(run), tmp_path / "here")
-    (folder / "venv" / "bin").mkdir(parents=True)
-    (folder / "venv" / "bin" / "activate").write_text("")
+    add_environment(folder)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "srun").write_text(SRUN)
     (tmp_path / "bin" / "srun").chmod(0o755)
@@ -145,8 +155,7 @@ def test_a_signal_to_an_exported_script_ends_all_jobs(tmp_path: Path, kind: str,
     plan = replace(plan, jobs=tuple(replace(job, run=lines) for job in plan.jobs))
     run = run_of(capsule_of(make_experiment(4, plan)))
     folder = write(write_sh(run) if kind == "sh" else write_compose(run), tmp_path / "here")
-    (folder / "venv" / "bin").mkdir(parents=True)
-    (folder / "venv" / "bin" / "activate").write_text("")
+    add_environment(folder)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "docker").write_text(DOCKER)
     (tmp_path / "bin" / "docker").chmod(0o755)
@@ -166,6 +175,26 @@ def test_a_signal_to_an_exported_script_ends_all_jobs(tmp_path: Path, kind: str,
         os.kill(pid, signal.SIGKILL)
     assert (ended, left) == (code, [])
     wait_for("no job runs", lambda: not any(is_running(int(path.read_text())) for path in jobs), DEADLINE)
+
+
+def test_an_installation_that_failed_is_repeated_and_one_that_succeeded_is_not(tmp_path: Path) -> None:
+    plan = make_plan("master")
+    plan = replace(plan, jobs=tuple(replace(job, run=("true",)) for job in plan.jobs))
+    capsule = capsule_of(make_experiment(4, plan))
+    capsule["environments"][0]["install"] = [f"cat {tmp_path}/wheel"]
+    folder = write(write_sh(run_of(capsule)), tmp_path / "here")
+    (tmp_path / "python").write_text(PYTHON)
+    (tmp_path / "python").chmod(0o755)
+    environ = {"PATH": os.environ["PATH"], "PYTHON": str(tmp_path / "python")}
+
+    def run() -> int:
+        return subprocess.run([folder / "run.sh"], env=environ, capture_output=True, check=False).returncode
+
+    assert (run(), run()) == (1, 1), "there is no wheel yet"
+    (tmp_path / "wheel").write_text("")
+    assert run() == 0
+    (tmp_path / "wheel").unlink()
+    assert run() == 0
 
 
 def test_a_capsule_with_names_that_riseml_does_not_write_is_refused() -> None:

@@ -53,6 +53,17 @@ def test_what_compose_takes_from_the_user_is_said(riseml: Riseml, folder: Path, 
     assert "compose gives the containers the value of your shell" in done.err
 
 
+def test_jobs_whose_environment_scripts_do_not_make_are_named(
+    riseml: Riseml, folder: Path, capsule: wire.Capsule
+) -> None:
+    capsule["environments"].append({**capsule["environments"][0], "image": "other"})
+    capsule["jobs"][2]["environment"] = 1
+    put(folder, capsule)
+    for kind, said in (("--sh", True), ("--slurm", True), ("--compose", False)):
+        done = riseml("export", "./capsule.json", f"there{kind}", kind)
+        assert (done.code, "ps.1: image or install steps differ" in done.err) == (0, said), done.err
+
+
 def test_a_set_has_no_files_and_no_capsule_of_its_own(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.experiments["11"] = make_experiment("11", type="set")
     capsule = {"capsule": capsule_of(make()), "config": ""}
