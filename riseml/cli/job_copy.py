@@ -60,19 +60,22 @@ class JobPath:
         return f"{self.job}:{self.path}"
 
 
-def copy_out(address: Address, source: JobPath, target: Path) -> Path:
+def copy_out(address: Address, source: JobPath, target: Path, *, wants_folder: bool = False) -> Path:
     """Copy a file or a folder of a job; return where it is now.
 
     Args:
         address: where the server is.
         source: what to copy.
         target: an existing folder, into which it goes under its own name, or the new name.
+        wants_folder: the target is a folder, also when it does not exist yet.
 
     Raises:
         NotFound: the job has no such file.
         Refused: a folder of this name is there already, or the job sent what riseml does not take.
     """
     above, name = split_path(source.path)
+    if wants_folder:
+        _make_folder(target)
     final = target / name if target.is_dir() else target
     if final.is_dir() and not final.is_symlink():
         raise Refused(f"{final} is there already, and riseml replaces no folder", "name another target")
@@ -102,12 +105,26 @@ def copy_in(address: Address, source: Path, target: JobPath) -> JobPath:
     if not source.exists():
         raise NotFound(f"there is no {source}")
     kind = _ask_job(address, target, [_LOOK, "sh", target.path]).strip()
-    above, name = (target.path, source.resolve().name) if kind == b"folder" else split_path(target.path)
+    if kind != b"folder" and target.path.endswith("/"):
+        raise NotFound(f"{target.job} has no folder {target.path}", "make it with `riseml exec ... -- mkdir -p`")
+    above, name = (target.path, _name_source(source)) if kind == b"folder" else split_path(target.path)
     try:
         _run_tar(address, target, [_UNPACK, "sh", above], _ShortAnswer(target).take, _pack(source.resolve(), name))
     except NotFound:
         raise NotFound(f"{target.job} has no folder {above}", "make it with `riseml exec ... -- mkdir -p`") from None
     return JobPath(target.job, posixpath.join(above, name))
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"{folder} cannot be made a folder: {error.strerror}", "name another target") from None
+
+
+def _name_source(source: Path) -> str:
+    """Return the name that the user has typed, also of a link; of `.` and `..` the name of the folder."""
+    return source.resolve().name if source.name in ("", "..") else source.name
 
 
 def split_path(path: str) -> tuple[str, str]:

@@ -81,10 +81,8 @@ def _copy_job_path(command: CommandContext, source: str, target: str, *, json: b
     with command.connect() as client:
         if from_job is not None:
             place = JobPath(choose_job(command, client, from_job[1]), from_job[2])
-            shown: wire.CopyView = {
-                "from": str(place),
-                "to": str(copy_out(client.address, place, command.folder / target)),
-            }
+            final = copy_out(client.address, place, command.folder / target, wants_folder=target.endswith("/"))
+            shown: wire.CopyView = {"from": str(place), "to": str(final)}
         elif to_job is not None:
             place = JobPath(choose_job(command, client, to_job[1]), to_job[2])
             shown = {"from": source, "to": str(copy_in(client.address, command.folder / Path(source), place))}

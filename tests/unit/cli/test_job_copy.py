@@ -1,4 +1,4 @@
-"""`riseml cp` into a job whose programs are not the usual ones."""
+"""`riseml cp` out of a job and into one, also one whose programs are not the usual ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from riseml.cli.job_copy import JobPath, copy_in
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.writer import END, pad_content, write_header
+from riseml.cli.job_copy import JobPath, copy_in, copy_out
 from riseml.client.exchange import Address
-from riseml.errors import Refused
+from riseml.errors import NotFound, Refused
 from riseml.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece
 
 MOST_PIECES = 10  # a command that asks for more would go on without end
@@ -50,6 +52,68 @@ class TalkingJob:
 
     async def end_input(self) -> None:
         return
+
+
+class AnsweringJob(TalkingJob):
+    """A stream of a job that sends one answer, and keeps what it gets."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__(0)
+        self.words = answer
+        self.got = b""
+
+    @asynccontextmanager
+    async def open_stream(self, _address: Address, _path: str, order: CommandOrder) -> AsyncIterator[TalkingJob]:
+        said = [Piece(Channel.OUTPUT, self.words)] if self.words else []
+        self._answer = [*said, CommandExit(0)]
+        self.words = b""
+        yield self
+
+    async def send_input(self, content: bytes) -> None:
+        self.got += content
+
+
+def pack(name: str) -> bytes:
+    return b"".join((write_header(ArchiveEntry(name, EntryKind.FILE, 1)), b"x", pad_content(1), END))
+
+
+@pytest.mark.parametrize(("slash", "place"), [("", "results"), ("/", "results/a")])
+def test_a_target_with_a_slash_is_a_folder_that_the_copy_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slash: str, place: str
+) -> None:
+    monkeypatch.setattr("riseml.cli.job_copy.open_stream", AnsweringJob(pack("a")).open_stream)
+    final = copy_out(ADDRESS, JobPath("4.master", "/output/a"), tmp_path / "results", wants_folder=slash != "")
+    assert final == tmp_path / place
+    assert final.read_text() == "x"
+
+
+def test_a_target_with_a_slash_that_is_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "results").write_text("mine")
+    monkeypatch.setattr("riseml.cli.job_copy.open_stream", AnsweringJob(pack("a")).open_stream)
+    with pytest.raises(Refused, match="cannot be made a folder"):
+        copy_out(ADDRESS, JobPath("4.master", "/output/a"), tmp_path / "results", wants_folder=True)
+    assert (tmp_path / "results").read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", [b"none", b"file"])
+def test_a_target_in_a_job_with_a_slash_must_be_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: bytes
+) -> None:
+    (tmp_path / "file").write_text("x")
+    job = AnsweringJob(kind)
+    monkeypatch.setattr("riseml.cli.job_copy.open_stream", job.open_stream)
+    with pytest.raises(NotFound, match=r"4\.worker has no folder /tmp/new/"):
+        copy_in(ADDRESS, tmp_path / "file", JobPath("4.worker", "/tmp/new/"))
+    assert job.got == b""
+
+
+def test_a_link_keeps_the_name_that_the_user_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model-7.pt").write_text("x")
+    (tmp_path / "latest.pt").symlink_to("model-7.pt")
+    job = AnsweringJob(b"folder")
+    monkeypatch.setattr("riseml.cli.job_copy.open_stream", job.open_stream)
+    assert copy_in(ADDRESS, tmp_path / "latest.pt", JobPath("4.worker", "/tmp")).path == "/tmp/latest.pt"
+    assert (b"latest.pt" in job.got, b"model-7.pt" in job.got) == (True, False)
 
 
 @pytest.mark.parametrize("usual", [0, 1])
