@@ -25,7 +25,7 @@ def check_target(target: Path) -> None:
 
 
 def unpack_code(archive: Path, digest: str, target: Path) -> int:
-    """Unpack a project's archive into a new folder; return the number of files.
+    """Unpack a project's archive into a new folder, or into an empty one; return the number of files.
 
     Raises:
         Conflict: something is there already.
@@ -40,15 +40,21 @@ def unpack_code(archive: Path, digest: str, target: Path) -> int:
         file.seek(0)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-            stack.callback(shutil.rmtree, fresh, ignore_errors=True)
+            is_there = target.is_dir()
+            stage = Path(tempfile.mkdtemp(prefix=".riseml-checkout-", dir=target if is_there else target.parent))
+            stack.callback(shutil.rmtree, stage, ignore_errors=True)
+            fresh = stage / "code"  # the mode of a new folder is that of the umask; mkdtemp gives it to nobody else
+            fresh.mkdir()
             root = os.open(fresh, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, root)
             with ExitStack() as opened:
                 unpack_entries(OpenTar(file), OpenFolder(root, opened), None)
-            os.chmod(fresh, 0o755)
             count = sum(len(names) for _, _, names in os.walk(fresh))
-            os.rename(fresh, target)
+            if is_there:  # a shell may be in it, so that it stays the same folder
+                for name in os.listdir(fresh):
+                    os.rename(fresh / name, target / name)
+            else:
+                os.rename(fresh, target)
         except OSError as error:
             raise Refused(f"{target} cannot be written: {error.strerror}", "choose another folder") from error
     return count

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,6 +79,27 @@ def test_only_the_files_that_the_capsule_names_are_its_code(folder: Path, tmp_pa
     with pytest.raises(Refused, match="other files"):
         unpack_code(archive, digest, tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_an_empty_folder_stays_the_same_folder_and_a_new_one_has_the_mode_of_the_umask(
+    folder: Path, tmp_path: Path
+) -> None:
+    digest = find_digest(ARCHIVE)
+    archive = read_capsule(folder).find_archive()
+    assert archive is not None
+    there = tmp_path / "there"
+    there.mkdir(0o700)
+    before = there.stat()
+    assert unpack_code(archive, digest, there) == 2
+    after = there.stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert sorted(os.listdir(there)) == ["below", "riseml.yml"]
+    umask = os.umask(0o027)
+    try:
+        unpack_code(archive, digest, tmp_path / "new")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o750
 
 
 def test_an_archive_that_no_capsule_holds_is_not_read(folder: Path) -> None:
