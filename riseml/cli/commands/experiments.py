@@ -219,8 +219,7 @@ def kill_experiments(
 def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, long: bool) -> ViewContent:
     from riseml.cli.output.experiment_views import list_experiments
 
-    every, older = _fetch_pages(client, choice)
-    found = [one for one in every if one["project"] != TEST_PROJECT or one["state"] not in ENDED_STATES]
+    found, older = _fetch_pages(client, choice)
     if found:
         lines = list_experiments(found, command.now(), command.printer.style, long=long)
     elif choice.ended:
@@ -235,19 +234,20 @@ def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, 
 def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.ExperimentView], bool]:
     """Return the experiments, oldest first, and whether there are older ones that were not requested.
 
-    Each request asks for some of them, so that a long list does not keep the server from its other work.
+    Experiments of `riseml system test` that have ended are left out, and do not count. Each request asks for some of
+    them, so that a long list does not keep the server from its other work.
     """
     found: list[wire.ExperimentView] = []
     before = None
-    while choice.most is None or len(found) < choice.most:
-        wanted = _PAGE if choice.most is None else min(_PAGE, choice.most - len(found))
+    while choice.most is None or len(found) <= choice.most:  # one more says that there are older ones
+        wanted = _PAGE if choice.most is None else min(_PAGE, choice.most + 1 - len(found))
         page = client.list_experiments(ended=choice.ended, limit=wanted, before=before)
-        found = [*page, *found]
+        shown = [one for one in page if one["project"] != TEST_PROJECT or one["state"] not in ENDED_STATES]
+        found = [*shown, *found]
         if len(page) < wanted:
             return found, False
         before = int(page[0]["id"])
-    older = client.list_experiments(ended=choice.ended, limit=1, before=before)
-    return found, bool(older)
+    return found[-choice.most :], True
 
 
 def _fetch_samples(command: CommandContext, client: Client, identity: str | None, trends: Trends | None) -> ViewContent:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.cli.commands.system_test import TEST_PROJECT
 from riseml.cli.output.printer import Printer
 from tests.support.screen import read_screen
 from tests.unit.cli.conftest import Riseml
@@ -39,6 +40,16 @@ def test_status_lists_the_newest_and_says_that_there_are_more(riseml: Riseml, fa
     assert (len(rows), note) == (101, "These are the newest 100; `--last N` lists more of them.")
     assert len(riseml("status", "-n", "1202").out.splitlines()) == 1203
     assert riseml("status", "-n", "0").code == 2
+
+
+def test_status_counts_no_experiment_that_it_does_not_list(riseml: Riseml, fake_server: FakeServer) -> None:
+    for number in range(1, 10):
+        tests = {"project": TEST_PROJECT, "state": "FINISHED"} if number > 3 else {}
+        fake_server.experiments[str(number)] = make_experiment(str(number), **tests)
+    rows = riseml("status", "-a", "--last", "2").out.splitlines()
+    assert [row.split()[0] for row in rows[1:]] == ["2", "3", "These"]
+    rows = riseml("status", "-a", "--last", "3").out.splitlines()
+    assert [row.split()[0] for row in rows[1:]] == ["1", "2", "3"]
 
 
 def test_ended_system_tests_are_not_listed(riseml: Riseml, fake_server: FakeServer) -> None:
