@@ -134,6 +134,8 @@ class _Walk:
                 with os.scandir(self._folder / at) as scanned:
                     found = sorted(scanned, key=lambda one: one.name)
             except OSError as error:
+                if at and isinstance(error, FileNotFoundError):
+                    continue  # another program has removed it since its name was read
                 self._refused.append(f"{format_path(at or '.')} ({error.strerror})")
                 continue
             if at and not found:
@@ -169,6 +171,8 @@ class _Walk:
             else:
                 kind = _SPECIAL.get(stat.S_IFMT(seen.st_mode), "special file")
                 self._refused.append(f"{format_path(path)} (a {kind})")
+        except FileNotFoundError:
+            return None  # another program has removed it since its name was read
         except OSError as error:
             self._refused.append(f"{format_path(path)} ({error.strerror})")
         return None

@@ -7,6 +7,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,27 @@ def test_git_and_ignored_files_do_not_belong_to_the_project(tmp_path: Path) -> N
     (tmp_path / ".risemlignore").write_text("raw/\n")
     (tmp_path / "sub" / ".gitignore").write_text("!keep.pyc\n")
     assert list_paths(tmp_path) == [".gitignore", ".risemlignore", "a.py", "sub/.gitignore", "sub/c.py", "sub/keep.pyc"]
+
+
+def test_what_vanishes_while_the_project_is_listed_does_not_belong_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_folder(tmp_path, "a.py", "gone/b.py", "gone.tmp", "sub/c.py")
+    scan = os.scandir
+
+    @contextmanager
+    def scan_and_remove(place: Path) -> Iterator[list[os.DirEntry[str]]]:
+        with scan(place) as found:
+            entries = list(found)
+        if place == tmp_path:
+            shutil.rmtree(tmp_path / "gone")
+            (tmp_path / "gone.tmp").unlink()
+        yield entries
+
+    monkeypatch.setattr(os, "scandir", scan_and_remove)
+    assert [one.path for one in list_project_files(tmp_path).entries] == ["a.py", "sub/c.py"]
+    with pytest.raises(UsageError, match="No such file"):
+        list_project_files(tmp_path / "never")
 
 
 def test_the_rules_of_the_repository_above_count(tmp_path: Path) -> None:
