@@ -22,6 +22,14 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # of a synchronized update
 _CLEAR = "\x1b[H\x1b[2J"
 
 
+class _FrameConsole(Console):
+    """Leaves the cursor visible: nobody would show it again after SIGTERM, SIGKILL or Ctrl-Z."""
+
+    def show_cursor(self, show: bool = True) -> bool:  # noqa: FBT001, FBT002  # the signature of rich
+        del show
+        return False
+
+
 class LiveScreen:
     """Draws frames over each other.
 
@@ -41,7 +49,7 @@ class LiveScreen:
         self._stays = stays
         self._lines: Sequence[str] = ()  # of the last frame
         self._frame = io.StringIO()  # rich draws here
-        self._console = Console(
+        self._console = _FrameConsole(
             file=self._frame,
             force_terminal=True,
             force_interactive=True,
@@ -77,7 +85,7 @@ class LiveScreen:
         self._flush()
 
     def close(self) -> None:
-        """Leave the last frame on the screen, or erase it; show the cursor at the line after it."""
+        """Leave the last frame on the screen, or erase it; the cursor is at the line after it."""
         self._stop(leave=self._stays)
         self._flush()
 

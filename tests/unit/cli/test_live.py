@@ -40,6 +40,14 @@ def resize(monkeypatch: pytest.MonkeyPatch) -> Resize:
     return give
 
 
+def test_a_view_that_a_signal_ends_or_stops_leaves_the_cursor(resize: Resize) -> None:
+    terminal = io.StringIO()
+    screen = LiveScreen(terminal, colour=False)
+    screen.draw(["turn 1"])
+    assert "\x1b[?25l" not in terminal.getvalue(), "SIGTERM or Ctrl-Z may come now"
+    screen.close()
+
+
 def test_a_frame_is_one_write_between_the_marks_of_a_synchronized_update(resize: Resize) -> None:
     writes: list[str] = []
 
