@@ -57,7 +57,8 @@ def build_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style:
         gap = 2 if _sum_widths(widths, gap) <= width else 1
         for at, column in enumerate(columns):
             if column.shrinks or column.folds:
-                widths[at] = max(_NARROWEST, widths[at] - max(0, _sum_widths(widths, gap) - width))
+                excess = max(0, _sum_widths(widths, gap) - width)
+                widths[at] = min(widths[at], max(_NARROWEST, widths[at] - excess))
         rows = [part for row in rows for part in _fold_row(columns, widths, row)]
     height = max(len(title) for title in titles)
     heads = zip(*([""] * (height - len(title)) + title for title in titles), strict=True)

@@ -105,6 +105,12 @@ def test_a_table_wider_than_the_terminal_keeps_its_ids() -> None:
     assert "…" in shown[2]
 
 
+def test_a_column_that_is_narrower_than_it_may_become_stays_so() -> None:
+    columns = (Column("ID"), Column("USER", shrinks=True), Column("MESSAGE", folds=True))
+    shown = build_table(columns, [["4", "ann", "word " * 10]], Style(width=30))
+    assert shown[:2] == ["ID USER MESSAGE", "4  ann  word word word word"]
+
+
 def test_a_folded_column_keeps_every_word() -> None:
     columns = (Column("HOST"), Column("FOUND", folds=True))
     words = "no way to this host: its name is not known here"
