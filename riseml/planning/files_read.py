@@ -11,7 +11,7 @@ import posixpath
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from riseml.errors import UsageError
 
@@ -27,13 +27,28 @@ MOST_TEXT = 2 * 2**20
 MOST_COMPARED = 5_000_000
 """Comparisons of a pattern with the name of a file, for one environment."""
 
+MOST_LINKS = 10_000
+"""Links that may be followed for one environment."""
+
 _TOKEN = re.compile(r"[^\s;&|<>()'\"`=,]+")
 _PROGRAM = (".sh", ".bash", ".py", ".pl", ".mk")
 _BUILD_FILES = frozenset({"Makefile", "makefile", "GNUmakefile", "setup.py"})
 # No \s in the indent or before the name: it matches line breaks, and a text of line breaks takes quadratic time.
-_INCLUDE = re.compile(r"^[ \t]*(?:-r|--requirement|-c|--constraint|-e|--editable)[ \t=]+([^\s=]\S*)", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*(?:-[rc][ \t=]*|--(?:requirement|constraint)[ \t=]+)([^\s=]\S*)", re.MULTILINE)
+_FOLDER = re.compile(r"^[ \t]*(?:-[ef][ \t=]*|--(?:editable|find-links)[ \t=]+)([^\s=]\S*)", re.MULTILINE)
+# As pip: a requirement is a path when it begins with a dot, has a slash or is an archive; `./mylib[gpu]; marker`.
+_LOCAL = re.compile(r"^[ \t]*(\.[^\s;#\[]*|[\w.+-]+/[^\s;#\[]*|[\w.+-]+\.(?:whl|zip|tar\.gz))", re.MULTILINE)
+_EXTRAS = re.compile(r"(?<=[^/])\[[^\[\]]*\]?$")  # `.[dev]`; a comma cuts `.[dev,test]` to `.[dev`
+_SHORT = ("-r", "-c", "-e")  # options of pip whose value may follow without a space
+_LINK = "link:"  # begins the value of a link in `files`; its target follows
+_LONGEST_PATH = 4096  # characters; a system opens no longer one
 _WHOLE = frozenset({".", "./", "/code", "/code/", "$PWD", "${PWD}"})
-_MAKE = re.compile(r"(?:^|[;&|]\s*)make\b")
+# Programs that read what the project says about itself, and build it. No \s: see above.
+_BUILDER = re.compile(
+    r"(?:^|[;&|(\n])[ \t]*(?:\w+=[^\s;&|(]*[ \t]+)*(?:python[0-9.]*[ \t]+-m[ \t]+)?"
+    r"(?:make|poetry|pdm|pipenv|uv[ \t]+sync)\b"
+)
+_LINK_HINT = "name the files and folders themselves"
 _HINT = "merge the requirement files that train.install reads into fewer"
 
 
@@ -42,7 +57,7 @@ def list_files_read(install: Iterable[str], files: Mapping[str, str], texts: Map
 
     Args:
         install: the steps.
-        files: every file of the project; only the names count.
+        files: every file of the project; of the contents only the targets of links count.
         texts: the content of the files that may include others.
 
     Raises:
@@ -65,16 +80,18 @@ class _Search:
         self._texts = texts
         self._ordered = sorted(files)
         self._named: set[str] = set()  # every path that was looked up
-        self._including = self._read = self._compared = 0
+        self._including = self._read = self._compared = self._links = 0
 
     def is_complete(self) -> bool:
         """Return True when every file of the project was found."""
         return len(self.found) == len(self._files)
 
     def add_step(self, step: str) -> None:
-        """Add the files that a step may read; a step that runs a program of the project may read all of them."""
-        tokens = [token.removeprefix("@") for token in _TOKEN.findall(step)]
-        if _MAKE.search(step) or any(token in _WHOLE or self._is_program(token) for token in tokens):
+        """Add the files that a step may read; a step that runs a program of the project, or builds the project, may
+        read all of them.
+        """
+        tokens = [name for token in _TOKEN.findall(step) for name in _list_meanings(token.removeprefix("@"))]
+        if _BUILDER.search(step) or any(token in _WHOLE or self._is_program(token) for token in tokens):
             self.found.update(self._files)
             return
         waiting = deque((path, 0) for path in map(_to_path, tokens))
@@ -92,30 +109,62 @@ class _Search:
 
     def _add_named(self, path: str, depth: int) -> list[str]:
         """Add what a path names: a file, all files of a folder, or all files that a pattern matches. Return the paths
-        that the file includes.
+        that the file includes, or where a link leads.
         """
+        if len(path) > _LONGEST_PATH:
+            return []
+        if (link := self._find_link(path)) is not None:
+            return self._follow_link(link, path, depth)
         if path in self._files:
             self.found.add(path)
-            return self._find_includes(path, depth)
+            return self._find_includes(path, depth, path)
         if path == ".":
             self.found.update(self._files)
         elif any(char in path for char in "*?["):
             self._compared += len(self._ordered)
             if self._compared > MOST_COMPARED:
                 raise UsageError("the install steps name too many patterns of files", "name a folder instead")
-            self.found.update(fnmatch.filter(self._ordered, path))
+            return self._add_all(fnmatch.filter(self._ordered, path))
         else:
             first, last = bisect_left(self._ordered, f"{path}/"), bisect_left(self._ordered, f"{path}0")
-            self.found.update(self._ordered[first:last])  # 0 is the character after /
+            return self._add_all(self._ordered[first:last])  # 0 is the character after /
         return []
 
-    def _find_includes(self, path: str, depth: int) -> list[str]:
-        text = self._texts.get(path, "")
+    def _add_all(self, paths: list[str]) -> list[str]:
+        """Add files; return the links among them, which lead to others."""
+        self.found.update(paths)
+        return [path for path in paths if self._files[path].startswith(_LINK)]
+
+    def _find_link(self, path: str) -> str | None:
+        """Return the first part of a path that is a link: itself or a folder above."""
+        ends = [*(index for index, char in enumerate(path) if char == "/"), len(path)]
+        return next((path[:end] for end in ends if self._files.get(path[:end], "").startswith(_LINK)), None)
+
+    def _follow_link(self, link: str, path: str, depth: int) -> list[str]:
+        """Add a link that is the path, or a folder above it. Return where the path leads, and what the file there
+        includes: pip looks for that beside the link.
+        """
+        self.found.add(link)
+        self._links += 1
+        if self._links > MOST_LINKS:
+            raise UsageError(f"the install steps lead over more than {MOST_LINKS:,} links: {link}", _LINK_HINT)
+        if depth >= MOST_DEPTH:  # a link below itself leads to ever longer paths
+            return []
+        beside = posixpath.join(posixpath.dirname(link), self._files[link].removeprefix(_LINK))
+        target = posixpath.normpath(beside + path[len(link) :])
+        return [target, *self._find_includes(path, depth, target)]
+
+    def _find_includes(self, path: str, depth: int, source: str) -> list[str]:
+        """Return the paths that a file includes, which has the text of `source`."""
+        text = self._texts.get(source, "")
         self._read += len(text)
         if self._read > MOST_TEXT:
             raise UsageError(f"the requirement files have more than {MOST_TEXT:,} characters: {path}", _HINT)
         folder = posixpath.dirname(path)
-        includes = [posixpath.normpath(posixpath.join(folder, name)) for name in _INCLUDE.findall(text)]
+        # pip looks for local projects from the folder where it runs, which may be the one of the file.
+        local = [_EXTRAS.sub("", name) for name in (*_FOLDER.findall(text), *_LOCAL.findall(text))]
+        names = [*local, *(posixpath.join(folder, name) for name in (*_INCLUDE.findall(text), *local))]
+        includes = [_to_path(name) for name in names]
         if not includes:
             return []
         self._including += 1
@@ -124,6 +173,14 @@ class _Search:
         if depth >= MOST_DEPTH:
             raise UsageError(f"requirement files include each other more than {MOST_DEPTH} deep: {path}", _HINT)
         return includes
+
+
+def _list_meanings(token: str) -> Iterator[str]:
+    """Yield a word, and what it names when it is the value of a short option or has extras: `-e.[dev]` is `.`."""
+    yield token
+    values = [token, token[2:]] if token.startswith(_SHORT) else [token]
+    yield from (value for value in values[1:] if value)
+    yield from (bare for value in values if (bare := _EXTRAS.sub("", value)) not in ("", value))
 
 
 def _to_path(token: str) -> str:

@@ -1,8 +1,9 @@
 """The environment of an experiment: the project files that its install steps may read, its digest, its Dockerfile.
 
-An install step sees only the project files that it names. So the digest is exact: a changed file that a step reads
-makes another environment, and a changed file that no step reads does not. A step that runs a program of the project, or
-names the project folder itself, may read any file and depends on all of them.
+An install step sees only the project files that it names, and those that requirement files and links lead to. So the
+digest is exact: a changed file that a step reads makes another environment, and a changed file that no step reads does
+not. A step that runs a program of the project, names the project folder itself or installs the project, as `poetry
+install` does, may read any file and depends on all of them.
 """
 
 from __future__ import annotations

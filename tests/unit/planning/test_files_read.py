@@ -58,3 +58,66 @@ def test_the_number_of_comparisons_has_a_bound(monkeypatch: pytest.MonkeyPatch) 
     assert len(list_files_read(("ls *.txt *.txt",), files, {})) == 6
     with pytest.raises(UsageError, match="too many patterns"):
         list_files_read(("ls 1*.txt 2*.txt",), files, {})
+
+
+LIBRARY = dict.fromkeys(("mylib/setup.cfg", "dev.txt", "requirements.txt", "src/train.py"), "")
+EVERYTHING = tuple(sorted(LIBRARY))
+COMMON_STEPS = {
+    "pip install -e .[dev]": EVERYTHING,
+    'pip install ".[train]"': EVERYTHING,
+    "pip install .[dev,test]": EVERYTHING,
+    "pip install -e.": EVERYTHING,
+    "pip install './mylib[gpu]'": ("mylib/setup.cfg",),
+    "pip install -rrequirements.txt -cdev.txt": ("dev.txt", "requirements.txt"),
+    "poetry install": EVERYTHING,
+    "pip install uv && UV_PROJECT_ENVIRONMENT=/usr/local uv sync": EVERYTHING,
+    "python -m pipenv install --system": EVERYTHING,
+    "pdm install": EVERYTHING,
+    "pip install poetry uv": (),
+    "pip install uvicorn[standard] -e": (),
+}
+
+
+@pytest.mark.parametrize("step", COMMON_STEPS)
+def test_common_steps_read_the_project_that_they_install(step: str) -> None:
+    assert list_files_read((step,), LIBRARY, {}) == COMMON_STEPS[step]
+
+
+LINES = {
+    "-rdev.txt": ("dev.txt", "requirements.txt"),
+    "numpy\n./mylib": ("mylib/setup.cfg", "requirements.txt"),
+    "./mylib[gpu] ; python_version > '3'": ("mylib/setup.cfg", "requirements.txt"),
+    "--find-links mylib": ("mylib/setup.cfg", "requirements.txt"),
+    ".": EVERYTHING,
+    "-e .[dev]": EVERYTHING,
+    "src\nmylib>=2\nhttps://host/mylib\n# ./mylib": ("requirements.txt",),
+}
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_a_requirement_file_reads_the_local_projects_in_it(text: str) -> None:
+    found = list_files_read(("pip install -r requirements.txt",), LIBRARY, {"requirements.txt": text})
+    assert found == LINES[text]
+
+
+def test_local_projects_are_beside_a_requirement_file_or_where_pip_runs() -> None:
+    files = dict.fromkeys(("reqs/all.txt", "a/setup.py", "reqs/b/setup.py", "c.py"), "")
+    found = list_files_read(("pip install -r reqs/all.txt",), files, {"reqs/all.txt": "./a\n-e b\n"})
+    assert found == ("a/setup.py", "reqs/all.txt", "reqs/b/setup.py")
+
+
+def test_a_link_leads_to_the_file_or_folder_that_is_read() -> None:
+    files = {"requirements.txt": "link:reqs/base.txt", "reqs/base.txt": "", "reqs/more.txt": "", "dev.txt": ""}
+    texts = {"reqs/base.txt": "-r more.txt\n-c dev.txt"}
+    steps = ("pip install -r requirements.txt",)
+    assert list_files_read(steps, files, texts) == ("dev.txt", "reqs/base.txt", "reqs/more.txt", "requirements.txt")
+    files = {"libs": "link:shared", "shared/a/setup.py": "", "shared/a/b.py": "link:../../b.py", "b.py": "", "c.py": ""}
+    assert list_files_read(("pip install libs/a",), files, {}) == ("b.py", "libs", "shared/a/b.py", "shared/a/setup.py")
+
+
+def test_links_in_a_circle_and_below_themselves_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"a": "link:b", "b": "link:a", "c": "link:c/c", "d.txt": ""}
+    assert list_files_read(("ls a c",), files, {}) == ("a", "b", "c")
+    monkeypatch.setattr(files_read, "MOST_LINKS", 10)
+    with pytest.raises(UsageError, match="more than 10 links"):
+        list_files_read(("ls c",), files, {})
