@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from riseml.search.space import list_points, make_point, make_space, read_point
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 _MOST_TRIES = 8  # proposals for one trial; when all were tried before, a point is chosen at random
+_MOST_DRAWS = 500  # random points for one trial of a space with too many points to list
 
 
 @functools.cache
@@ -164,12 +165,22 @@ def _ask_sampler(study: optuna.Study, plan: SearchPlan, number: int, tried: set[
 
 
 def _find_untried(plan: SearchPlan, number: int, tried: set[Point]) -> Point | None:
-    """Return a point that was not tried, at random but always the same; None when all were tried."""
+    """Return a point that was not tried, at random but always the same; None when all were tried, or when hundreds of
+    random points in a space that is too large to list were.
+    """
     points = list_points(plan.parameters)
     if points is None:
-        return None
+        return next((point for point in _draw_points(plan, number) if point not in tried), None)
     others = [point for point in points if point not in tried]
     return others[derive_seed(plan, number, _MOST_TRIES) % len(others)] if others else None
+
+
+def _draw_points(plan: SearchPlan, number: int) -> Iterator[Point]:
+    """Yield random points that depend only on the seed of the search and the number of the trial."""
+    study, space = make_study(plan), make_space(plan.parameters)
+    study.sampler = load_optuna().samplers.RandomSampler(seed=derive_seed(plan, number, _MOST_TRIES))
+    for _ in range(_MOST_DRAWS):
+        yield make_point(plan.parameters, study.ask(space).params)
 
 
 class _Replay:

@@ -74,6 +74,13 @@ def test_an_evolution_strategy_whose_proposals_repeat_tries_every_combination() 
     assert len(set(run(plan, 9, together=1, fresh=False))) == 9
 
 
+def test_a_search_whose_proposals_repeat_in_a_large_space_goes_on_at_random() -> None:
+    """The best number is the least one, which all proposals repeat; there are too many others to list."""
+    numbers = Distribution(Scale.INT, 1, 100_000, by_magnitude=True)
+    plan = SearchPlan(make_search(SearchMethod.TPE, 25), (Parameter("lr", (), numbers),))
+    assert len(set(run(plan, 25, together=1, fresh=False))) == 25
+
+
 def test_a_grid_is_tried_in_its_order() -> None:
     plan = SearchPlan(make_search(SearchMethod.GRID, 6), (LAYERS, Parameter("depth", ("1", "2"))))
     points = run(plan, 6, together=2, fresh=True)
