@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
-from riseml.spec.yaml.document import ScalarNode
+from dataclasses import replace
+
+from riseml.spec.yaml.document import MappingNode, Node, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
+
+_COMMANDS = ("run", "install")
+_FREE = ("env", "parameters")  # their keys are names of the user, and their texts are no commands
+
+
+def join_continued_lines(node: Node, *, command: bool = False) -> Node:
+    """Return a tree without the backslashes at the line ends of commands. A tree that is written again has no line ends
+    by which YAML's joined lines could be told from a backslash that the shell should read.
+
+    Args:
+        node: the tree, or a part of it.
+        command: whether its texts are commands.
+    """
+    match node:
+        case ScalarNode():
+            return replace(node, text=_remove_backslashes(node, node.text), continued=()) if command else node
+        case SequenceNode(items=items):
+            return replace(node, items=tuple(join_continued_lines(item, command=command) for item in items))
+        case MappingNode(entries=entries):
+            return replace(
+                node,
+                entries=tuple(
+                    entry
+                    if entry.key.text in _FREE
+                    else replace(entry, value=join_continued_lines(entry.value, command=entry.key.text in _COMMANDS))
+                    for entry in entries
+                ),
+            )
 
 
 def read_lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
@@ -32,11 +62,16 @@ def _unfold_command(file: SourceFile, path: KeyPath, text: str) -> str:
     """
     node = file.nodes[path]
     if isinstance(node, ScalarNode):
-        for index in reversed(node.continued):
-            text = text[:index] + text[index + 1 :]
+        text = _remove_backslashes(node, text)
         if node.style == ">":
             text = _join_options(text)
     return text.rstrip("\n")
+
+
+def _remove_backslashes(node: ScalarNode, text: str) -> str:
+    for index in reversed(node.continued):
+        text = text[:index] + text[index + 1 :]
+    return text
 
 
 def _join_options(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.spec.config.command_lines import join_continued_lines
 from riseml.spec.config.overrides import Overrides, apply_overrides
 from riseml.spec.yaml.document import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode, parse_document
 from riseml.spec.yaml.writing import write_document
@@ -19,7 +20,7 @@ def resolve_config(text: str, overrides: Overrides) -> str:
     if not overrides.parameters and not overrides.settings:
         return text
     root = parse_document(text, "riseml.yml").root
-    return text if root is None else write_document(apply_overrides(root, overrides)[0])
+    return text if root is None else _write(apply_overrides(root, overrides)[0])
 
 
 def hide_variables(text: str) -> str:
@@ -30,7 +31,7 @@ def hide_variables(text: str) -> str:
     if root is None or variables is None:
         return text
     names = tuple(ScalarNode(variables.position, name) for name in _list_names(variables))
-    return write_document(_put_value(root, ("train", "env"), SequenceNode(variables.position, names)))
+    return _write(_put_value(root, ("train", "env"), SequenceNode(variables.position, names)))
 
 
 def read_written_variables(text: str) -> dict[str, str]:
@@ -40,6 +41,10 @@ def read_written_variables(text: str) -> dict[str, str]:
     spec = check_config(text).spec
     found = () if spec is None else spec.train.env
     return {variable.name: variable.value for variable in found if variable.value is not None}
+
+
+def _write(root: Node) -> str:
+    return write_document(join_continued_lines(root))
 
 
 def _list_names(variables: Node) -> list[str]:

@@ -47,3 +47,20 @@ def test_no_value_of_a_variable_is_left(variables: str) -> None:
     assert "geheim" not in text
     assert [variable.name for variable in load_config(text).train.env] == ["TOKEN", "MODE"]
     assert read_written_variables(text) == {}
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        "  run: >\n    python train.py \\\n    --lr 0.5\n",
+        "  run: python train.py \\\n    --lr 0.5\n  install: [a]\n",
+        "  run:\n    - python train.py \\\n      --lr 0.5\n    - echo a\\ b\n",
+        "  roles:\n    actor:\n      run: >-\n        python train.py \\\n        --lr 0.5\n",
+    ],
+)
+def test_a_command_whose_lines_end_with_a_backslash_is_the_same_when_it_is_written_again(commands: str) -> None:
+    text = f"project: x\ntrain:\n  image: a\n  env: {{MODE: geheim, NOTE: one \\\n    two}}\n{commands}"
+    overrides = Overrides((), (("train.priority", "3"),))
+    assert load_config(resolve_config(text, overrides)) == load_config(text, overrides=overrides)
+    hidden, spec = load_config(hide_variables(text)), load_config(text)
+    assert (hidden.train.run, hidden.train.roles) == (spec.train.run, spec.train.roles)
