@@ -112,7 +112,8 @@ async def _answer_requests(
         loop.add_signal_handler(number, stop.set)
     idle = False
     while not (serving.done() or stop.is_set() or idle):
-        idle = await asyncio.to_thread(_is_idle, application, settings)
+        requests = len(server.server_state.tasks) + application.services.web.count_requests()
+        idle = await asyncio.to_thread(_is_idle, application, settings, requests)
         if not idle:
             await asyncio.to_thread(stop.wait, _CHECK_INTERVAL)
         if not await asyncio.to_thread(lock.is_held):  # a file server that hangs must not stop the answers
@@ -123,10 +124,18 @@ async def _answer_requests(
     return idle and not stop.is_set()
 
 
-def _is_idle(application: Application, settings: Settings) -> bool:
-    """Return True when no experiment and no web page has been open for RISEML_IDLE_AFTER."""
+def _is_idle(application: Application, settings: Settings, requests: int = 0) -> bool:
+    """Return True when no experiment and no web page has been open for RISEML_IDLE_AFTER, and nothing else was done.
+
+    A copy of files, a sync and the copy of an output can take longer than that, and a webhook can be out of reach.
+
+    Args:
+        application: the server.
+        settings: say after how long an idle server ends.
+        requests: how many requests are answered now.
+    """
     services = application.services
-    if services.notifier.count_feeds():
+    if requests or services.notifier.count_feeds() or services.saves.is_busy() or application.webhooks.has_waiting():
         services.passes.active_at = now()
     idle = now() - services.passes.active_at
     try:

@@ -107,6 +107,10 @@ class SaveKeeper:
         is_asked = experiment.id in self._asked
         return self._progress.get(experiment.id, SaveProgress(0, 0) if is_asked else None)
 
+    def is_busy(self) -> bool:
+        """Return True while an output is copied, or a user waits for its copy."""
+        return bool(self._asked or self._progress)
+
     def save_output(self, experiment: Experiment, host: HostName | None, last: int, keys: Environment = ()) -> None:
         """Copy an output into its store; return when its manifest names all of it.
 

@@ -21,7 +21,7 @@ class Passes:
         self._wake = wake
         self._changed = threading.Condition()
         self._completed = 0
-        self.active_at = moment  # the last time that an experiment was open
+        self.active_at = moment  # the last time that an experiment was open or the server had other work
         self.observation: Observation | None = None  # None until the first pass
         self.problem = ""  # why the last pass could not use the store, such as a full disk
 

@@ -52,6 +52,10 @@ class WebDoor:
         """The port where it listens now; None: the door is closed."""
         return self._port
 
+    def count_requests(self) -> int:
+        """Return how many requests it answers now."""
+        return 0 if self._server is None else len(self._server.server_state.tasks)
+
     async def open(self, api: ASGIApp, port: int | None) -> int:
         """Listen, and return the port: the requested one, the one that it had before, or a free one.
 

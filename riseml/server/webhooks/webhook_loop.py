@@ -82,6 +82,10 @@ class WebhookLoop(threading.Thread):
         """Look for ends at once."""
         self._desk.news.set()
 
+    def has_waiting(self) -> bool:
+        """Return True while a webhook is to get a notice again. It gets each one for a day, if its file can be read."""
+        return bool(self._waiting) and not self._problem
+
     def stop(self) -> None:
         """Stop after the present request, and do not wait for it."""
         self._stopping.set()

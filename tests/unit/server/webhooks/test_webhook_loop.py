@@ -155,6 +155,7 @@ def test_what_fails_is_tried_again_by_a_later_server(
         assert scene.loop._try_pass() <= 2.0
         scene.loop._try_pass()
         assert len(receiver.received) == 1, "its pause is not over"
+        assert scene.loop.has_waiting(), "the server must not end for being idle"
         scene.loop = scene.make_loop()  # a server that starts
         scene.loop._try_pass()
         scene.make_loop()._try_pass()
@@ -175,8 +176,10 @@ def test_what_fails_is_tried_again_by_a_later_server(
     scene.end()
     scene.make_loop()._try_pass()
     assert caplog.messages[-1].startswith("2: webhook mine does not get this notice: ")
-    scene.make_loop()._try_pass()
+    last = scene.make_loop()
+    last._try_pass()
     assert len(receiver.received) == 4
+    assert not last.has_waiting()
 
 
 def test_a_bad_file_sends_no_notice_and_is_logged_once(

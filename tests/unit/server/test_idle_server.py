@@ -1,0 +1,98 @@
+"""A server does not end for being idle while it does something for its user."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from riseml.server import process
+from riseml.server.app import Application
+from riseml.server.clock import now
+from riseml.server.home_lock import HomeLock
+from riseml.server.pool.save_keeper import SaveKeeper, SaveProgress
+from riseml.server.process import _answer_requests, _is_idle
+from riseml.server.web.access import WebAccess
+from riseml.server.web.door import WebDoor
+from riseml.settings import Settings
+from tests.support.waiting import DEADLINE, wait_for
+from tests.unit.server.test_data_keeper import make_keeper
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Any:
+    """A server without experiments that has been idle for long."""
+    _, hosts = make_keeper(tmp_path)
+    services = SimpleNamespace(
+        notifier=SimpleNamespace(count_feeds=lambda: 0),
+        passes=SimpleNamespace(active_at=LONG_AGO),
+        experiments=SimpleNamespace(count_open=lambda: 0),
+        saves=SaveKeeper("5e17e4", hosts),
+        web=WebDoor(WebAccess(tmp_path / "web.json")),
+    )
+    return SimpleNamespace(services=services, webhooks=SimpleNamespace(has_waiting=lambda: False), api=None)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(tmp_path, tmp_path / "output", tmp_path / "data", idle_after=1800.0)
+
+
+def test_a_server_with_nothing_to_do_is_idle(application: Any, settings: Settings) -> None:
+    assert _is_idle(application, settings)
+
+
+def test_an_output_that_is_copied_keeps_the_server(application: Any, settings: Settings) -> None:
+    application.services.saves._progress[4] = SaveProgress(0, 0)
+    assert not _is_idle(application, settings)
+    application.services.saves._progress.clear()
+    application.services.passes.active_at = LONG_AGO
+    application.services.saves._asked.add(4)
+    assert not _is_idle(application, settings)
+
+
+def test_a_notice_that_waits_keeps_the_server(application: Any, settings: Settings) -> None:
+    application.webhooks.has_waiting = lambda: True
+    assert not _is_idle(application, settings)
+
+
+def test_a_request_under_way_keeps_the_server(
+    application: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_CHECK_INTERVAL", 0.01)
+    passes, stop = application.services.passes, threading.Event()
+    came, release = threading.Event(), asyncio.Event()
+    passes.active_at = now()
+
+    async def answer(scope: object, receive: object, send: object) -> None:
+        passes.active_at = LONG_AGO  # as after half an hour of copying
+        came.set()
+        await release.wait()
+
+    async def serve() -> bool:
+        lock = cast(HomeLock, SimpleNamespace(is_held=lambda: True))
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "add_signal_handler", lambda *_: None)
+        return await _answer_requests(cast(Application, application), settings, lock, door, stop)
+
+    application.api, ended = answer, list[bool]()
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        door.listen()
+        serving = threading.Thread(target=lambda: ended.append(asyncio.run(serve())))
+        serving.start()
+        with socket.create_connection(door.getsockname()) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert came.wait(DEADLINE)
+            wait_for("a check", lambda: ended or passes.active_at > LONG_AGO, DEADLINE)
+            assert not ended
+            stop.set()
+            serving.join()
