@@ -190,10 +190,13 @@ class SearchStore:
                 )
             connection.execute(sets.update().where(sets.c.id == set_id).values(most_trials=known + more, **values))
 
-    def request_end(self, set_id: int) -> None:
-        """Store that the user has ended this search: it makes no further trials."""
+    def request_end(self, set_id: int) -> bool:
+        """Store that the user has ended this search: it makes no further trials. True: it made some before."""
+        going = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None), sets.c.wanted == Wanted.RUN.value)
         with self._database.write_transaction() as connection:
+            before = connection.execute(sa.select(sets.c.id).where(sets.c.id == set_id, going)).first()
             connection.execute(sets.update().where(sets.c.id == set_id).values(wanted=Wanted.KILL.value))
+            return before is not None
 
     def _load_records(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:
         columns = (experiments.c.state, experiments.c.reason, experiments.c.closed, experiments.c.placed_at)

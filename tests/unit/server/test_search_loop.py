@@ -107,7 +107,8 @@ def test_the_list_of_what_runs_has_a_set_until_its_search_ends(any_database: Dat
 def test_a_kill_stops_asking(database: Database) -> None:
     rig = SearchRig(database, make_search(trials=9), SPACE, concurrency=4)
     rig.place(1)
-    rig.searches.request_end(rig.set_id)
+    assert rig.searches.request_end(rig.set_id)
+    assert not rig.searches.request_end(rig.set_id), "a kill once more"
     rig.loop.run_pass()
     assert len(rig.record().trials) == 1
     rig.end(1, State.KILLED)

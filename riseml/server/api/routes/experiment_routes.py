@@ -25,6 +25,7 @@ from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
+from riseml.states import TERMINAL
 
 log = logging.getLogger(__name__)
 
@@ -60,13 +61,15 @@ def _request_kill(wanted: CanonicalId, services: Services) -> None:
     """Store that the user kills an experiment, or a set with its search, and wake both loops."""
     details = find_details(wanted, services)
     set_id = details[0].experiment.set_id
+    is_running = False
     if set_id is not None and wanted.sub is None:
         # end the search first, so that it makes no trial after the members are listed
-        services.searches.request_end(set_id)
+        is_running = services.searches.request_end(set_id)
         details = find_details(wanted, services)
     services.experiments.request_kill([detail.experiment.id for detail in details])
-    for detail in details:  # that have ended, and wait for the last copy of their output
-        services.saves.give_up(detail.experiment)
+    if not is_running and all(detail.experiment.state in TERMINAL for detail in details):
+        for detail in details:  # that wait for the last copy of their output; a kill of what runs gives no copy up
+            services.saves.give_up(detail.experiment)
     services.wake.set()
     services.search_wake.set()
 

@@ -1,0 +1,65 @@
+"""The kill of a set whose experiments save their outputs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from riseml.model import Experiment
+from riseml.names import parse_id
+from riseml.planning.plan import first_jobs
+from riseml.server.api.routes.experiment_routes import _request_kill
+from riseml.server.app import Application, make_application
+from riseml.settings import Settings
+from riseml.spec.config.types import SaveSection
+from riseml.states import State
+from riseml.store.insertion import NewExperiments
+from tests.unit.control.simulation import make_plan
+from tests.unit.server.api.conftest import NOW, close_all
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Iterator[Application]:
+    settings = Settings(tmp_path, tmp_path / "o", tmp_path / "d", executor="process")
+    made = make_application(settings, threading.Event())
+    yield made
+    close_all(made)
+    made.database.close()
+
+
+def submit_set(application: Application) -> list[Experiment]:
+    plan = replace(make_plan("train"), save=SaveSection("s3://runs"))
+    new = NewExperiments(
+        application.services.info.owner, "toaster", "", "", ((plan, first_jobs(plan)),) * 2, concurrency=2
+    )
+    details, _ = application.services.experiments.add_experiments(new, NOW)
+    return [detail.experiment for detail in details]
+
+
+def end(application: Application, one: Experiment) -> None:
+    """End an experiment that waits for the last copy of its output."""
+    before = application.services.experiments.get_experiment(one.id).experiment
+    after = replace(before, state=State.FINISHED, ended_at=NOW)
+    assert application.services.experiments.save_decision(before, after, NOW)
+
+
+def test_the_kill_of_a_set_gives_copies_up_only_when_all_members_have_ended(application: Application) -> None:
+    services = application.services
+    first, second = submit_set(application)
+    end(application, first)
+    _request_kill(parse_id("1"), services)
+    assert services.saves.notes.read(first.id).given_up == 0, "it ends the other one"
+    end(application, second)
+    _request_kill(parse_id("1"), services)
+    assert [services.saves.notes.read(one.id).given_up for one in (first, second)] == [1, 1]
+
+
+def test_the_kill_of_one_member_gives_its_copy_up_while_others_run(application: Application) -> None:
+    first, _ = submit_set(application)
+    end(application, first)
+    _request_kill(parse_id("1.1"), application.services)
+    assert application.services.saves.notes.read(first.id).given_up == 1
