@@ -47,6 +47,7 @@ class Launcher:
         self.node: int = order.get("node", 0)
         self.events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self.ranks: dict[int, subprocess.Popen[bytes]] = {}  # rank -> its shell, until it has ended
+        self.copies: dict[int, list[threading.Thread]] = {}  # rank -> the threads that copy its output
         self.pipes: dict[int, int] = {}  # rank -> the pipe over which its shell gets the order to go on
         self.waiting: set[int] = set()  # ranks that have ended the line
         self.line = 0
@@ -147,10 +148,10 @@ class Launcher:
         self.waiting.add(rank)
         self.report()
 
-    def on_end(self, rank: int, code: int, copies: list[threading.Thread]) -> int | None:
+    def on_end(self, rank: int, code: int) -> int | None:
         if (self.stopping or self.failure is not None) and lives(self.ranks[rank]):
             # the shell has ended, and its children may still be saving
-            self.watch(self.wait_for_group, rank, code, copies)
+            self.watch(self.wait_for_group, rank, code)
             return None
         code = 128 - code if code < 0 else code  # as shells have it: 137 for SIGKILL
         del self.ranks[rank]
@@ -228,12 +229,12 @@ class Launcher:
         os.close(hear)
         self.ranks[rank] = shell
         self.watch(self.wait_for_lines, rank, told)
-        copies = [
+        self.copies[rank] = [
             self.watch(copy_output, source, target, rank)
             for source, target in ((shell.stdout, self.outputs[0]), (shell.stderr, self.outputs[1]))
             if source is not None
         ]
-        self.watch(self.wait_for_end, rank, shell, copies)
+        self.watch(self.wait_for_end, rank, shell)
 
     def watch(self, target: Callable[..., None], *details: object) -> threading.Thread:
         """Start a thread that waits for something."""
@@ -245,19 +246,23 @@ class Launcher:
         while os.read(told, 1):
             self.events.put(("line", rank))
 
-    def wait_for_end(self, rank: int, shell: subprocess.Popen[bytes], copies: list[threading.Thread]) -> None:
+    def wait_for_end(self, rank: int, shell: subprocess.Popen[bytes]) -> None:
         code = shell.wait()
-        for copy in copies:
-            copy.join(END_TIME)  # a process in the background may keep the pipe open
-        self.events.put(("end", rank, code, copies))
+        self.join_copies([rank])  # not for ever: a process in the background may keep the pipe open
+        self.events.put(("end", rank, code))
 
-    def wait_for_group(self, rank: int, code: int, copies: list[threading.Thread]) -> None:
+    def wait_for_group(self, rank: int, code: int) -> None:
         """Report an end again when no process of the rank is left. The executor kills processes that take too long."""
         while lives(self.ranks[rank]):
             threading.Event().wait(BETWEEN)
-        for copy in copies:
-            copy.join(END_TIME)
-        self.events.put(("end", rank, code, copies))
+        self.join_copies([rank])
+        self.events.put(("end", rank, code))
+
+    def join_copies(self, ranks: list[int]) -> None:
+        """Wait until the output of ranks is copied, for `END_TIME` at most."""
+        end = time.monotonic() + END_TIME
+        for copy in [copy for rank in ranks for copy in self.copies[rank]]:
+            copy.join(max(0.0, end - time.monotonic()))
 
     def report(self) -> None:
         """Tell the meeting once all processes that still run have ended the line, or all have ended."""
@@ -275,13 +280,22 @@ class Launcher:
                 os.killpg(shell.pid, number)
 
     def end_ranks(self) -> None:
-        """End what still runs."""
+        """End what still runs, and copy the rest of its output."""
         if self.failure is None:
             self.signal_ranks(signal.SIGTERM)
         end = time.monotonic() + END_TIME
         while any(map(lives, self.ranks.values())) and time.monotonic() < end:
             threading.Event().wait(BETWEEN)
         self.signal_ranks(signal.SIGKILL)
+        self.join_copies(list(self.ranks))
+
+    def leave(self, code: int) -> None:
+        """End this process while no thread writes. A thread may still copy the output of a process in the background:
+        Python's own way out would abort over the lock of a stream that it holds, with another exit code.
+        """
+        for output in self.outputs:
+            output.lock.acquire(timeout=END_TIME)
+        os._exit(code)
 
     def set_alarm(self, seconds: float, event: str = "alarm") -> None:
         """Have an event after some seconds, in place of an earlier alarm."""
@@ -306,4 +320,5 @@ def name_job(cause: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(Launcher(json.loads(sys.argv[1])).run())
+    launcher = Launcher(json.loads(sys.argv[1]))
+    launcher.leave(launcher.run())

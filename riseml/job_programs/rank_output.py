@@ -6,6 +6,7 @@ import os
 import re
 import select
 import threading
+import time
 from typing import BinaryIO
 
 LONGEST_PIECE = 1 << 20  # bytes of an incomplete line that are held back
@@ -45,20 +46,28 @@ class SharedOutput:
 
 def copy_output(source: BinaryIO, output: SharedOutput, rank: int) -> None:
     """Copy the output of a process in pieces that end with a line end or with a carriage return. An incomplete piece is
-    written when nothing follows for a while: it may be a prompt or a counter.
+    written `HOLD_TIME` after its first byte, whatever follows: it may be a prompt, a counter or a row of dots.
     """
-    mark, held, reader = b"[%d] " % rank, b"", select.poll()
+    mark, held, began, reader = b"[%d] " % rank, bytearray(), 0.0, select.poll()
     reader.register(source, select.POLLIN)
     while True:
-        if held and (len(held) >= LONGEST_PIECE or not reader.poll(HOLD_TIME * 1000)):
-            output.write(mark, [held])
-            held = b""
+        left = began + HOLD_TIME - time.monotonic() if held else 0.0
+        if held and (len(held) >= LONGEST_PIECE or left <= 0 or not reader.poll(left * 1000)):
+            output.write(mark, [bytes(held)])
+            held.clear()
         data = os.read(source.fileno(), 1 << 16)
         if not data:
             break
-        pieces: list[bytes] = PIECE.findall(held + data)
-        held = b"" if pieces[-1].endswith((b"\r", b"\n")) else pieces.pop()
-        output.write(mark, pieces)
+        *ended, rest = PIECE.findall(data)  # of the new bytes alone: what is held has no line end
+        if rest.endswith((b"\r", b"\n")):
+            ended.append(rest)
+            rest = b""
+        if ended:
+            ended[0] = bytes(held) + ended[0]
+            output.write(mark, ended)
+            held.clear()
+        began = began if held else time.monotonic()
+        held += rest
     if held:
-        output.write(mark, [held])
+        output.write(mark, [bytes(held)])
     output.end(mark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import json
 import os
 import signal
@@ -14,14 +15,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from riseml.frameworks.base import join_lines_at_barriers
-from riseml.job_programs import launch_ranks, read_program
-from riseml.job_programs.rank_launcher import TREE_MARKER
+from riseml.job_programs import launch_ranks, rank_output, read_program
+from riseml.job_programs.rank_launcher import TREE_MARKER, Launcher
 from riseml.job_programs.rank_meeting import GONE, Meeting
-from riseml.job_programs.rank_output import LONGEST_PIECE, SharedOutput, copy_output
+from riseml.job_programs.rank_output import HOLD_TIME, LONGEST_PIECE, SharedOutput, copy_output
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -312,3 +314,44 @@ def test_the_begin_of_a_line_is_not_held_back_for_ever_and_stays_one_line() -> N
         process.close()
         copy.join(DEADLINE)
     assert written.getvalue() == b"[0] Continue? yes\n[0] 0%\n[1] epoch 1\n"
+
+
+def test_output_without_line_ends_is_held_back_from_its_first_byte_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of dots, of which the next one always comes soon."""
+    written, dots, clock, shown = io.BytesIO(), iter([b"."] * 20 + [b""]), itertools.count(0.0, HOLD_TIME / 8), []
+
+    def read(*_: int) -> bytes:
+        shown.append(len(written.getvalue()))
+        return next(dots)
+
+    monkeypatch.setattr(rank_output, "os", SimpleNamespace(read=read))
+    monkeypatch.setattr(rank_output, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    always = SimpleNamespace(register=lambda *_: None, poll=lambda _: [(0, 1)])
+    monkeypatch.setattr(rank_output, "select", SimpleNamespace(poll=lambda: always, POLLIN=1))
+    with open(os.devnull, "rb") as source:
+        copy_output(source, SharedOutput(written), 0)
+    assert shown[10]
+    assert written.getvalue() == b"[0] " + b"." * 20 + b"\n"
+
+
+@pytest.mark.parametrize("start", ["exec sh print.sh", "setsid sh print.sh & exec sleep 600"])
+def test_a_job_keeps_its_exit_code_while_the_output_of_another_rank_is_copied(tmp_path: Path, start: str) -> None:
+    """A process of rank 1 ignores SIGTERM. One outside of the group of its rank even outlives SIGKILL."""
+    (tmp_path / "print.sh").write_text(f"trap '' TERM; touch began; while :; do echo {'x' * 9000}; done")
+    script = f'[ "$RANK" = 1 ] || {{ until [ -e began ]; do sleep 0.05; done; exit 3; }}; {start}'
+    order = json.dumps({"script": script, "first": 0, "ranks": [{"RANK": "0"}, {"RANK": "1"}]})
+    program = read_program("rank_launcher").replace("END_TIME = 2.0", "END_TIME = 0.2")
+    command = [sys.executable, "-IS", "-c", program, order]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=DEADLINE, check=False)
+    assert (done.returncode, done.stderr) == (3, b"riseml: rank 0 ended with exit code 3\n")
+
+
+def test_what_a_rank_printed_before_it_was_killed_is_copied() -> None:
+    launcher, killed, copied = Launcher({"ranks": [{}, {}]}), threading.Event(), []
+    shell = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    slow = threading.Thread(target=lambda: copied.append((shell.wait(), killed.wait(0.1))))
+    slow.start()
+    launcher.failure, launcher.ranks, launcher.copies = (0, 3), {1: shell}, {1: [slow]}
+    launcher.signal_ranks(signal.SIGTERM)
+    launcher.end_ranks()
+    assert copied == [(-signal.SIGTERM, False)]
