@@ -4,6 +4,10 @@ import errno
 import os
 import signal
 
+MARKER = "RISEML_JOB_KEY"
+"""A variable of each process of a job without a container. Such a job gets SIGTERM in each of its processes, so that no
+program of it may pass the signal on (`job_programs.rank_launcher`)."""
+
 _OOM_SCORE = 500  # a machine without memory kills jobs first, before what supervises them
 
 

@@ -26,6 +26,7 @@ from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.executors.log_reader import JobLogReader
 from riseml.executors.nvidia_smi import make_query
+from riseml.executors.process_tree import MARKER
 from riseml.executors.slurm.cluster_check import ClusterCheck
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_view import GangWatch
@@ -264,7 +265,11 @@ class SlurmExecutor(RoleAccess):
         return {
             "token": token,
             "command": launch.command,
-            "environment": {**dict(launch.environment), "VIRTUAL_ENV": variables["VIRTUAL_ENV"]},
+            "environment": {
+                **dict(launch.environment),
+                "VIRTUAL_ENV": variables["VIRTUAL_ENV"],
+                MARKER: f"{self._name_job(folder.key)}/{launch.key.job}",
+            },
             "path": variables["PATH"].rstrip(":"),
             "workdir": str(folder.code_path(launch.key.job)),
             "stop_grace": gang.stop_grace,
