@@ -53,9 +53,9 @@ class LineConnection:
 
     def __init__(self, door: socket.socket) -> None:
         self.door = door
-        self.heard = time.time()  # when something came last
-        self.said = time.time()
-        self._looked = time.time()
+        self.heard = time.monotonic()  # when something came last
+        self.said = time.monotonic()
+        self._looked = time.monotonic()
         self._rest = b""
 
     def send(self, message: "dict[str, Any]") -> None:
@@ -64,7 +64,7 @@ class LineConnection:
         Raises:
             OSError: the other side is gone.
         """
-        self.said = time.time()
+        self.said = time.monotonic()
         self.door.sendall(json.dumps(message).encode() + b"\n")
 
     def beat(self) -> None:
@@ -73,7 +73,7 @@ class LineConnection:
         A process that Slurm has suspended heard nothing in that time. The other side, which may have been suspended as
         well, gets some seconds to send one.
         """
-        now = time.time()
+        now = time.monotonic()
         if now - self._looked > _SUSPENDED:
             self.heard = max(self.heard, now - SILENCE + _SUSPENDED)
         self._looked = now
@@ -82,7 +82,7 @@ class LineConnection:
 
     def is_silent(self) -> bool:
         """Return True when nothing has come for too long."""
-        return time.time() - self.heard > SILENCE
+        return time.monotonic() - self.heard > SILENCE
 
     def receive(self) -> "list[dict[str, Any]] | None":
         """Return the objects that have come; None when the other side is gone, or is no part of the gang."""
@@ -92,7 +92,7 @@ class LineConnection:
             return None
         if not data:
             return None
-        self.heard = time.time()
+        self.heard = time.monotonic()
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
             return None

@@ -69,7 +69,7 @@ class SupervisedRole:
     def lose(self) -> None:
         """Note that its connection broke."""
         self.close()
-        self.lost_at = time.time()
+        self.lost_at = time.monotonic()
 
     def close(self) -> None:
         """End its connection, if there is one."""
@@ -95,11 +95,12 @@ class ReportedEnd:
 
     def __init__(self, role: SupervisedRole, code: int, error: str, outside: bool = False) -> None:  # noqa: FBT001, FBT002  # 3.6 style
         self.role, self.code, self.error, self.outside = role, code, error, outside
-        self.at = time.time()
+        self.at = time.time()  # for the record
+        self.told = time.monotonic()
 
     def is_ready(self) -> bool:
         """Return True when everything that Slurm writes about it has arrived."""
-        return self.role.srun_ended or time.time() > self.at + _LATE_SRUN
+        return self.role.srun_ended or time.monotonic() > self.told + _LATE_SRUN
 
 
 class ReportedEnds:

@@ -53,7 +53,8 @@ class GangSupervisor:
         self.roles = [gang_roles.SupervisedRole(one) for one in self.plan["roles"]]
         self.ends = gang_roles.ReportedEnds()
         self.job = os.environ.get("SLURM_JOB_ID", "")
-        self.began = time.time()
+        self.began = time.time()  # for the record; intervals are by the clock that nobody sets
+        self.waits_from = time.monotonic()  # for its roles
         self.go_at = 0.0  # when all started
         self.success_at = 0.0  # when all that decide had ended with 0
         self.failed = False  # a role ended the gang, or Slurm did
@@ -155,7 +156,7 @@ class GangSupervisor:
             if role is None:
                 self.callers.remove(lines)
             else:
-                role.lines, role.lost_at = None, time.time()
+                role.lines, role.lost_at = None, time.monotonic()
             return
         for message in found:
             if role is None:
@@ -185,7 +186,7 @@ class GangSupervisor:
         role.address = "{}:{}".format(message["host"], message["port"])
         role.record.update(node=role.node, host=message["host"], port=message["port"], door=message["door"])
         if all(one.address for one in self.roles) and not self.error:
-            self.go_at = time.time()
+            self.go_at = time.monotonic()
             addresses = {one.name: one.address for one in self.roles}
             proof = gang_lines.prove(token, "supervisor", json.dumps(addresses, sort_keys=True))
             for one in self.roles:
@@ -209,7 +210,7 @@ class GangSupervisor:
 
     def _keep_barrier(self) -> None:
         """End a gang whose roles are not all there in time."""
-        if not self.go_at and time.time() - self.began > BARRIER:
+        if not self.go_at and time.monotonic() - self.waits_from > BARRIER:
             missing = [role.name for role in self.roles if not role.address]
             words = [gang_records.read_last_words(self.folder, name) for name in missing]
             why = "; ".join(filter(None, words)) or "srun says nothing"
@@ -225,7 +226,7 @@ class GangSupervisor:
             self._fail()
         late = _LATE_EXIT + (self.plan["stop_grace"] if role.silent else 0.0)
         memory = gang_records.ran_out_of_memory(self.folder, role.name)
-        if time.time() - role.lost_at > late or (memory and role.srun_ended):
+        if time.monotonic() - role.lost_at > late or (memory and role.srun_ended):
             cause = gang_records.find_stop_cause(self.folder)
             if cause:
                 self._end_all(cause)
@@ -234,7 +235,7 @@ class GangSupervisor:
 
     def _settle_early_loss(self, role: gang_roles.SupervisedRole) -> None:
         """End a gang of which a role was lost before all were there: its node is, or Slurm ends the job."""
-        if role.srun_ended or time.time() - role.lost_at > _LATE_EXIT:
+        if role.srun_ended or time.monotonic() - role.lost_at > _LATE_EXIT:
             lost = f"{role.name} was lost before all roles were there"
             self._end_all(gang_records.find_stop_cause(self.folder) or lost)
 
@@ -292,11 +293,11 @@ class GangSupervisor:
             self._fail()
         deciders = [one.record for one in self.roles if one.plan["part"] == "DECIDES"]
         if not self.failed and all(one.get("exit_code") == 0 and not one["error"] for one in deciders):
-            self.success_at = self.success_at or time.time()
+            self.success_at = self.success_at or time.monotonic()
 
     def _keep_rules(self) -> None:
         """End what is over its time: helpers after success, then what serves them; and roles that ignore SIGTERM."""
-        now, limit = time.time(), self.plan.get("max_duration")
+        now, limit = time.monotonic(), self.plan.get("max_duration")
         if self.success_at:
             for role in self.roles:
                 if role.plan["part"] == "HELPS" and now >= self.success_at + role.plan["grace"]:
@@ -336,7 +337,7 @@ class GangSupervisor:
             return
         if ending:
             role.record["ending"] = ending
-        role.kill_at = time.time() + self.plan["stop_grace"]
+        role.kill_at = time.monotonic() + self.plan["stop_grace"]
         role.say({"signal": "TERM"})
         self._write_state()
 
@@ -353,24 +354,24 @@ class GangSupervisor:
                     self._fail_start("it was stopped before it started")
                 elif order["signal"] == "KILL":
                     self._end(role, "")
-                    role.kill_at = time.time()
+                    role.kill_at = time.monotonic()
                 else:
                     self._end(role, "")
 
     def _beat(self) -> None:
         """Show the server that this process lives."""
-        if time.time() - self.beat_at < gang_lines.BEAT:
+        if time.monotonic() - self.beat_at < gang_lines.BEAT:
             return
-        self.beat_at = time.time()
+        self.beat_at = time.monotonic()
         gang_records.touch_record(self.folder, "claim")
 
     def _end_sruns(self) -> None:
         """Wait for srun to end, and kill what is left: that kills its step, too."""
-        end = time.time() + _SRUN_END
+        end = time.monotonic() + _SRUN_END
         for role in self.roles:
             if role.srun is not None:
                 try:
-                    role.srun.wait(max(0.1, end - time.time()))
+                    role.srun.wait(max(0.1, end - time.monotonic()))
                 except subprocess.TimeoutExpired:
                     role.srun.kill()
 

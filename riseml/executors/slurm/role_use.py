@@ -48,7 +48,7 @@ class UseRecorder:
 
     def find_timeout(self) -> float:
         """Return in how many seconds the next reading is due."""
-        return max(0.0, self._due - time.time())
+        return max(0.0, self._due - time.monotonic())
 
     def find_reader(self) -> int:
         """Return the pid of the nvidia-smi that this process has started; -1: none runs."""
@@ -57,7 +57,7 @@ class UseRecorder:
     def record_use(self, root: int) -> None:
         """Read and write what the processes below `root` use, if that is due."""
         self._read_table()
-        now = time.time()
+        now = time.monotonic()
         if now < self._due:
             return
         self._due, self._pause = now + self._pause, min(self._every, self._pause * 2)
@@ -65,7 +65,7 @@ class UseRecorder:
         found = read_use([pid for pid in process_tree.list_descendants(root) if pid != own])
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         gpus = dict(gpus=visible, gpu_table=self._table)
-        self._replace(self._path, dict(found, began=self._began, at=now, every=self._every, **gpus))
+        self._replace(self._path, dict(found, began=self._began, at=time.time(), every=self._every, **gpus))
         self._tell_machine(gpus)
         if self._query and self._smi is None:
             self._start_query()
@@ -85,14 +85,14 @@ class UseRecorder:
             )
         except OSError:
             self._query = []
-        self._smi_end = time.time() + _TABLE
+        self._smi_end = time.monotonic() + _TABLE
 
     def _read_table(self) -> None:
         """Take the table of an nvidia-smi that has ended. A driver that hangs costs one process, and no reading."""
         if self._smi is None:
             return
         code = self._smi.poll()
-        if code is None and time.time() > self._smi_end:
+        if code is None and time.monotonic() > self._smi_end:
             self._smi.kill()
         elif code is not None:
             assert self._smi.stdout is not None

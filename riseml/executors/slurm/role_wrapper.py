@@ -164,7 +164,7 @@ class RoleWrapper:
                 if not self._handle(descriptor):
                     poll.unregister(descriptor)
             self._keep_alive(poll)
-            if self.kill_at and time.time() >= self.kill_at:
+            if self.kill_at and time.monotonic() >= self.kill_at:
                 self._signal_tree(signal.SIGKILL)
         self._take_signals()
         self._kill_rest()
@@ -223,7 +223,7 @@ class RoleWrapper:
     def _open_door(self) -> None:
         """Start the door at the first call. It takes all calls from then on."""
         assert self.child is not None
-        self.listens, self.door_at = False, time.time()
+        self.listens, self.door_at = False, time.monotonic()
         program = os.path.join(self.folder, "role_door.py")
         try:
             with open(os.path.join(self.folder, self.role + ".door"), "ab") as output:
@@ -240,7 +240,7 @@ class RoleWrapper:
     def _watch_door(self, poll: "select.poll") -> None:
         """Listen again when the door has ended before the role, or could not be started."""
         ended = self.door is None or self.door.poll() is not None
-        if not self.listens and ended and time.time() > self.door_at + _DOOR_PAUSE:
+        if not self.listens and ended and time.monotonic() > self.door_at + _DOOR_PAUSE:
             self.listens = True
             poll.register(self.listener, select.POLLIN)
 
@@ -281,7 +281,7 @@ class RoleWrapper:
         if name == "KILL":
             self._signal_tree(signal.SIGKILL)
         elif not self.kill_at:
-            self.kill_at = time.time() + self.order["stop_grace"]
+            self.kill_at = time.monotonic() + self.order["stop_grace"]
             self._signal_tree(signal.SIGTERM)
 
     def _signal_tree(self, number: int) -> bool:
@@ -343,12 +343,12 @@ def _connect(host: str, port: int) -> socket.socket:
     Raises:
         OSError: it is not reached within `CONNECT` seconds.
     """
-    end = time.time() + CONNECT
+    end = time.monotonic() + CONNECT
     while True:
         try:
             return socket.create_connection((host, port), 10)
         except OSError:
-            if time.time() > end:
+            if time.monotonic() > end:
                 raise
             select.select([], [], [], 0.2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from riseml.executors.slurm.gang_lines import LineConnection, is_proven, prove
+from riseml.executors.slurm.gang_lines import BEAT, LineConnection, is_proven, prove
 from riseml.executors.slurm.gang_records import find_stop_cause
 from tests.support.waiting import DEADLINE
 from tests.unit.executors.slurm.supervisors import make_supervisor
@@ -47,7 +48,7 @@ def test_messages_are_lines_whatever_pieces_they_come_in() -> None:
 
 def test_a_process_that_was_suspended_lets_the_other_side_speak_first(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr("time.time", lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     ours, theirs = socket.socketpair()
     with ours, theirs:
         connection = LineConnection(ours)
@@ -61,6 +62,29 @@ def test_a_process_that_was_suspended_lets_the_other_side_speak_first(monkeypatc
         theirs.sendall(b"{}\n")
         connection.receive()
         assert not connection.is_silent()
+
+
+@pytest.mark.parametrize("wall", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_ends_no_sign_of_life(wall: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = {"time": 100_000.0, "monotonic": 1000.0}
+    for name in now:
+        monkeypatch.setattr(f"time.{name}", lambda name=name: now[name])
+    supervisor = make_supervisor(tmp_path, monkeypatch)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, supervisor.door:
+        theirs.settimeout(0.0)
+        supervisor.roles[0].lines = LineConnection(ours)
+        assert supervisor.claim()
+        supervisor._beat()
+        now["time"] += wall
+        supervisor.roles[0].keep_alive()
+        assert not supervisor.roles[0].silent
+        now["monotonic"] += BEAT
+        os.utime(tmp_path / "claim", (1, 1))
+        supervisor.roles[0].keep_alive()
+        supervisor._beat()
+        assert theirs.recv(100) == b"{}\n"
+        assert os.stat(tmp_path / "claim").st_mtime > 1
 
 
 def test_a_caller_without_token_is_refused_and_the_gang_goes_on(

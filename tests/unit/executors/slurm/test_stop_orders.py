@@ -155,7 +155,7 @@ def test_a_step_that_does_not_end_holds_no_verdict_back_for_ever(
     stage.turn()
     assert not stage.supervisor.success_at
     (told,) = stage.supervisor.ends._waiting
-    told.at -= 3600.0
+    told.told -= 3600.0
     stage.turn()
     assert stage.supervisor.success_at
     stage.close()
