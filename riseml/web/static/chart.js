@@ -7,6 +7,7 @@ import { formatNumber, formatSpan } from "./format.js";
 const [WIDTH, HEIGHT] = [560, 240];
 const PLOT = { left: 56, right: 550, top: 10, bottom: 210 };
 const COLOURS = 8; // of lines, in style.css
+const MOST_COUNTED = 2 ** 50; // steps up to a tick; from 2 ** 53 on, a number and the next one are the same
 
 /**
  * @typedef {{x: number, y: number, low: number, high: number}} Point
@@ -82,10 +83,10 @@ function listTicks(low, high, count) {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * ([1, 2, 5, 10].find((one) => one * power >= rough) ?? 10);
-  /** @type {number[]} */
-  const ticks = [];
-  for (let at = Math.ceil(low / step); at * step <= high; at += 1) ticks.push(Number((at * step).toPrecision(12)));
-  return ticks;
+  const [first, last] = [Math.ceil(low / step), Math.floor(high / step)];
+  const isCounted = Number.isFinite(step) && Math.abs(first) < MOST_COUNTED && Math.abs(last) < MOST_COUNTED;
+  if (!isCounted) return [low]; // values that differ in their last bits alone, or by more than a number can say
+  return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
 
 /** @param {number} low @param {number} high @returns {number[]} */
