@@ -17,6 +17,9 @@ from riseml.errors import EngineError, UsageError
 system_app = typer.Typer(help="Show and test the hosts; remove what is left over there.")
 
 
+_DAYS = 30  # that --images are kept by default
+
+
 @system_app.command("info")
 def show_system(
     context: typer.Context,
@@ -61,10 +64,7 @@ def clean_system(  # noqa: PLR0913  # one parameter for each option of the comma
         bool, typer.Option("--images", help="Also environments, project files, capsules and data not used for --days.")
     ] = False,
     days: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, max=36_500, show_default=False, help="Days that --images are kept. Default: 30."
-        ),
+        int | None, typer.Option(metavar="N", min=0, max=36_500, help=f"Days that --images are kept. Default: {_DAYS}.")
     ] = None,
     foreign: Annotated[
         str, typer.Option(metavar="SERVER", help="Also what this other server left; be sure that it is gone.")
@@ -72,22 +72,15 @@ def clean_system(  # noqa: PLR0913  # one parameter for each option of the comma
     outputs: Annotated[
         bool, typer.Option("--outputs", help="Instead: outputs of experiments that have ended and are not kept.")
     ] = False,
-    older: Annotated[
-        str | None, typer.Option(metavar="AGE", show_default=False, help="Outputs that ended so long ago: 30d, 12h.")
-    ] = None,
-    larger: Annotated[
-        str | None, typer.Option(metavar="SIZE", show_default=False, help="Outputs of this size or more: 1G, 500M.")
-    ] = None,
-    project: Annotated[
-        str | None, typer.Option(metavar="NAME", show_default=False, help="Outputs of this project.")
-    ] = None,
+    older: Annotated[str | None, typer.Option(metavar="AGE", help="Outputs that ended so long ago: 30d, 12h.")] = None,
+    larger: Annotated[str | None, typer.Option(metavar="SIZE", help="Outputs of this size or more: 1G, 500M.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="NAME", help="Outputs of this project.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Show, or remove, what no experiment owns.
 
-    Containers, networks, folders, and project files that were never used. The command looks only at what riseml made.
-    `riseml system clean --outputs --older 30d --larger 1G` shows outputs, and asks before it removes them; `riseml
-    keep 4` protects one.
+    Containers, networks, folders, and project files that were never used: only what riseml made. `riseml system clean
+    --outputs --older 30d --larger 1G` shows outputs, and asks before it removes them; `riseml keep 4` protects one.
     """
     from riseml.cli.commands.output_cleaning import OutputChoice, clean_outputs
 
@@ -99,15 +92,16 @@ def clean_system(  # noqa: PLR0913  # one parameter for each option of the comma
             raise UsageError("--older, --larger and --project choose outputs", "add --outputs, without other kinds")
         clean_outputs(context.obj, choice, yes=yes, json=json)
         return
-    if not re.fullmatch("[0-9a-f]*", foreign):
-        raise UsageError(
-            f"--foreign {foreign!r} is not a server", "`riseml system clean` names the other servers that it finds"
-        )
-    query = {"caches": str(images).lower(), "days": str(30 if days is None else days), "foreign": foreign}
+    query = {"caches": str(images).lower(), "days": str(_DAYS if days is None else days), "foreign": foreign}
     _clean_leftovers(context.obj, query, yes=yes, json=json)
 
 
 def _clean_leftovers(command: CommandContext, query: Mapping[str, str], *, yes: bool, json: bool) -> None:
+    if not re.fullmatch("[0-9a-f]*", query["foreign"]):
+        raise UsageError(
+            f"--foreign {query['foreign']!r} is not a server",
+            "`riseml system clean` names the other servers that it finds",
+        )
     from riseml.cli.output.host_views import list_leftovers, summarise_leftovers
 
     with command.connect() as client:
