@@ -94,7 +94,7 @@ def _copy_job_path(command: CommandContext, source: str, target: str, *, json: b
 
 def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: bool) -> None:
     from riseml.cli.files.copies import CopyEnd, add_tallies, copy_tree
-    from riseml.cli.files.names import join_paths, show_name, to_path
+    from riseml.cli.files.names import join_paths, show_name
     from riseml.cli.files.opened import Openings
     from riseml.cli.files.progress import CopyProgress
     from riseml.cli.output.file_views import summarise_copy
@@ -117,7 +117,7 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
         progress = CopyProgress(command.printer, dry=dry, quiet=json)
         tallies = []
         for one in found:
-            at = CopyEnd(target.side, join_paths(target.path, to_path(one.name)) if into else target.path, target.title)
+            at = CopyEnd(target.side, join_paths(target.path, one.name) if into else target.path, target.title)
             tallies.append(copy_tree(one.end, one.seen, at, progress.watch))
         progress.close()
     tally = add_tallies(tallies)

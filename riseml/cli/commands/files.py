@@ -34,7 +34,8 @@ def list_paths(  # noqa: PLR0913  # one parameter for each option of the command
     """List files of data://, output:// and of this machine.
 
     `riseml ls output://4`, `riseml ls -l 'output://4/ckpt-*'`, `riseml ls -r data://mnist`. Outputs of experiments
-    that failed or were killed are there like others. Names with line breaks and the like are shown escaped.
+    that failed or were killed are there like others. Names with line breaks and the like are shown escaped. Where
+    the paths name several files or folders, files are shown with their addresses, and entries below that of the folder.
     """
     from riseml.cli.files.opened import Openings
     from riseml.cli.output.file_views import list_entries
@@ -42,16 +43,15 @@ def list_paths(  # noqa: PLR0913  # one parameter for each option of the command
     command: CommandContext = context.obj
     with ExitStack() as stack:
         openings = Openings(command, stack)
-        for text in paths:
-            for opened in openings.find_sources(text):
-                for page in _list_pages(opened, deep=recursive):
-                    kept = [one for one in page if everything or not _is_hidden(one)]
-                    if json:
-                        for one in kept:
-                            command.printer.print_json(_show_entry(opened, one))
-                        continue
-                    for part in _take_entries(iter(kept), _MOST_TABLE):
-                        command.printer.print_lines(list_entries(part, command.printer.style, long=long))
+        found = [opened for text in paths for opened in openings.find_sources(text)]
+        for opened in found if json else ():
+            for page in _list_pages(opened, deep=recursive):
+                for one in _leave_out_hidden(opened, page, everything=everything):
+                    command.printer.print_json(_show_entry(opened, one))
+        for title, entries in () if json else _list_parts(found, deep=recursive, everything=everything):
+            command.printer.print_lines([title] if title else [])
+            for part in _take_entries(iter(entries), _MOST_TABLE):
+                command.printer.print_lines(list_entries(part, command.printer.style, long=long))
 
 
 def print_file(context: typer.Context, paths: PathsArgument) -> None:
@@ -170,6 +170,31 @@ def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
             return
 
 
+def _list_parts(found: list[OpenedPath], *, deep: bool, everything: bool) -> Iterator[tuple[str, list[Seen]]]:
+    """Yield entries for people, with the line above them: of several paths, which folder they are in; or none."""
+    files: list[Seen] = []
+    for opened in found:
+        if opened.seen.kind != "folder":
+            files.append(opened.seen._replace(path=opened.make_address() if len(found) > 1 else opened.name))
+            continue
+        if files:
+            yield "", files
+            files = []
+        title = f"{opened.shown}:" if len(found) > 1 else ""
+        for page in _list_pages(opened, deep=deep):
+            yield title, _leave_out_hidden(opened, page, everything=everything)
+            title = ""
+    if files:
+        yield "", files
+
+
+def _leave_out_hidden(opened: OpenedPath, page: list[Seen], *, everything: bool) -> list[Seen]:
+    """Return the entries without hidden ones of a folder; what the user has named is never hidden."""
+    if everything or opened.seen.kind != "folder":
+        return page
+    return [one for one in page if not _is_hidden(one)]
+
+
 def _is_hidden(one: Seen) -> bool:
     return any(name.startswith(".") for name in one.path.split("/"))
 
@@ -190,9 +215,9 @@ def _show_entry(opened: OpenedPath, one: Seen) -> dict[str, object]:
 
 
 def _address(opened: OpenedPath, inner: str) -> str:
-    from riseml.cli.files.names import join_paths, to_text
+    from riseml.cli.files.names import to_text
 
-    return f"{opened.end.title}{to_text(join_paths(opened.end.path, inner))}"
+    return to_text(opened.make_address(inner))
 
 
 def _sum_up(opened: OpenedPath) -> wire.UsageView:

@@ -6,13 +6,14 @@ import glob
 from collections.abc import Iterator
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from riseml.cli.files.addresses import StorageAddress, check_project, parse_storage_address
 from riseml.cli.files.copies import CopyEnd
 from riseml.cli.files.names import join_paths, show_name, to_path
 from riseml.cli.files.sides import LocalSide, split_local
-from riseml.client.file_client import FileClient
+from riseml.client.file_client import FileClient, StoragePlace
 from riseml.errors import NotFound, UsageError
 from riseml.job_programs.folder_paths import Seen
 from riseml.records import dataclass
@@ -31,12 +32,19 @@ class OpenedPath:
 
     end: CopyEnd
     seen: Seen
-    name: str  # its last name; of a root, the ID of the experiment or `data`
+    name: str  # its last name, as typed; of a root, the ID of the experiment or `data`
+    address: str = ""  # as typed, where that is not the title and the path of `end`
 
     @property
     def shown(self) -> str:
         """The whole address for people."""
-        return show_name(f"{self.end.title}{self.end.path}")
+        return show_name(self.make_address())
+
+    def make_address(self, inner: str = "") -> str:
+        """Return the address of this path, or of one below it, as a path of `folder_paths`."""
+        if self.address and not inner:
+            return self.address
+        return f"{self.end.title}{join_paths(self.end.path, inner)}"
 
 
 class Openings:
@@ -51,6 +59,9 @@ class Openings:
         self._command = command
         self._stack = stack
         self._client: Client | None = None
+        # A shell may make thousands of paths from one pattern: sources in one folder or storage share its descriptor.
+        self._folders: dict[Path, LocalSide] = {}
+        self._storages: dict[StoragePlace, FileClient] = {}
 
     def find_sources(self, text: str) -> list[OpenedPath]:
         """Return the paths that an address or a pattern names.
@@ -84,14 +95,19 @@ class Openings:
         return end, side.look_at(end.path), text.endswith("/")
 
     def open_stored(self, address: StorageAddress) -> CopyEnd:
-        """Return a path of a storage, whether it exists or not."""
-        client = self._connect()
+        """Return a path of a storage, whether it exists or not. Its connection is its own: a copy reads and writes."""
+        self._check_address(address)
+        return CopyEnd(self._connect_storage(address.place), address.path, f"{address.place}/")
+
+    def _check_address(self, address: StorageAddress) -> None:
         if address.user:
-            view = client.get_experiment(address.place.of)
+            view = self._connect().get_experiment(address.place.of)
             check_project(address, view["user"], view["project"])
-        side = FileClient(client.address, address.place)
+
+    def _connect_storage(self, place: StoragePlace) -> FileClient:
+        side = FileClient(self._connect().address, place)
         self._stack.callback(side.close)
-        return CopyEnd(side, address.path, f"{address.place}/")
+        return side
 
     def _connect(self) -> Client:
         if self._client is None:
@@ -103,7 +119,10 @@ class Openings:
         return side
 
     def _find_stored(self, address: StorageAddress) -> Iterator[OpenedPath]:
-        end = self.open_stored(address)
+        self._check_address(address)
+        place = address.place
+        side = self._storages.get(place) or self._storages.setdefault(place, self._connect_storage(place))
+        end = CopyEnd(side, address.path, f"{place}/")
         seen = end.side.look_at(end.path) if address.path or not address.is_pattern else None
         if seen is not None:
             root = address.place.of or "data"
@@ -119,17 +138,28 @@ class Openings:
         names = [text] if path.exists() or path.is_symlink() else []
         names = names or sorted(glob.glob(text, root_dir=self._command.folder))
         for name in names:
-            real = (self._command.folder / name).resolve()
-            folder, last = split_local(real)
-            end = CopyEnd(self._keep_open(LocalSide(folder)), to_path(last), to_path(_title_local(name, last)))
-            seen = end.side.look_at(end.path)
-            if seen is not None:
-                yield OpenedPath(end, seen, end.path)
+            opened = self._open_local(name)
+            if opened is not None:
+                yield opened
 
-
-def _title_local(name: str, last: str) -> str:
-    text = name.rstrip("/")
-    return text[: -len(last)] if text.endswith(last) else f"{text.rpartition('/')[0]}/" if "/" in text else ""
+    def _open_local(self, text: str) -> OpenedPath | None:
+        """Return a path of this machine; what a link leads to is opened, under the name of the link."""
+        real = (self._command.folder / text).resolve()
+        above, last = split_local(real)
+        typed = text.rstrip("/")
+        name = typed.rpartition("/")[2]
+        if name == last:
+            title = typed[: -len(last)]
+        elif real.is_dir():  # `.`, `..`, or a link to a folder
+            above, last, title = real, "", f"{typed}/"
+        else:
+            title = f"{above}/"
+        side = self._folders.get(above) or self._folders.setdefault(above, self._keep_open(LocalSide(above)))
+        end = CopyEnd(side, to_path(last), to_path(title))
+        seen = side.look_at(end.path)
+        if seen is None:
+            return None
+        return OpenedPath(end, seen, to_path(real.name if name in ("", ".", "..") else name), to_path(typed))
 
 
 def _match_names(end: CopyEnd, above: str, patterns: list[str]) -> Iterator[tuple[str, Seen]]:

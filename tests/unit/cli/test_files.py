@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,59 @@ def test_local_files_are_printed_and_counted(riseml: Riseml, folder: Path) -> No
     assert riseml("ls", "t*.py").out == "train.py\n"
     assert json.loads(riseml("du", "odd", "--json").out) == {"path": "odd", "files": 1, "size": 10}
     assert riseml("cat", "none").code == 3
+
+
+def test_paths_of_this_machine_are_shown_as_they_are_typed(riseml: Riseml, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub/100%").write_text("abc")
+    (folder / ".hid").write_text("h")
+    (folder / "last").symlink_to("sub/100%")
+    (folder / "in").symlink_to("sub")
+
+    def list_addresses(*words: str) -> list[str]:
+        return [json.loads(line)["path"] for line in riseml(*words, "--json").out.splitlines()]
+
+    assert list_addresses("ls", ".") == ["./in", "./last", "./riseml.yml", "./sub", "./train.py"]
+    assert list_addresses("ls", "in", "sub/.", ".hid") == ["in/100%", "sub/./100%", ".hid"]
+    assert list_addresses("du", ".")[-1] == "."
+    assert list_addresses("du", "sub") == ["sub"]
+    assert riseml("ls", "last").out == "last\n"
+    assert riseml("ls", ".hid").out == ".hid\n"
+
+
+def test_several_paths_are_shown_with_their_addresses(riseml: Riseml, folder: Path) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "model.pt").write_text(name)
+    assert riseml("ls", "*/model.pt").out == "a/model.pt\nb/model.pt\n"
+    assert riseml("ls", "train.py", "a", "b/").out == "train.py\na:\nmodel.pt\nb:\nmodel.pt\n"
+    assert riseml("ls", "a").out == "model.pt\n"
+
+
+def test_a_copy_has_the_name_that_the_user_typed(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
+    (folder / "model-7%").write_text("x")
+    (folder / "latest.pt").symlink_to("model-7%")
+    answer_listing(fake_server)
+    done = riseml("cp", "-n", "latest.pt", "model-7%", "data://models/")
+    targets = [line.rpartition("data://")[2] for line in (done.out + done.err).splitlines() if "->" in line]
+    assert (done.code, targets) == (0, ["models/latest.pt  1 B", "models/model-7%  1 B"])
+
+
+@pytest.mark.parametrize("pattern", ["f*", "data://f"])
+def test_thousands_of_paths_share_their_descriptors(
+    riseml: Riseml, fake_server: FakeServer, folder: Path, pattern: str
+) -> None:
+    for number in range(200):
+        (folder / f"f{number}").write_text("")
+    answer_listing(fake_server)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = set(map(int, os.listdir("/proc/self/fd")))
+    resource.setrlimit(resource.RLIMIT_NOFILE, ([fd for fd in range(4000) if fd not in taken][50], limits[1]))
+    try:
+        done = riseml("ls", *([pattern] * (1 if "*" in pattern else 200)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (done.code, len(done.out.splitlines())) == (0, 200), done.err
 
 
 @pytest.mark.parametrize(
