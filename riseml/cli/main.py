@@ -132,9 +132,21 @@ def _convert_error(error: Exception) -> RisemlError:
         discard_output()
         message = f"the output cannot be written: {error.strerror}"
         return Refused(message, "free some space on the disk; experiments go on")
+    if isinstance(error, OSError) and error.filename is not None:
+        shown = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
+        return Refused(f"{shown}: {error.strerror}", "check the path, and who may read it and the folders above it")
+    if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
+        return UsageError(f"{_find_odd_word(error)} is not UTF-8 text", "rename the file, or write the text in UTF-8")
     what = str(error).splitlines()[0] if str(error) else "no message"
     message = f"riseml itself failed: {type(error).__name__}: {what}"
     return RisemlError(message, f"run the command again with {_DEBUG}, and report what it shows")
+
+
+def _find_odd_word(error: UnicodeEncodeError) -> str:
+    """Return the value that has a byte which is not UTF-8; it may stand in the JSON of a request."""
+    before, after = error.object[: error.start], error.object[error.start :]
+    word = before.rpartition('"')[2] + after.partition('"')[0]
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _find_command_path(error: Exception, words: Sequence[str]) -> str:

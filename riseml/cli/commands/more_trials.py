@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.text import clean_text
+from riseml.cli.passed_variables import take_variables
 from riseml.consent import PassedVariable
 from riseml.errors import UsageError
 
@@ -72,4 +73,4 @@ def _collect_variables(command: CommandContext, found: wire.ExperimentView, allo
     folder = str(command.folder.resolve())
     variables = [PassedVariable(folder, clean_text(found["project"]), name) for name in names]
     confirm_variables(command, variables, allowed, f"set {clean_text(found['id'])}")
-    return {name: command.environ[name] for name in names}
+    return take_variables(names, command.environ)

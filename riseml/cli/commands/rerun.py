@@ -21,6 +21,7 @@ from riseml.cli.commands.train import (
 )
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text
+from riseml.cli.passed_variables import take_variables
 from riseml.consent import PassedVariable
 from riseml.errors import Refused, UsageError
 from riseml.records import dataclass
@@ -134,7 +135,7 @@ def _prepare(command: CommandContext, source: CapsuleSource, order: RerunOrder) 
         "config": source.config,
         "parameters": parameters,
         "settings": order.settings,
-        "environment": {name: found[name] for name in names if name in found},
+        "environment": take_variables([name for name in names if name in found], found),
         "rerun_of": capsule["experiment"],
         "pinned": _list_images(capsule, order.settings),
     }

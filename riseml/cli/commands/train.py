@@ -16,6 +16,7 @@ from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption,
 from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
+from riseml.cli.passed_variables import take_variables
 from riseml.cli.project_sync import ProjectSync
 from riseml.consent import PassedVariable, make_process_refusal
 from riseml.errors import Interrupted, UsageError
@@ -239,7 +240,7 @@ def _collect_variables(names: Sequence[str], environ: Mapping[str, str]) -> dict
             f"train.env passes {', '.join(missing)} on to the jobs, but here {are} not set",
             f"set {them} first: `export {' '.join(f'{name}=...' for name in missing)}`",
         )
-    return {name: environ[name] for name in names}
+    return take_variables(names, environ)
 
 
 def send_project(command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool) -> Client:

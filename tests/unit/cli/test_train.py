@@ -170,6 +170,17 @@ def test_parameters_and_settings_are_submitted(riseml: Riseml, fake_server: Fake
     assert fake_server.bodies[0]["settings"] == [["train.resources.gpus", "2"]]
 
 
+def test_text_that_is_not_utf8_is_named(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
+    (folder / "gr\udcfc.yml").write_text((folder / "riseml.yml").read_text())
+    refused = riseml("train", "-d", "-f", "gr\udcfc.yml")
+    assert (refused.code, "gr\\xfc.yml is not UTF-8 text" in refused.err) == (2, True), refused.err
+    (folder / "riseml.yml").write_text((folder / "riseml.yml").read_text() + "  env: [TOKEN]\n")
+    refused = riseml("train", "-d", "--allow-env", "TOKEN", environ={"TOKEN": "gr\udcfc"})
+    assert (refused.code, "the variable TOKEN is not UTF-8 text" in refused.err) == (2, True), refused.err
+    assert "xfc" not in refused.err
+    assert fake_server.bodies == []
+
+
 def test_variables_are_passed_on_from_the_user_s_environment(
     riseml: Riseml, fake_server: FakeServer, folder: Path
 ) -> None:
