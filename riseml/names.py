@@ -1,4 +1,4 @@
-"""Names of experiments, jobs, hosts and images. Standard library only.
+"""Names of experiments, jobs, hosts, images and frameworks. Standard library only.
 
 A canonical ID is `[user.]experiment[.sub][.job-type[.number]]`: `4`, `paul.4`, `144.1`, `4.ps`, `paul.18.1.worker.3`.
 It names one thing and, as a prefix, all below it: `4.ps` is every parameter server of experiment 4.
@@ -36,6 +36,9 @@ FETCHED_VOLUME = "riseml-fetched-"
 
 CODE_REPOSITORY = "riseml/code"
 """The repository of the images that hold the code of a project on top of an environment."""
+
+UNNAMED_FRAMEWORKS = frozenset({"plain", "roles"})
+"""Plug-ins that are no value of `framework` in riseml.yml: what a user sees has no name for them."""
 
 _ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
 _LIBRARY = "library/"
@@ -128,3 +131,8 @@ def name_repository(reference: str) -> str:
 
 def _join_parts(*parts: object) -> str:
     return ".".join(str(part) for part in parts if part is not None)
+
+
+def show_framework(plugin: str) -> str:
+    """Return the name of a framework as users know it; empty for a plug-in that has none."""
+    return "" if plugin in UNNAMED_FRAMEWORKS else plugin

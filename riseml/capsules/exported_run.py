@@ -9,6 +9,7 @@ from dataclasses import field
 
 from riseml import wire
 from riseml.errors import UsageError
+from riseml.names import show_framework
 from riseml.records import dataclass
 from riseml.spec.config.resolved import read_written_variables
 from riseml.spec.scalars.placeholders import variable_name
@@ -172,7 +173,7 @@ def check_framework(run: ExportedRun, wanted: str, kind: str) -> None:
         UsageError: the experiment has another one.
     """
     if run.capsule["framework"] != wanted:
-        has = run.capsule["framework"] or "no framework"
+        has = show_framework(run.capsule["framework"]) or "no framework"  # an earlier version wrote `plain`
         own = _KUBEFLOW_FLAGS.get(has)
         fitting = f"{own}, --compose" if own else "--compose"
         raise UsageError(f"a {kind} is for {wanted}, and this experiment has {has}", f"{fitting}, --slurm or --sh")

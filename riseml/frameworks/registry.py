@@ -10,11 +10,10 @@ from riseml.frameworks.plain import Plain
 from riseml.frameworks.pytorch import Pytorch
 from riseml.frameworks.roles import Roles
 from riseml.frameworks.tensorflow import Tensorflow
+from riseml.names import UNNAMED_FRAMEWORKS
 from riseml.spec.config.types import Train
 
 FRAMEWORKS: tuple[Framework, ...] = (Plain(), HorovodPlugin(), Jax(), Pytorch(), Roles(), Tensorflow())
-
-_UNNAMED = frozenset({"plain", "roles"})  # no value of `framework` in riseml.yml
 
 
 def choose_framework(train: Train) -> Framework:
@@ -38,7 +37,7 @@ def find_framework(name: str) -> Framework:
     for framework in FRAMEWORKS:
         if framework.name == name:
             return framework
-    known = ", ".join(framework.name for framework in FRAMEWORKS if framework.name not in _UNNAMED)
+    known = ", ".join(framework.name for framework in FRAMEWORKS if framework.name not in UNNAMED_FRAMEWORKS)
     raise UsageError(
         f"this version of riseml cannot run the framework {name!r}", f"it runs {known}, and any `image` without one"
     )

@@ -14,7 +14,7 @@ from typing import Literal
 
 from riseml import wire
 from riseml.model import Experiment, Image, Job
-from riseml.names import experiment_name, hostname
+from riseml.names import experiment_name, hostname, show_framework
 from riseml.planning.launch import (
     JOB_PORT,
     JobFolders,
@@ -74,7 +74,7 @@ def make_capsule(experiment: Experiment, config: str, around: Circumstances) -> 
         "experiment": experiment_name(experiment.number, experiment.sub),
         "user": experiment.owner.user,
         "project": experiment.project,
-        "framework": plan.framework,
+        "framework": show_framework(plan.framework),
         "rerun_of": plan.origin.rerun_of or None,
         "config": hide_variables(config),
         "parameters": dict(plan.parameters),

@@ -125,6 +125,15 @@ def test_a_kind_of_jobs_is_for_its_framework() -> None:
     assert refused.value.hint == "--tfjob, --compose, --slurm or --sh"
 
 
+@pytest.mark.parametrize("written", ["", "plain"])  # by this version, and by an earlier one
+def test_an_experiment_without_a_framework_has_none_for_kubeflow(written: str) -> None:
+    capsule = capsule_of(make_experiment(4, replace(make_plan("train"), framework="plain")))
+    assert capsule["framework"] == ""
+    capsule["framework"] = written
+    with pytest.raises(UsageError, match="this experiment has no framework"):
+        list(write_kubeflow(run_of(capsule), TFJOB))
+
+
 @pytest.mark.parametrize("kind", ["sh", "slurm"])
 def test_scripts_run_all_jobs_and_end_with_those_that_decide(tmp_path: Path, kind: str) -> None:
     run = small_run("master", "worker.1", "ps.1")

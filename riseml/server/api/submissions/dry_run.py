@@ -13,7 +13,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
 from riseml.errors import RisemlError
 from riseml.model import Experiment, HostSeen, Image, Job, Plan, PlannedJob, World, resolve_base
-from riseml.names import CanonicalId, HostName, experiment_name
+from riseml.names import CanonicalId, HostName, experiment_name, show_framework
 from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
     JobFolders,
@@ -54,7 +54,7 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
     return {
         **shown[first.image],
         "project": planned.spec.project,
-        "framework": first.framework,
+        "framework": show_framework(first.framework),
         "role_environments": [{**shown[image], "role": role} for role, image in first.role_images],
         "data": _show_data(first, list_passed(planned.spec.train), services),
         "save": _show_save(first, list_passed(planned.spec.train), services),

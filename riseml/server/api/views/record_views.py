@@ -11,7 +11,7 @@ from riseml import wire
 from riseml.control.rollup import find_failed_job, find_usual_failure, roll_up_set
 from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job
-from riseml.names import CanonicalId, experiment_name
+from riseml.names import CanonicalId, experiment_name, show_framework
 from riseml.planning.launch import StorageRoots
 from riseml.records import dataclass
 from riseml.samples import Sample, Traffic
@@ -105,7 +105,7 @@ def show_experiment(
         "ended_at": show_time(experiment.ended_at),
         "image": plan.image.base,
         "image_digest": dict(experiment.resolved).get(plan.image.base),
-        "framework": plan.framework,
+        "framework": show_framework(plan.framework),
         "parameters": dict(plan.parameters),
         "output": "" if experiment.reads else show_output(output, experiment),
         "exit_code": exit_code_of(experiment),

@@ -20,6 +20,12 @@ def test_a_dry_run_of_a_valid_project_stores_nothing(client: httpx.Client) -> No
     assert client.get("/v1/experiments", params={"all": "true"}).json() == before
 
 
+def test_an_experiment_without_a_framework_has_no_name_for_it(client: httpx.Client) -> None:
+    assert client.post("/v1/plans", json=BARE).json()["framework"] == ""
+    made = client.post("/v1/experiments", json=SUBMISSION).json()
+    assert made["framework"] == ""
+
+
 HOROVOD = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"
 
 
