@@ -46,9 +46,11 @@ def print_part(
         long: True for more of each job.
 
     Raises:
-        UsageError: a set has no capsule, or the text is not an ID.
+        UsageError: a set has no capsule, the text is not an ID, or the part does not change and is to be watched.
         NotFound: there is no such experiment.
     """
+    if mode.refresh and part is not ExperimentPart.JOBS:
+        raise UsageError(f"-w shows changes, and {part.value} is printed once", "leave out -w")
     with command.connect() as client:
         chosen = choose_experiment_id(command, client, identity)
         match part:

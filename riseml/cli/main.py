@@ -50,7 +50,14 @@ def accept_root_options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option(_DEBUG, help="Show where an unexpected error came from.")] = False,
 ) -> None:
-    """Declare the options before any command, for the help; `execute` handles them."""
+    """Declare the options before any command, for the help; `execute` handles them.
+
+    Raises:
+        UsageError: a command follows `--version`.
+    """
+    del debug
+    if version:
+        raise UsageError("--version stands alone", "leave it out, or the command")
 
 
 def make_app(words: Sequence[str]) -> typer.Typer:
@@ -116,12 +123,11 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
 
 def _count_own_words(words: Sequence[str]) -> int:
     """Return how many words belong to riseml; the others are a command for a job: `exec 4 -- train.py --debug`."""
-    if "--" in words:
-        return words.index("--")
-    if words[:1] != ["exec"]:
-        return len(words)
-    names = [at for at, word in enumerate(words) if at and not word.startswith("-")]
-    return names[0] + 1 if names else len(words)
+    end = words.index("--") if "--" in words else len(words)
+    names = [at for at, word in enumerate(words[:end]) if not word.startswith("-")]
+    if len(names) > 1 and words[names[0]] == "exec":
+        return names[1] + 1  # the job's ID is the last of them
+    return end
 
 
 def _convert_error(error: Exception) -> RisemlError:

@@ -14,7 +14,7 @@ from riseml.cli.experiment_parts import ExperimentPart, choose_part, print_part
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
 from riseml.cli.output.text import clean_text
 from riseml.cli.refreshed_view import ViewContent, ViewMode, print_view
-from riseml.errors import RisemlError
+from riseml.errors import RisemlError, UsageError
 from riseml.records import dataclass
 from riseml.settings import MOST_TAIL
 
@@ -91,6 +91,8 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
     part = choose_part(capsule=capsule, saved=saved)
     mode = ViewMode(json, watch)
     if identity is not None or part is not ExperimentPart.JOBS:
+        if ended or last is not None:
+            raise UsageError("-a and --last are for the list of experiments", "leave them out, or the ID")
         print_part(command, identity, part, mode, long=long)
         return
     with command.connect() as client:

@@ -11,6 +11,7 @@ from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.style import ENDED_STATES
 from riseml.cli.output.text import clean_text
 from riseml.errors import Conflict, UsageError
+from riseml.names import parse_id
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -121,7 +122,7 @@ def _ask_for_job(command: CommandContext, names: list[str]) -> str:
     command.printer.say("Which job?", *lines)
     answer = command.ask_for_text("Number or name").strip()
     chosen = dict(enumerate(names, 1)).get(int(answer)) if answer.isdecimal() and len(answer) < 9 else None
-    matching = [name for name in names if answer in (name, name.partition(".")[2])]
+    matching = [name for name in names if answer in (name, parse_id(name).job)]
     if chosen is None and len(matching) != 1:
         raise UsageError(f"there is no job {clean_text(answer)!r} to choose", f"name one of {', '.join(names)}")
     return chosen or matching[0]

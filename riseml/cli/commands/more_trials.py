@@ -9,6 +9,7 @@ from riseml.cli.output.text import clean_text
 from riseml.cli.passed_variables import take_variables
 from riseml.consent import PassedVariable
 from riseml.errors import UsageError
+from riseml.names import parse_id
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -34,7 +35,7 @@ def check_trials(identity: str | None, trials: int | None, new: Sequence[object]
             "further trials run what their set runs, and take no option that changes it",
             "`riseml train` alone begins a new set, with all options",
         )
-    return identity, trials
+    return str(parse_id(identity)), trials
 
 
 def add_trials(

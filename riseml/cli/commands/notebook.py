@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,7 @@ from riseml.cli.commands.train import (
 from riseml.cli.config_source import read_config_source
 from riseml.cli.output.style import ENDED_STATES
 from riseml.errors import Conflict, UsageError
+from riseml.names import parse_id
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _JOB = "notebook"
 _PORT = 8888
+_IDLE = "1h"
 _ASK_TOKEN = ("/bin/sh", "-c", 'printf %s "$JUPYTER_TOKEN"')
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -54,7 +57,7 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
     gpus: GpusOption = None,
     cpus: CpusOption = None,
     mem: MemOption = None,
-    idle_timeout: IdleOption = "1h",
+    idle_timeout: IdleOption = _IDLE,
     opens: OpenOption = False,
     local: PortOption = None,
     file: FileOption = None,
@@ -75,6 +78,8 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
     view = CompanionView("JupyterLab", _PORT, local, json, opens)
     check_local_port(view)
     if identity is not None:
+        of_new = {"--gpus": gpus, "--cpus": cpus, "--mem": mem, "-f": file, "-p": parameters, "--set": settings}
+        _check_open(identity, {**of_new, "--idle-timeout": None if idle_timeout == _IDLE else idle_timeout})
         with command.connect() as client:
             _forward(command, client, view, client.get_experiment(identity))
         return
@@ -86,6 +91,21 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
     submission["notebook"] = {"idle_timeout": parse_duration(idle_timeout)}
     confirm_environment(command, source, submission, allow_env or [])
     _forward_new(command, source, view, submission)
+
+
+def _check_open(identity: str, options: Mapping[str, object]) -> None:
+    """Check the words with which a notebook that runs is opened.
+
+    Raises:
+        UsageError: the text is no ID, or an option is one of a new notebook.
+    """
+    parse_id(identity)
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise UsageError(
+            f"{' and '.join(given)}: a notebook that runs keeps what it has",
+            "`riseml notebook` without an ID starts one",
+        )
 
 
 def _forward_new(

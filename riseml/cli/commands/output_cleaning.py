@@ -8,6 +8,7 @@ import typer
 
 from riseml.cli.commands.options import JsonOption
 from riseml.errors import EngineError, Refused, UsageError
+from riseml.names import parse_id
 from riseml.records import dataclass
 
 if TYPE_CHECKING:
@@ -135,9 +136,10 @@ def keep_outputs(
     command: CommandContext = context.obj
     if release and not ids:
         raise UsageError("--no needs an ID", "`riseml keep` shows what is kept")
+    chosen = [str(parse_id(one)) for one in ids or []]
     with command.connect() as client:
         kept = client.list_kept()
-        for one in ids or []:
+        for one in chosen:
             kept = client.keep_output(one, keep=not release)
     if json:
         command.printer.print_json(kept)

@@ -66,6 +66,8 @@ def add_host(  # noqa: PLR0913  # one parameter for each option of the command
     answer, or does not fit, changes nothing.
     """
     command: CommandContext = context.obj
+    if cpus is not None and cpus <= 0:
+        raise UsageError(f"--cpus {cpus:g} leaves no core for jobs", "`riseml pool drain` keeps new jobs from a host")
     said: dict[str, object] = {
         "name": host,
         "url": url,
