@@ -2,13 +2,16 @@
 
 For `worker: 3, processes: 2`, the job `worker.1` gets
 
-    MASTER_ADDR=master MASTER_PORT=2222 WORLD_SIZE=3 RANK=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 NODE_RANK=1
+    MASTER_ADDR=master MASTER_PORT=2222 WORLD_SIZE=3 RANK=1 NODE_RANK=1
     PET_NNODES=3 PET_NODE_RANK=1 PET_NPROC_PER_NODE=2 PET_MASTER_ADDR=master PET_MASTER_PORT=2222
 
 The first line is for `python train.py`, one process in each container: `torch.distributed.init_process_group()` reads
 MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK (its `env://` method). The second line is for `torchrun train.py`: its
 options, which it reads from variables that begin with PET_. `torchrun` gives its processes RANK, LOCAL_RANK and
 WORLD_SIZE of their own, so that both sets together do no harm.
+
+LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1 are only for jobs of one process. Lightning takes LOCAL_RANK as the sign that
+something else starts the other processes of the machine, and waits for them; transformers then uses one GPU.
 """
 
 from __future__ import annotations
@@ -50,9 +53,11 @@ class Pytorch:
         index, planned = find_job(plan, job)
         rank, nodes = str(index), str(len(plan.jobs))
         host, _, port = addresses[plan.jobs[0].name].rpartition(":")
-        for_python = {"WORLD_SIZE": nodes, "RANK": rank, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": rank}
-        processes = str(_count_processes(plan, planned))
-        for_torchrun = {"PET_NNODES": nodes, "PET_NODE_RANK": rank, "PET_NPROC_PER_NODE": processes}
+        for_python = {"WORLD_SIZE": nodes, "RANK": rank, "NODE_RANK": rank}
+        processes = _count_processes(plan, planned)
+        if processes == 1:
+            for_python |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+        for_torchrun = {"PET_NNODES": nodes, "PET_NODE_RANK": rank, "PET_NPROC_PER_NODE": str(processes)}
         variables = {
             **{"MASTER_ADDR": host, "MASTER_PORT": port, **for_python},
             **{"PET_MASTER_ADDR": host, "PET_MASTER_PORT": port, **for_torchrun},

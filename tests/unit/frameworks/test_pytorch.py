@@ -48,8 +48,6 @@ def test_a_worker_gets_what_python_and_torchrun_read() -> None:
     ]
     found = variables(experiment, "worker.1")
     assert {name: found[name] for name in sorted(found) if name not in variables(make_plain(), "train")} == {
-        "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": "1",
         "MASTER_ADDR": "master",
         "MASTER_PORT": "2222",
         "NODE_RANK": "1",
@@ -78,6 +76,20 @@ def test_a_single_job_is_a_group_of_its_own() -> None:
 @pytest.mark.parametrize(("gpus", "processes", "count"), [(0, None, "1"), (4, None, "4"), (4, 2, "2"), (0, 3, "3")])
 def test_torchrun_starts_one_process_for_each_gpu(gpus: int, processes: int | None, count: str) -> None:
     assert variables(make_group(2, processes, gpus), "worker.1")["PET_NPROC_PER_NODE"] == count
+
+
+@pytest.mark.parametrize(("gpus", "processes", "local"), [(0, None, "0"), (1, None, "0"), (4, 1, "0"), (0, 2, None)])
+def test_only_a_job_of_one_process_has_a_local_rank(gpus: int, processes: int | None, local: str | None) -> None:
+    found = variables(make_group(1, processes, gpus), "master")
+    assert (found.get("LOCAL_RANK"), found.get("LOCAL_WORLD_SIZE")) == (local, local and "1")
+
+
+def test_a_script_that_gets_several_gpus_may_start_its_processes_itself() -> None:
+    """Lightning waits for the processes of others when it finds LOCAL_RANK."""
+    train = Train(("c",), framework="pytorch", resources=Resources(cpus=4, mem=1024, gpus=2))
+    found = variables(make_experiment(Spec("t", train)), "train")
+    assert found.keys() & {"LOCAL_RANK", "LOCAL_WORLD_SIZE"} == set()
+    assert (found["NODE_RANK"], found["PET_NPROC_PER_NODE"]) == ("0", "2")
 
 
 @given(st.integers(1, 40), st.one_of(st.none(), st.integers(1, 16)), st.integers(0, 8))
