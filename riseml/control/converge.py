@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from riseml.control import networks
 from riseml.control.actions import (
@@ -27,8 +27,9 @@ from riseml.control.placement.candidates import find_record
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.saving import find_restore, find_saves
 from riseml.control.verdict import find_kill_time
-from riseml.model import ContainerSeen, Experiment, Job, JobKey, World
+from riseml.model import ContainerSeen, Environment, Experiment, Job, JobKey, World
 from riseml.names import HostName
+from riseml.spec.config.types import DataSource
 from riseml.states import TERMINAL, Network, Reason, State
 
 
@@ -46,10 +47,12 @@ def _find_actions(world: World, seen: Observation, occupied: OccupiedHosts) -> I
                 yield from _converge_container(name, key, found, experiments.get(key.experiment), seen)
     images = ImageLocations(seen)
     fetched: set[tuple[HostName, str]] = set()
+    later = _find_later_fetches(world, seen)
     for experiment in world.experiments:
         if experiment.state is State.PENDING:  # it has no place yet
             continue
-        yield from _continue_build(experiment, seen)
+        if experiment.id not in later:
+            yield from _continue_build(experiment, seen)
         for action in _start_gang(experiment, seen, images, occupied):
             if isinstance(action, EnsureImage | ShareImage):
                 if images.is_pending(action) or (action.host, action.reference) in fetched:
@@ -95,6 +98,25 @@ def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Actio
     reference = None if image is None else find_next_reference(experiment, image, host)
     if reference is not None and reference in host.images:
         yield EnsureImage(build.host, experiment.id, reference)
+
+
+def _find_later_fetches(world: World, seen: Observation) -> frozenset[int]:
+    """Return the experiments that wait until another one has fetched the same data with the same keys.
+
+    Fetches of the same data wait for each other, and those of a large set would hold all threads of a host that fetch
+    data. Once one experiment has the data, the others fetch nothing.
+    """
+    known = {(one.plan.data, one.environment) for one in world.experiments if one.id in seen.fetched}
+    waiting: dict[tuple[HostName, Sequence[DataSource], Environment], list[FetchData]] = {}
+    for one in world.experiments:
+        build = one.build
+        if build is None or build.host is None or build.reason is not Reason.WAITING_FOR_DATA:
+            continue
+        if build.state not in TERMINAL and (one.plan.data, one.environment) not in known:
+            alike = waiting.setdefault((build.host, one.plan.data, one.environment), [])
+            alike.append(FetchData(build.host, one.id))
+    firsts = {next((one for one in alike if one in seen.busy), alike[0]) for alike in waiting.values()}
+    return frozenset(one.experiment for alike in waiting.values() for one in alike if one not in firsts)
 
 
 def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:

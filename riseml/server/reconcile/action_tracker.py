@@ -146,8 +146,10 @@ class ActionTracker:
         name = action.host
         if isinstance(action, (EnsureImage, ShareImage)):
             name = HostName(f"build-{name}")
-        elif isinstance(action, FetchData | CopyData | RestoreOutput):
+        elif isinstance(action, FetchData | CopyData):
             name = HostName(f"data-{name}")
+        elif isinstance(action, RestoreOutput):  # an attempt that has its place waits for no data of others
+            name = HostName(f"restore-{name}")
         elif isinstance(action, SaveOutput):  # a store that does not answer must not delay other actions
             name = HostName(f"save-{name}")
         if name not in self._workers:

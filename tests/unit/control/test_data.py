@@ -42,6 +42,34 @@ def test_a_place_comes_after_the_data() -> None:
     assert simulation.history[1] == [State.CREATED, State.BUILDING, State.STARTING, State.RUNNING]
 
 
+def test_one_experiment_fetches_the_data_of_a_set() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.hosts[HostName("h1")].images.add("base")
+    for number in (1, 2, 3):
+        simulation.submit(make_experiment(number, make_data_plan()))
+    other = replace(make_data_plan(), data=(DataSource("s3://datasets/bread", "bread"),))
+    simulation.submit(make_experiment(4, other))
+    simulation.slow = 2
+    simulation.settle(3)
+    fetches = [FetchData(HostName("h1"), number) for number in (1, 4)]
+    assert [action for action, _ in simulation.busy] == fetches, "the others would hold threads and only wait"
+    simulation.finish()
+    simulation.settle()
+    assert [simulation.state(number) for number in (1, 2, 3, 4)] == [State.RUNNING] * 4
+
+
+def test_another_experiment_goes_on_with_the_data_when_the_first_one_is_killed() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.hosts[HostName("h1")].images.add("base")
+    for number in (1, 2):
+        simulation.submit(make_experiment(number, make_data_plan()))
+    simulation.slow = 1
+    simulation.settle(3)
+    simulation.kill(1)
+    turns = [simulation.turn().actions for _ in range(3)]
+    assert FetchData(HostName("h1"), 2) in [action for actions in turns for action in actions]
+
+
 def test_data_that_cannot_be_fetched_fails_the_experiment() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     simulation.stores_answer = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime, timedelta
 
-from riseml.control.actions import Action, ReleaseHost, Signal, StopJob
+from riseml.control.actions import Action, FetchData, ReleaseHost, RestoreOutput, Signal, StopJob
 from riseml.errors import EngineError
 from riseml.executors.base import WorkCancelled, WorkInterrupted
 from riseml.model import Experiment, JobKey
@@ -45,6 +45,23 @@ class Scene:
         self.tracker.start_actions((action,), {})
         if self.tracker.list_pending() or len(self.performed) > before:
             assert self.ended.acquire(timeout=DEADLINE)
+
+
+def test_fetches_that_hold_all_threads_for_data_delay_no_restore() -> None:
+    scene, restored = Scene(), threading.Event()
+
+    def perform(action: Action, _: Experiment | None) -> None:
+        if isinstance(action, RestoreOutput):
+            restored.set()
+        else:
+            scene.may_end.wait(DEADLINE)
+
+    scene.may_end.clear()
+    tracker = ActionTracker(perform, Wake(), lambda: 0.0)
+    tracker.start_actions((*(FetchData(HOST, number) for number in range(20)), RestoreOutput(HOST, 21, 2)), {})
+    is_restored = restored.wait(5)
+    scene.may_end.set()
+    assert is_restored
 
 
 def test_an_action_that_failed_is_tried_again_after_its_pause() -> None:
