@@ -164,10 +164,19 @@ class SearchStore:
             connection.execute(trials.update().where(here).values(stopped=True))
             return True
 
-    def end_search(self, set_id: int, end: SearchEnd) -> bool:
-        """Store that a search makes no further trials, and erase its variables: they may be secrets."""
+    def end_search(self, decided: SearchRecord, end: SearchEnd) -> bool:
+        """Store that a search makes no further trials, and erase its variables: they may be secrets.
+
+        Args:
+            decided: the record from which the end was decided.
+            end: why it ends.
+
+        Returns:
+            False when it has ended already, or when the user has added trials or killed it since; nothing is stored.
+        """
+        same = sets.c.most_trials == decided.most_trials, sets.c.wanted == decided.wanted.value
         with self._database.write_transaction() as connection:
-            here = sa.and_(sets.c.id == set_id, sets.c.search_end.is_(None))
+            here = sa.and_(sets.c.id == decided.id, sets.c.search_end.is_(None), *same)
             ended = sets.update().where(here).values(search_end=end.value, environment=None)
             return connection.execute(ended).rowcount == 1
 

@@ -178,7 +178,7 @@ class SearchLoop(threading.Thread):
         return is_new
 
     def _end_search(self, record: SearchRecord, end: SearchEnd) -> bool:
-        is_new = self._desk.searches.end_search(record.id, end)
+        is_new = self._desk.searches.end_search(record, end)
         if is_new:
             self._desk.experiments.note_erasing()
             self._log_step(record, f"{record.number} search ended: {end.value}")

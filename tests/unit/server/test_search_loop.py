@@ -104,6 +104,20 @@ def test_the_list_of_what_runs_has_a_set_until_its_search_ends(any_database: Dat
     assert list_subs() == []
 
 
+def test_trials_that_a_user_adds_while_the_search_is_about_to_end_are_made(any_database: Database) -> None:
+    rig = SearchRig(any_database, make_search(trials=1), SPACE)
+    rig.end(1)
+    decided = rig.record()
+    rig.searches.continue_search(rig.set_id, 1, ())
+    assert not rig.searches.end_search(decided, SearchEnd.COMPLETED)
+    rig.searches.request_end(rig.set_id)
+    decided = rig.record()
+    rig.searches.continue_search(rig.set_id, 1, ())
+    assert not rig.searches.end_search(decided, SearchEnd.KILLED)
+    rig.loop.run_pass()
+    assert (len(rig.record().trials), rig.record().end) == (2, None)
+
+
 def test_a_kill_stops_asking(database: Database) -> None:
     rig = SearchRig(database, make_search(trials=9), SPACE, concurrency=4)
     rig.place(1)
@@ -179,7 +193,7 @@ def test_a_set_gets_no_more_trials_than_it_may_have(any_database: Database) -> N
         rig.searches.continue_search(rig.set_id, 96, ())
     rig.searches.continue_search(rig.set_id, 95, ())
     assert rig.record().most_trials == 1000
-    rig.searches.end_search(rig.set_id, SearchEnd.KILLED)
+    rig.searches.end_search(rig.record(), SearchEnd.KILLED)
     rig.searches.continue_search(rig.set_id, 999, ())
     assert rig.record().most_trials == 1000, "of a search that has ended, the trials count that it made"
 
@@ -275,7 +289,7 @@ def test_laws_hold_in_random_histories(
         before = rig.record()
         rig.loop.run_pass()
         _check_laws(before, rig, killed=killed)
-    rig.searches.end_search(rig.set_id, SearchEnd.KILLED)  # the next history has the store for itself
+    rig.searches.end_search(rig.record(), SearchEnd.KILLED)  # the next history has the store for itself
 
 
 def _check_laws(before: SearchRecord, rig: SearchRig, *, killed: bool) -> None:
