@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from riseml.errors import Refused, StoreError
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
+from riseml.server.api.routes.trial_routes import _check_points
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
 from riseml.server.reconcile.wake import Wake
@@ -82,6 +83,8 @@ def test_too_many_failed_trials_end_a_search(database: Database) -> None:
         rig.end(number, State.FAILED)
         rig.loop.run_pass()
     assert (len(rig.record().trials), rig.record().end) == (2, SearchEnd.TOO_MANY_FAILED)
+    with pytest.raises(Refused, match="2 trials of set 1 have failed, and with `max_failed: 1`"):
+        _check_points(rig.record())  # a user adds trials
 
 
 def test_the_list_of_what_runs_has_a_set_until_its_search_ends(any_database: Database) -> None:

@@ -19,7 +19,7 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
 from riseml.spec.config.types import SearchMethod
 from riseml.store.sealed_variables import seal_variables
-from riseml.trials import SearchRecord
+from riseml.trials import SearchRecord, TrialOutcome
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +50,16 @@ def _check_points(record: SearchRecord) -> None:
     """Refuse trials that a search cannot make.
 
     Raises:
-        Refused: it tries a grid, which has an end, or has tried every combination.
+        Refused: it tries a grid, which has an end, has tried every combination, or has too many failed trials.
     """
     if record.plan.search.method is SearchMethod.GRID:
         raise Refused(f"set {record.number} tries a grid, which has no further points", "use another search.method")
+    limit, failed = record.plan.search.max_failed, record.count(TrialOutcome.FAILED)
+    if limit is not None and failed > limit:
+        raise Refused(
+            f"{failed} trials of set {record.number} have failed, and with `max_failed: {limit}` it makes no more",
+            "raise `train.search.max_failed`, and run `riseml train` for a new set",
+        )
     points = list_points(record.plan.parameters)
     if points is not None and {one.point for one in record.trials}.issuperset(points):
         raise Refused(
