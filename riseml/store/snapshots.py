@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import re
 import threading
@@ -148,10 +149,15 @@ class SnapshotStore:
         ]
         return sorted([*found, *self._list_former(named)], key=lambda one: one.digest)
 
-    def remove_snapshot(self, digest: str) -> None:
-        """Remove a snapshot; a missing one is no error. `sweep_contents` gives the disk its bytes back."""
-        self._manifest_path(digest).unlink(missing_ok=True)
-        self._remove_former(digest)
+    def remove_snapshot(self, digest: str, last_use: float = math.inf) -> bool:
+        """Remove a snapshot; a missing one is no error. `sweep_contents` gives the disk its bytes back. False: it was
+        used after `last_use`, in seconds since 1970, and stays."""
+        path = self._manifest_path(digest)
+        with self._changing:
+            if is_idle := not path.exists() or path.stat().st_mtime <= last_use:
+                path.unlink(missing_ok=True)
+                self._remove_former(digest)
+            return is_idle
 
     def sweep_contents(self) -> int:
         """Remove the contents that no snapshot names, and return the bytes that the disk got back.

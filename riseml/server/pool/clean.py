@@ -7,12 +7,13 @@ this server cannot know whether the other one still runs.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
-from riseml.errors import RisemlError, UsageError
+from riseml.errors import Conflict, RisemlError, UsageError
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
@@ -26,6 +27,7 @@ from riseml.store.usage import LastUses, UsageReader
 
 _SETTLING = timedelta(minutes=10)  # a younger thing may belong to a pending action
 _SUBMITTING = timedelta(hours=1)  # a younger snapshot may belong to an experiment that is submitted next
+_ROUNDING = 0.001  # seconds: a moment has no nanoseconds, as the times of files have
 _SHORTEST = 8  # characters of a server's id that the user must give
 
 log = logging.getLogger(__name__)
@@ -123,7 +125,7 @@ class Cleaner:
             elif item.kind is InventoryKind.DATA and item.server == self.server:
                 self._remove_data(leftover)
             elif leftover.host is None:
-                self.snapshots.remove_snapshot(item.identity)
+                self._remove_snapshot(item)
             elif isinstance(executor, Inventory):
                 executor.discard_item(item)
             else:
@@ -134,6 +136,16 @@ class Cleaner:
         text = f"leftover {item.kind.value} {item.name} removed{place}: {leftover.why}"
         write_line(log, LogLine(text, host=leftover.host))
         return replace(leftover, removed=True)
+
+    def _remove_snapshot(self, item: InventoryItem) -> None:
+        """Remove the files of a project, unless an experiment was submitted with them since they were judged.
+
+        Raises:
+            Conflict: they were used since.
+        """
+        latest = math.inf if item.made_at is None else item.made_at.timestamp() + _ROUNDING
+        if not self.snapshots.remove_snapshot(item.identity, latest):
+            raise Conflict("it was used since it was listed", "run `riseml system clean` again")
 
     def _remove_data(self, leftover: Leftover) -> None:
         if leftover.host is None:

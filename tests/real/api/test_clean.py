@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -39,6 +40,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
+from tests.support.archives import find_digest, pack
 from tests.support.rig import BASE, Rig, gang
 from tests.support.waiting import DEADLINE
 from tests.unit.cli.conftest import Riseml
@@ -281,6 +283,20 @@ def test_the_files_of_projects(make_place: Callable[..., Place], tmp_path: Path)
     assert place.clean() == [f"snapshots/{never[:12]}"]
     assert place.clean(ALL) == [f"snapshots/{ended[:12]}"]
     assert [held.digest for held in place.snapshots.list_snapshots()] == [used]
+
+
+def test_files_of_a_project_that_is_submitted_while_a_clean_up_runs_stay(
+    make_place: Callable[..., Place], tmp_path: Path
+) -> None:
+    place, digest = make_place(), find_digest(archive := pack({"riseml.yml": "project: a"}))
+    (tmp_path / "sent.tar").write_bytes(archive)
+    place.snapshots._keep_archive(digest, tmp_path / "sent.tar")
+    os.utime(tmp_path / "snapshots" / f"{digest}.manifest", (1000.0, 1000.0))
+    found = place.cleaner.find_leftovers(PLAIN, LATER)
+    assert place.snapshots.has_snapshot(digest), "it is submitted"
+    (done,) = place.cleaner.remove_leftovers(found).leftovers
+    assert (done.removed, done.problem) == (False, "it was used since it was listed")
+    assert place.snapshots.has_snapshot(digest)
 
 
 def test_capsules(make_place: Callable[..., Place], tmp_path: Path) -> None:

@@ -140,6 +140,19 @@ def test_a_server_removes_what_an_interrupted_upload_left(tmp_path: Path) -> Non
     assert left(tmp_path) == [f"{DIGEST}.manifest", "a pack"]
 
 
+def test_a_snapshot_that_was_used_since_a_clean_up_judged_it_stays(tmp_path: Path) -> None:
+    snapshots = SnapshotStore(tmp_path)
+    receive(snapshots, pieces(ARCHIVE))
+    os.utime(tmp_path / f"{DIGEST}.manifest", (1000.0, 1000.0))
+    (judged,) = snapshots.list_snapshots()
+    snapshots.load_manifest(DIGEST)  # an experiment is submitted
+    assert not snapshots.remove_snapshot(DIGEST, judged.used)
+    assert snapshots.has_snapshot(DIGEST)
+    (judged,) = snapshots.list_snapshots()
+    assert snapshots.remove_snapshot(DIGEST, judged.used)
+    assert not snapshots.has_snapshot(DIGEST)
+
+
 def test_a_snapshot_without_its_manifest_is_uploaded_again(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(ARCHIVE))
