@@ -37,7 +37,7 @@ class DeliveryNotes:
             self._logs.append_frames(
                 JobKey(experiment, NOTES, _ATTEMPT), [Frame(stamp(), _ENGINE, f"{text}\n".encode())]
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:  # it cannot be written, or is damaged
             log.warning("the log of an experiment has no line about a webhook: %s", error)
             return
         self._publish(experiment)

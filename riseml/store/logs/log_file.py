@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,8 @@ JobAttempt = tuple[JobName, int]
 """A job of the file's experiment, and which attempt at it."""
 
 _RECOVERED_AT_ONCE = 1 << 22  # bytes
+
+log = logging.getLogger(__name__)
 
 
 class LogFile:
@@ -81,7 +84,10 @@ class LogFile:
             self._refuse_if_closed()
             ends = {**self.ends, owner: os.lseek(self._file, 0, os.SEEK_END)}
             fresh = self._path.with_suffix(".ending")
-            fresh.write_text(json.dumps([[job, attempt, end] for (job, attempt), end in ends.items()]))
+            with fresh.open("w") as file:
+                json.dump([[job, attempt, end] for (job, attempt), end in ends.items()], file)
+                file.flush()
+                os.fsync(file.fileno())  # else a power cut may leave the new name with no content
             os.replace(fresh, self._path.with_suffix(".ends"))
             self.ends = ends
 
@@ -131,10 +137,17 @@ def _advance_cursor(cursor: LogCursor, stamps_from_last: Iterable[str]) -> LogCu
 
 
 def load_ends(path: Path) -> dict[JobAttempt, int]:
-    """Return the offsets after the last records of the jobs whose logs in the file at `path` are complete."""
+    """Return the offsets after the last records of the jobs whose logs in the file at `path` are complete.
+
+    None are known when a power cut has left a damaged file of ends: the log itself can still be read.
+    """
     beside = path.with_suffix(".ends")
-    rows = json.loads(beside.read_text()) if beside.exists() else []
-    return {(JobName(job), attempt): end for job, attempt, end in rows}
+    try:
+        rows = json.loads(beside.read_text()) if beside.exists() else []
+        return {(JobName(job), attempt): end for job, attempt, end in rows}
+    except (ValueError, TypeError):
+        log.warning("%s is damaged, and is not used", beside)
+        return {}
 
 
 def load_records(path: Path, offset: int, limit: int) -> bytes:

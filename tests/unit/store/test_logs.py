@@ -63,6 +63,19 @@ def test_a_long_line_in_several_frames_is_one_line(tmp_path: Path) -> None:
     assert texts(logs) == [("master", b"between"), ("worker.1", b"x" * 9 + b"y" * 9 + b"z")]
 
 
+@pytest.mark.parametrize("left", ["", '[["train", 1', "[7]"])
+def test_a_log_whose_file_of_ends_was_lost_in_a_power_cut_is_read_and_goes_on(tmp_path: Path, left: str) -> None:
+    store = LogStore(tmp_path)
+    store.append_frames(KEY, [frame(1, b"one\n")])
+    store.finish_job(KEY)
+    store.close_experiment(KEY.experiment)
+    (tmp_path / f"{KEY.experiment}.ends").write_text(left)
+    assert store.find_job_ends(KEY.experiment) == {}
+    store.append_frames(KEY, [frame(2, b"two\n")])
+    store.finish_job(KEY)
+    assert store.is_job_finished(KEY)
+
+
 def test_an_open_line_ends_with_its_job(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"no newline")])
