@@ -109,7 +109,9 @@ class DataCache:
         if rows is None:
             return None
         if not all(_is_same(folder / "files" / row.path, row) for row in rows):
-            if self._has_readers(key):
+            with self._lock:
+                has_readers = self._has_readers(key)
+            if has_readers:
                 text = f"files of {folder} were changed, and an open experiment reads them"
                 raise EngineError(text, "wait for its end, or kill it", permanent=True)
             remove_tree(folder)
@@ -206,7 +208,9 @@ class DataCache:
         for path in (*self._list("sets"), *self._list("parts")):
             with contextlib.suppress(FileNotFoundError):
                 url = _read_json(path / "files.json").get("url", "") if path.parent.name == "sets" else ""
-                found.append(HeldSet(path.name, url, _measure(path), path.stat().st_mtime, self._is_used(path.name)))
+                with self._lock:
+                    is_used = self._is_used(path.name)
+                found.append(HeldSet(path.name, url, _measure(path), path.stat().st_mtime, is_used))
         return sorted(found, key=lambda one: one.used)
 
     def remove_set(self, key: str) -> None:
@@ -215,10 +219,8 @@ class DataCache:
         Raises:
             EngineError: it is in use.
         """
-        if self._is_used(key):
+        if not self._remove_unused(key):
             raise EngineError("an open experiment uses it")
-        remove_tree(self.folder / "sets" / key)
-        self.drop_part(key)
 
     def _make_room(self, key: str, limit: int) -> None:
         """Remove unused sets until the one that is fetched fits."""
@@ -229,22 +231,34 @@ class DataCache:
         for one in held:
             if taken <= limit:
                 return
-            if not one.in_use:
-                self.remove_set(one.key)
+            if not one.in_use and self._remove_unused(one.key):
                 taken -= one.size
         if taken > limit:
             text = f"the cache of data holds {limit:,} bytes, and what open experiments use leaves too little of it"
             raise EngineError(text, "wait for their end, or raise `data_cache.size` in pool.yml")
 
+    def _remove_unused(self, key: str) -> bool:
+        """Remove a set, or its parts; return False when it is in use. A fetch that wants it meanwhile waits."""
+        with self._free:
+            if self._is_used(key):
+                return False
+            self._claimed.add(key)
+        try:
+            remove_tree(self.folder / "sets" / key)
+            self.drop_part(key)
+            return True
+        finally:
+            with self._free:
+                self._claimed.discard(key)
+                self._free.notify_all()
+
     def _is_used(self, key: str) -> bool:
-        with self._lock:
-            is_held = key in self._claimed or self._held[key] > 0
-        return is_held or self._has_readers(key)
+        """Return True while a thread works on a set, or an experiment reads it; the caller has the lock."""
+        return key in self._claimed or self._held[key] > 0 or self._has_readers(key)
 
     def _has_readers(self, key: str) -> bool:
-        files = str(self.folder / "sets" / key / "files")
-        with self._lock:
-            return any(files in places.values() for places in self._uses.values())
+        files = str(self.find_files(key))
+        return any(files in places.values() for places in self._uses.values())
 
     def _list(self, name: str) -> list[Path]:
         try:

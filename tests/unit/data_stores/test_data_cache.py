@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from riseml.data_stores import data_cache
 from riseml.data_stores.data_cache import DataCache
 from riseml.data_stores.fetch import FetchOrder, fetch_set
 from riseml.data_stores.memory_remote import MemoryRemote
 from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import parse_data_url
+from tests.support.waiting import DEADLINE, wait_for
 
 
 def fetch(cache: DataCache, name: str, size: int = 1000, limit: int = 5000) -> Path:
@@ -66,6 +68,26 @@ def test_what_an_open_experiment_reads_stays(tmp_path: Path) -> None:
     assert cache.find_use(7) is None
     assert fetch(cache, "b", 3000).is_dir()
     assert not kept.exists()
+
+
+def test_an_experiment_that_wants_a_set_while_it_is_removed_fetches_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = DataCache(tmp_path / "cache")
+    key = fetch(cache, "a").parent.name
+    wanted: list[Path] = []
+    experiment = threading.Thread(target=lambda: wanted.append(fetch(cache, "a")))
+
+    def remove_tree(folder: Path) -> None:
+        monkeypatch.undo()
+        experiment.start()
+        wait_for("the experiment", lambda: wanted or cache._held[key], DEADLINE)
+        data_cache.remove_tree(folder)
+
+    monkeypatch.setattr(data_cache, "remove_tree", remove_tree)
+    cache.remove_set(key)
+    experiment.join()
+    assert (wanted[0] / "x").is_file()
 
 
 def test_a_set_that_someone_changed_comes_again(tmp_path: Path) -> None:
