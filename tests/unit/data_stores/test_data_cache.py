@@ -81,7 +81,7 @@ def test_an_experiment_that_wants_a_set_while_it_is_removed_fetches_it_again(
     def remove_tree(folder: Path) -> None:
         monkeypatch.undo()
         experiment.start()
-        wait_for("the experiment", lambda: wanted or cache._held[key], DEADLINE)
+        wait_for("the experiment", lambda: wanted or cache._free._waiters, DEADLINE)  # type: ignore[attr-defined]
         data_cache.remove_tree(folder)
 
     monkeypatch.setattr(data_cache, "remove_tree", remove_tree)
