@@ -7,7 +7,7 @@ stream or the job ends; a server that is killed ends the stream, too.
 `python -m riseml.executors.command_runner` runs one beside the server: standard input is a socket, on which one line of
 JSON with the order comes first. On a node of a cluster `slurm.role_door` makes one for each call.
 
-Python 3.6 or newer, standard library and `process_tree` only: nodes do not have riseml.
+Python 3.6 or newer, standard library, `output_log` and `process_tree` only: nodes do not have riseml.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ import termios
 import time
 from typing import Any
 
-from riseml.executors import process_tree
+from riseml.executors import output_log, process_tree
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _NOT_FOUND, _NOT_EXECUTED = 127, 126  # exit codes, as a shell has them
@@ -311,7 +311,9 @@ class CommandRunner:
         """Send the output that is left, then the exit code."""
         self._door.settimeout(None)
         for descriptor in list(self._outputs):
-            while self._copy_output(descriptor):
+            for _ in range(output_log.count_last_reads(descriptor, LONGEST_PIECE)):
+                if not self._copy_output(descriptor):
+                    break
                 self._send_all()
         self._to_server += write_message(EXIT, CODE.pack(code))
         self._send_all()

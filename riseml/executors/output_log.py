@@ -5,6 +5,7 @@ The format is a contract: a server reads the logs of supervisors that an older v
 newer, standard library only: nodes do not have riseml.
 """
 
+import fcntl
 import os
 import struct
 import time
@@ -12,6 +13,21 @@ import time
 HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
 STDOUT, STDERR, OWN = 1, 2, 3  # streams; OWN: notes that are not the command's
 LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
+READ_SIZE = 1 << 16  # bytes of output read at once
+_LARGEST_PIPE = 1 << 20  # bytes that a stream may hold whose size is not known: a terminal
+_GETPIPE_SZ = 1032  # of fcntl(2); Python has its name since 3.10
+
+
+def count_last_reads(descriptor: int, size: int) -> int:
+    """Return how many reads of `size` bytes take all that is in a stream now.
+
+    A process that cannot be killed may print on as fast as its output is read: a setuid program of another user.
+    """
+    try:
+        most = fcntl.fcntl(descriptor, _GETPIPE_SZ)
+    except OSError:
+        most = _LARGEST_PIPE
+    return most // size + 1
 
 
 class OutputLog:
@@ -31,21 +47,33 @@ class OutputLog:
 
     def write_output(self, stream: int, data: bytes) -> None:
         """Append one record, after a note about the output that was lost before it."""
-        if self._end > LONGEST_LOG:
-            return
         self._last = max(self._last, int(time.time() * 1e9))
-        note = b"[riseml: %d bytes of output are lost, the disk was full]\n" % self._lost if self._lost else b""
-        record = (self._pack(OWN, note) if note else b"") + self._pack(stream, data)
+        if not self._append(self._pack_note() + self._pack(stream, data)):
+            self._lost += len(data)
+
+    def note_loss(self) -> None:
+        """Append the note about output that was lost, if there is any: no more output comes."""
+        if self._lost:
+            self._append(self._pack_note())
+
+    def _append(self, record: bytes) -> bool:
+        """Append records; False when the disk is full. Nothing is appended to a log that is too long."""
+        if self._end > LONGEST_LOG:
+            return True
         try:
             view = memoryview(record)
             while view:
                 view = view[os.write(self._file, view) :]
         except OSError:
             self._cut()
-            self._lost += len(data)
-        else:
-            self._end += len(record)
-            self._lost = 0
+            return False
+        self._end += len(record)
+        self._lost = 0
+        return True
+
+    def _pack_note(self) -> bytes:
+        note = b"[riseml: %d bytes of output are lost, the disk was full]\n" % self._lost
+        return self._pack(OWN, note) if self._lost else b""
 
     def _cut(self) -> None:
         """Remove the part of a record that was written."""

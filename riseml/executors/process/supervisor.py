@@ -39,7 +39,6 @@ PROGRAM = (
 )
 """What Python runs: this module, found without site-packages."""
 
-_READ_SIZE = 1 << 16  # bytes of output read at once
 _WRITE_RETRY = 2000  # milliseconds between two attempts to write the end on a full disk
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _EXIT_NOT_EXECUTED = 127  # as a shell
@@ -147,9 +146,7 @@ class Supervisor:
                 elif not self._copy_output(descriptor):
                     poll.unregister(descriptor)
         self._kill_rest()
-        for descriptor in self._streams:
-            while self._copy_output(descriptor):
-                pass
+        self._copy_rest()
         self._state.update(exit_code=self._exit_code, finished_at=time.time())
         self._write_end()
 
@@ -232,12 +229,19 @@ class Supervisor:
         an empty pipe is the end too.
         """
         try:
-            data = os.read(descriptor, _READ_SIZE)
+            data = os.read(descriptor, output_log.READ_SIZE)
         except BlockingIOError:
             return self._exit_code is None
         if data:
             self._log.write_output(self._streams[descriptor], data)
         return bool(data)
+
+    def _copy_rest(self) -> None:
+        """Copy what the job has printed before its end."""
+        for descriptor in self._streams:
+            for _ in range(output_log.count_last_reads(descriptor, output_log.READ_SIZE)):
+                if not self._copy_output(descriptor):
+                    break
 
     def _write_state(self) -> None:
         path = os.path.join(self._folder, STATE_FILE)
@@ -249,6 +253,7 @@ class Supervisor:
         """Write the end, again and again on a full disk; give up when the server has removed the folder."""
         pause = select.poll()
         while True:
+            self._log.note_loss()
             try:
                 self._write_state()
             except FileNotFoundError:

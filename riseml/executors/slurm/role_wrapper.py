@@ -27,8 +27,8 @@ from riseml.executors.slurm import gang_lines, gang_records, role_use
 
 CONNECT = 60.0  # seconds to reach the supervisor
 GONE = "the gang's supervisor did not answer any more"
+_KILL_PAUSE = 0.05  # seconds between two looks at processes that were killed
 _DOOR_PAUSE = 5.0  # seconds between two starts of a door that cannot run
-_READ_SIZE = 1 << 16
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 
 
@@ -168,9 +168,7 @@ class RoleWrapper:
                 self._signal_tree(signal.SIGKILL)
         self._take_signals()
         self._kill_rest()
-        for descriptor in self.streams:
-            while self._copy(descriptor):
-                pass
+        self._copy_rest()
         code = self.child.returncode
         return 128 - code if code < 0 else code
 
@@ -284,28 +282,51 @@ class RoleWrapper:
             self.kill_at = time.monotonic() + self.order["stop_grace"]
             self._signal_tree(signal.SIGTERM)
 
-    def _signal_tree(self, number: int) -> bool:
-        """Signal every process below this one; return True when there is one that could be signalled."""
-        sent = False
+    def _signal_tree(self, number: int) -> "list[int]":
+        """Signal every process below this one; return those that could be signalled."""
+        sent = []
         for pid in process_tree.list_descendants(os.getpid()):
             try:
                 os.kill(pid, number)
-                sent = True
+                sent.append(pid)
             except OSError:  # it has ended, or is a setuid program of another user
                 continue
         return sent
 
     def _kill_rest(self) -> None:
-        """Kill what the command has left behind; it became this process' children."""
-        while self._signal_tree(signal.SIGKILL):
+        """Kill what the command has left behind; it became this process' children. Wait for its end, but not for that
+        of nvidia-smi: a driver that hangs keeps it for ever.
+        """
+        reader = self.use.find_reader()
+        readers = {reader, *process_tree.list_descendants(reader)}
+        while set(self._signal_tree(signal.SIGKILL)) - readers:
             try:
-                os.waitpid(-1, 0)
+                pid = os.waitpid(-1, os.WNOHANG)[0]
             except ChildProcessError:
                 return
+            if pid == 0:
+                self._stay_connected()
+                select.select([self.signals], [], [], _KILL_PAUSE)
+                self._read_signals()
+
+    def _stay_connected(self) -> None:
+        """Send a sign of life when one is due. The command has ended: no more is to be done without a supervisor."""
+        try:
+            if self.lines is not None:
+                self.lines.beat()
+        except OSError:
+            self.lines = None
+
+    def _copy_rest(self) -> None:
+        """Copy what the command has printed before its end."""
+        for descriptor in self.streams:
+            for _ in range(output_log.count_last_reads(descriptor, output_log.READ_SIZE)):
+                if not self._copy(descriptor):
+                    break
 
     def _copy(self, descriptor: int) -> bool:
         try:
-            data = os.read(descriptor, _READ_SIZE)
+            data = os.read(descriptor, output_log.READ_SIZE)
         except BlockingIOError:
             return self.child is not None and self.child.returncode is None
         if data:
@@ -320,6 +341,7 @@ class RoleWrapper:
 
     def _write_exit(self, code: int) -> None:
         """Write the end for the case that the supervisor cannot."""
+        self.log.note_loss()
         path = os.path.join(self.folder, self.role + ".exit")
         try:
             with open(path + ".new", "w") as file:
@@ -334,6 +356,8 @@ class RoleWrapper:
         try:
             self.lines.send(message)
         except OSError:
+            if self.child is not None and self.child.returncode is None:
+                self._lose_supervisor()
             self.lines = None
 
 

@@ -136,3 +136,51 @@ def test_after_sigterm_the_role_ends_with_the_last_process(
     assert receive_message(connection) == {"code": 128 + 15, "outside": False}
     assert process.wait(DEADLINE) == 128 + 15
     assert (folder.path / "saved").exists()
+
+
+LOSE = """
+import os, socket, subprocess, sys
+from riseml.executors.slurm.gang_lines import LineConnection
+from riseml.executors.slurm.role_wrapper import RoleWrapper
+
+class Hung(LineConnection):
+    beats = 0
+    def beat(self):
+        self.beats += 1
+
+wrapper = RoleWrapper(sys.argv[1], sys.argv[2])
+ours, theirs = socket.socketpair()
+wrapper.lines = Hung(ours)
+kill, hung, refused = os.kill, [subprocess.Popen(["sleep", "600"], stderr=-3) for _ in range(2)], []
+def refuse(pid, number):
+    if pid == hung[0].pid or (pid == hung[1].pid and len(refused) < 3):
+        refused.append(pid)
+    else:
+        kill(pid, number)
+"""
+"""A wrapper whose two processes do not end at SIGKILL: the first one never, and the second one after a while."""
+
+KILL_REST = f"""{LOSE}
+os.kill = refuse
+wrapper.use.find_reader = lambda: hung[0].pid
+wrapper._kill_rest()
+assert hung[0].poll() is None and wrapper.lines.beats > 0, wrapper.lines.beats
+kill(hung[0].pid, 9)
+"""
+
+LOSE_AT_START = f"""{LOSE}
+theirs.close()
+assert not wrapper._start({ADDRESSES})
+wrapper._tell({{"started": True}})
+assert wrapper.kill_at and wrapper.error, "it is to end"
+for one in (wrapper.child, *hung):
+    one.kill()
+"""
+
+
+@pytest.mark.parametrize("program", [KILL_REST, LOSE_AT_START], ids=["hung nvidia-smi", "no supervisor at the start"])
+def test_a_wrapper_holds_no_end_back_and_lets_no_command_run_on_alone(folder: GangFolder, program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder.path), ROLE], timeout=DEADLINE, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
