@@ -183,10 +183,14 @@ Object.assign(globalThis, {
 document.documentElement.append(document.body);
 console.debug = () => {};
 
-/** Answer requests of the page: `answer` gets the path below /api/v1 and the query, and returns what becomes JSON. */
+/**
+ * Answer requests of the page: `answer` gets the path below /api/v1 and the query, and returns what becomes JSON; nothing:
+ * the request fails.
+ */
 export function serve(answer) {
   globalThis.fetch = async (url) => {
     const found = await answer(url.pathname.replace("/api/v1", ""), url.searchParams);
+    if (found === undefined) return new Response("", { status: 500 });
     return new Response(JSON.stringify(found), { headers: { "Content-Type": "application/json" } });
   };
 }

@@ -29,6 +29,10 @@ export class ExperimentList {
     this.followed = new Set();
     /** @type {Set<number>} numbers that are to be read again */
     this.stale = new Set();
+    /** @type {Set<number>} numbers that have changed since the last reading of all experiments began */
+    this.changed = new Set();
+    this.reading = 0; // which reading of all experiments is the newest
+    this.isLacking = false; // it has failed
     this.isComplete = false;
     this.onChange = () => {};
     this.onMetrics = () => {}; // metrics of rows in sight have come
@@ -47,15 +51,30 @@ export class ExperimentList {
   async start(signal) {
     this.signal = signal;
     this.feed.listen((changes) => this.note(changes), signal);
+    this.feed.onPulse(() => this.readLacking(), signal);
     await this.readAll();
   }
 
   async readAll() {
+    const reading = (this.reading += 1);
+    this.isLacking = false;
+    this.changed.clear();
+    try {
+      await this.readPages(reading);
+    } catch (error) {
+      this.isLacking = reading === this.reading;
+      throw error;
+    }
+  }
+
+  /** Read all pages, unless a newer reading begins meanwhile. @param {number} reading */
+  async readPages(reading) {
     /** @type {Map<number, any>} */
     const found = new Map();
     let before = null;
     for (let limit = FIRST_PAGE; ; limit = PAGE) {
       const { experiments } = await get("/experiments", { all: true, limit, before }, this.signal);
+      if (reading !== this.reading) return;
       for (const view of experiments) found.set(numberOf(view.id), view);
       for (const view of experiments) this.views.set(numberOf(view.id), view);
       this.onChange();
@@ -65,7 +84,16 @@ export class ExperimentList {
     }
     this.views = found;
     this.isComplete = true;
+    for (const number of this.changed) this.stale.add(number); // their pages may have been read before
     this.onChange();
+    if (this.stale.size) this.readStale();
+  }
+
+  /** Read again what could not be read. */
+  readLacking() {
+    if (this.isLacking) this.readAll().catch((error) => console.debug(error));
+    if (this.stale.size) this.readStale();
+    if (this.wanted.size) this.readMetrics();
   }
 
   /** @param {import("./feed.js").Changes} changes */
@@ -77,7 +105,10 @@ export class ExperimentList {
       this.readAll().catch((error) => console.debug(error));
       return;
     }
-    for (const id of changed) this.stale.add(numberOf(id));
+    for (const number of changed.map(numberOf)) {
+      this.stale.add(number);
+      this.changed.add(number);
+    }
     for (const id of [...changed, ...grown]) if (this.metrics.has(id)) this.wanted.add(id);
     if (this.followed.size) this.readLasts();
     if (this.stale.size) this.readStale();
@@ -87,19 +118,31 @@ export class ExperimentList {
   async refresh() {
     const numbers = [...this.stale];
     this.stale.clear();
-    if (numbers.length > MOST_SINGLE) {
-      const oldest = Math.min(...numbers);
-      const { experiments } = await get("/experiments", { all: true, limit: 10_000 }, this.signal);
-      for (const view of experiments) if (numberOf(view.id) >= oldest) this.views.set(numberOf(view.id), view);
-    } else {
-      await Promise.all(numbers.map((number) => this.readOne(number)));
+    try {
+      await this.readNumbers(numbers);
+    } catch (error) {
+      for (const number of numbers) this.stale.add(number);
+      throw error;
+    } finally {
+      this.onChange();
     }
-    this.onChange();
+  }
+
+  /** @param {number[]} numbers */
+  async readNumbers(numbers) {
+    if (numbers.length <= MOST_SINGLE) {
+      await Promise.all(numbers.map((number) => this.readOne(number)));
+      return;
+    }
+    const oldest = Math.min(...numbers);
+    const { experiments } = await get("/experiments", { all: true, limit: 10_000 }, this.signal);
+    for (const view of experiments) if (numberOf(view.id) >= oldest) this.views.set(numberOf(view.id), view);
   }
 
   /** @param {number} number */
   async readOne(number) {
-    this.views.set(number, await get(`/experiments/${number}`, {}, this.signal));
+    const view = await get(`/experiments/${number}`, {}, this.signal);
+    this.views.set(number, view); // the map of now: another one may have taken its place
   }
 
   /** Ask for the metrics of the rows that are shown, and of no others. @param {string[]} ids */
@@ -116,8 +159,13 @@ export class ExperimentList {
       if (!this.metrics.has(id)) this.metrics.set(id, []);
     }
     if (!ids.length) return;
-    const { experiments } = await get("/results", { of: ids }, this.signal);
-    for (const one of experiments) this.metrics.set(one.id, one.metrics);
+    try {
+      const { experiments } = await get("/results", { of: ids }, this.signal);
+      for (const one of experiments) this.metrics.set(one.id, one.metrics);
+    } catch (error) {
+      for (const id of ids) this.wanted.add(id);
+      throw error;
+    }
     this.onMetrics();
     if (this.wanted.size) this.readMetrics();
   }
