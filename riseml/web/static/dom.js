@@ -33,12 +33,23 @@ export function draw(tag, fields = {}, ...children) {
 }
 
 /**
- * Replace everything in an element.
+ * Replace everything in an element. The focus goes to what takes the place of the element that had it.
  * @param {Element} element
  * @param {...(Child | Child[])} children
  */
 export function fill(element, ...children) {
+  const focused = document.activeElement;
+  const isInside = focused !== null && focused !== element && element.contains(focused);
   element.replaceChildren(...listNodes(children));
+  if (!isInside) return;
+  const found = [...element.querySelectorAll(focused.tagName.toLowerCase())].find((one) => identify(one) === identify(focused));
+  if (found) /** @type {HTMLElement} */ (found).focus({ preventScroll: true });
+}
+
+/** Return what an element is for, also when it is drawn again. @param {Element} element */
+function identify(element) {
+  const names = ["data-action", "data-host", "aria-label", "href"].map((name) => element.getAttribute(name));
+  return names.find((name) => name !== null) ?? element.textContent;
 }
 
 /**

@@ -81,9 +81,7 @@ function fillHead(head, view) {
   const title = make("h1", {}, `${kind} ${view.id}`, make("span", { class: "soft" }, ` ${view.project}`));
   const times = make("p", { class: "soft facts" }, make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeDuration(view.started_at, view.ended_at)), set);
   const sentence = make("p", { class: "sentence", role: "status" }, makeState(view.state), make("span", {}, describe(view)));
-  const focused = document.activeElement?.getAttribute("data-action");
   fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, times);
-  if (focused) /** @type {HTMLElement | null} */ (head.querySelector(`[data-action="${focused}"]`))?.focus();
 }
 
 /** @param {any} view @returns {string} what it does now, in one sentence */

@@ -12,6 +12,7 @@ import { VirtualRows } from "./virtual.js";
 
 const ROW_HEIGHT = 34; // pixels; style.css has the same
 const MOST_COMPARED = 20; // experiments that the server puts side by side
+const TEXTS = new Intl.Collator(undefined, { numeric: true }); // localeCompare would make one for each comparison
 const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAILED: 5, KILLED: 6, FINISHED: 7 };
 
 /** @typedef {import("./filter.js").Row} Row */
@@ -76,6 +77,7 @@ class ExperimentTable {
     this.sort = query.get("sort") ?? "-id";
     this.metric = query.get("metric") ?? ""; // that the column shows; empty: the first one of each row
     this.last = ""; // the ID that was selected last
+    this.acted = ""; // the IDs that the actions are for
     /** @type {Row[]} */
     this.rows = [];
     const onFilter = () => this.setFilter(this.input.value);
@@ -161,7 +163,7 @@ class ExperimentTable {
     const heads = COLUMNS.map((column) => {
       const direction = this.sort === column.key ? "ascending" : this.sort === `-${column.key}` ? "descending" : null;
       const mark = direction ? (direction === "ascending" ? "\u00a0↑" : "\u00a0↓") : "";
-      const button = make("button", { type: "button", class: "head", onclick: () => this.sortBy(column.key) }, column.label, make("span", { "aria-hidden": "true" }, mark));
+      const button = make("button", { type: "button", class: "head", "data-action": `sort by ${column.key}`, onclick: () => this.sortBy(column.key) }, column.label, make("span", { "aria-hidden": "true" }, mark));
       return make("th", { scope: "col", class: column.class, "aria-sort": direction }, button);
     });
     fill(this.heads, all, heads);
@@ -261,9 +263,9 @@ class ExperimentTable {
   draw(first, last) {
     const rows = this.rows.slice(first, last);
     const focused = document.activeElement?.closest("tr")?.getAttribute("data-id");
-    const isLink = document.activeElement?.tagName === "A";
+    const [isLink, isFold] = ["A", "BUTTON"].map((tag) => document.activeElement?.tagName === tag);
     const drawn = rows.map((row, at) => this.drawRow(row, first + at));
-    if (focused) queueMicrotask(() => this.focusRow(focused, isLink));
+    if (focused) queueMicrotask(() => this.focusRow(focused, isLink ? "a" : isFold ? "button" : "input"));
     return drawn;
   }
 
@@ -272,10 +274,10 @@ class ExperimentTable {
     this.list.want(this.rows.slice(first, last).filter(({ view }) => view.type === "experiment" && view.started_at).map((row) => row.id));
   }
 
-  /** Give the focus back to a row that was drawn again. @param {string} id @param {boolean} isLink */
-  focusRow(id, isLink) {
+  /** Give the focus to a part of a row, such as one that was drawn again. @param {string} id @param {string} tag */
+  focusRow(id, tag) {
     const row = [...this.body.children].find((one) => one.getAttribute("data-id") === id);
-    const target = row?.querySelector(isLink ? "a" : "input");
+    const target = row?.querySelector(tag);
     if (target instanceof HTMLElement) target.focus({ preventScroll: true });
   }
 
@@ -322,6 +324,8 @@ class ExperimentTable {
 
   showActions() {
     const ids = [...this.selected];
+    if (ids.join() === this.acted) return; // a dialog that is open gives the focus back to its button
+    this.acted = ids.join();
     if (!ids.length) return fill(this.actions);
     const isTooMany = ids.length > MOST_COMPARED;
     const many = make("span", { class: "soft" }, `at most ${MOST_COMPARED} can be compared`);
@@ -356,14 +360,14 @@ class ExperimentTable {
     event.preventDefault();
     const next = Math.max(0, Math.min(this.rows.length - 1, at < 0 ? 0 : at + step));
     this.virtual.show(next);
-    this.focusRow(this.rows[next].id, true);
+    this.focusRow(this.rows[next].id, "a");
   }
 }
 
 /** @param {string | number} one @param {string | number} other */
 function compareValues(one, other) {
   if (typeof one === "number" && typeof other === "number") return one - other;
-  return String(one).localeCompare(String(other), undefined, { numeric: true });
+  return TEXTS.compare(String(one), String(other));
 }
 
 /** Show all experiments. @param {HTMLElement} main @param {import("./app.js").Page} page */

@@ -79,12 +79,8 @@ class PoolView {
   }
 
   showHosts() {
-    const focused = document.activeElement?.getAttribute("data-host");
     const hosts = this.pool?.hosts ?? [];
     fill(this.hosts, hosts.map((/** @type {any} */ host) => this.makeHost(host)));
-    if (!focused) return;
-    const button = [...this.hosts.querySelectorAll("button")].find((one) => one.getAttribute("data-host") === focused);
-    button?.focus();
   }
 
   /** @param {any} host */
