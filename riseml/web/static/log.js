@@ -2,7 +2,7 @@
 /** The merged log of an experiment: any line of a million at once, live at its end, with a search and links to lines. */
 
 import { get } from "./api.js";
-import { appendColoured } from "./ansi.js";
+import { appendColoured, takeLastState } from "./ansi.js";
 import { fill, make, setText } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { countNoun, formatClock, formatMoment, formatNumber } from "./format.js";
@@ -169,7 +169,8 @@ class LogView {
     if (!line) return row;
     const job = line.id.slice(this.page.view.id.length + 1);
     const text = make("span", { class: "log-text" });
-    appendColoured(text, line.text.length > LONGEST ? `${line.text.slice(0, LONGEST)} …` : line.text);
+    const shownText = takeLastState(line.text);
+    appendColoured(text, shownText.length > LONGEST ? `${shownText.slice(0, LONGEST)} …` : shownText);
     row.append(make("time", { datetime: line.time, title: formatMoment(line.time) }, formatClock(line.time)), make("span", { class: `log-job colour-${this.colourOf(line.id)}` }, job), text);
     return row;
   }

@@ -2,7 +2,7 @@
 /** The overview of one experiment: why it failed, its metrics, its jobs and their lives. */
 
 import { get } from "./api.js";
-import { appendColoured, stripControls } from "./ansi.js";
+import { appendColoured, stripControls, takeLastState } from "./ansi.js";
 import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
@@ -43,7 +43,7 @@ function makeFailure(view) {
   if (view.state !== "FAILED") return null;
   const lines = make("pre", { class: "lines", tabindex: "0" });
   for (const line of view.last_lines) {
-    appendColoured(lines, line);
+    appendColoured(lines, takeLastState(line));
     lines.append("\n");
   }
   const others = view.jobs.filter((/** @type {any} */ job) => job.reason === "CASCADE").length;
