@@ -55,7 +55,8 @@ export async function showExperiment(main, page) {
     news.update?.();
   });
   changes.passTo(({ changed, grown, reset }) => {
-    const concerns = (/** @type {string} */ one) => one === id || (isSet && numberOf(one) === numberOf(id));
+    const own = shown.view.id; // without the job that the address may name
+    const concerns = (/** @type {string} */ one) => one === own || (isSet && numberOf(one) === numberOf(own));
     if (reset || changed.some(concerns)) refresh();
     if (reset || grown.some(concerns)) news.grow?.();
   });

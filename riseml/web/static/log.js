@@ -39,6 +39,7 @@ class LogView {
     /** @type {number[]} */
     this.matches = [];
     this.match = -1;
+    this.lastTop = 0; // how far the lines were scrolled
     this.grow = makeCoalesced(() => this.readEnd());
     this.find = makeCoalesced(() => this.search());
     this.jobs = make("select", { id: "job", "aria-label": "Jobs", onchange: () => this.chooseJob() });
@@ -67,6 +68,7 @@ class LogView {
     fill(this.page.place, bar, this.note, this.scroller);
     this.scroller.addEventListener("wheel", () => this.noteScroll(), { passive: true, signal: this.page.signal });
     this.scroller.addEventListener("keydown", () => this.noteScroll(), { signal: this.page.signal });
+    this.scroller.addEventListener("scroll", () => this.notePlace(), { passive: true, signal: this.page.signal });
     this.showJobs();
   }
 
@@ -129,9 +131,17 @@ class LogView {
     setText(this.size, countNoun(total, "line"));
     if (!total) fill(this.note, make("p", { class: "empty" }, this.level ? "No line has this level so far. Most lines of a training have none." : "No job has printed anything so far."));
     else if (this.note.firstChild) fill(this.note);
-    this.virtual.refresh(total);
-    if (this.follows) this.virtual.showEnd();
+    this.showLines(total);
     if (total > (last + 1) * CHUNK && former) this.grow();
+  }
+
+  /** Show the lines that have come; those that are drawn stay. @param {number} total */
+  showLines(total) {
+    const lacking = this.virtual.shown.filter(([, row]) => /** @type {Element} */ (row).childNodes.length < 2);
+    this.virtual.grow(total);
+    for (const [number] of lacking) this.virtual.redraw(number);
+    if (this.follows) this.virtual.showEnd();
+    this.lastTop = this.scroller.scrollTop;
   }
 
   /** Keep the last lines if they are those of one whole chunk. @param {LogLine[]} lines @param {number} total */
@@ -196,7 +206,7 @@ class LogView {
     try {
       const { total, lines } = await get(this.path, { first, count: (chunk + 1) * CHUNK - first, ...this.filter }, this.page.signal);
       this.keep(chunk, [...known, ...lines]);
-      this.virtual.refresh(Math.max(this.total, total));
+      this.showLines(lines.length ? Math.max(this.total, total) : total); // fewer: the log has lost its end
     } catch (error) {
       this.chunks.delete(chunk);
       if (!this.page.signal.aborted) console.debug(error);
@@ -210,7 +220,21 @@ class LogView {
     this.marked = number;
     history.replaceState(null, "", `${location.pathname}?line=${number}`);
     this.setFollowing(false);
-    this.virtual.refresh();
+    this.showMark();
+  }
+
+  showMark() {
+    for (const [number, row] of this.virtual.shown) {
+      if (number === this.marked) /** @type {Element} */ (row).setAttribute("data-marked", "true");
+      else /** @type {Element} */ (row).removeAttribute("data-marked");
+    }
+  }
+
+  /** Follow no more when the user goes up, also with the scroll bar or a finger. */
+  notePlace() {
+    const { scrollTop } = this.scroller;
+    if (scrollTop < this.lastTop && !this.virtual.isAtEnd) this.setFollowing(false);
+    this.lastTop = scrollTop;
   }
 
   noteScroll() {
@@ -256,6 +280,6 @@ class LogView {
     this.setFollowing(false);
     setText(this.found, `${formatNumber(this.match + 1)} of ${formatNumber(count)}`);
     this.virtual.show(this.marked);
-    this.virtual.refresh();
+    this.showMark();
   }
 }

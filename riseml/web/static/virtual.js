@@ -28,8 +28,9 @@ export class VirtualRows {
     this.above = options.space(0);
     this.below = options.space(0);
     options.scroller.addEventListener("scroll", () => this.update(), { passive: true, signal });
-    options.rows.addEventListener("pointerdown", () => { this.isHeld = true; }, { signal });
-    for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => setTimeout(() => this.release()), { signal });
+    this.pinned = { top: -1, first: 0 }; // the row that was at the top when the rows were drawn there
+    options.rows.addEventListener("pointerdown", (event) => { this.isHeld = event.button === 0; }, { signal });
+    for (const end of ["pointerup", "pointercancel", "contextmenu", "blur"]) window.addEventListener(end, () => setTimeout(() => this.release()), { signal });
     const watcher = new ResizeObserver(() => this.update());
     watcher.observe(options.scroller);
     signal.addEventListener("abort", () => watcher.disconnect());
@@ -53,6 +54,41 @@ export class VirtualRows {
     this.update();
   }
 
+  /**
+   * Add rows at the end. Those that are drawn stay, with the focus and the selection in them, and in their places.
+   * @param {number} total
+   */
+  grow(total) {
+    if (total < this.total) return this.refresh(total);
+    this.total = total;
+    this.drawn = "";
+    if (!this.isHeld) this.pin();
+    this.update();
+  }
+
+  /** Keep the first row in its place among more rows, where a pixel stands for several rows. */
+  pin() {
+    if (this.pinned.top !== this.options.scroller.scrollTop || !this.isScaled) return;
+    this.options.scroller.scrollTop = this.placeOf(this.pinned.first);
+    this.pinned.top = this.options.scroller.scrollTop; // the browser rounds it
+  }
+
+  /** True when there are so many rows that a pixel stands for several. */
+  get isScaled() {
+    return this.total * this.options.height > MOST_HEIGHT;
+  }
+
+  /** Return how far the scroller is scrolled with a row at its top. @param {number} row */
+  placeOf(row) {
+    const { scroller, height } = this.options;
+    return this.isScaled ? (row / Math.max(1, this.total - this.page)) * (this.height - scroller.clientHeight) : row * height;
+  }
+
+  /** Return the rows that are drawn, as elements by their numbers. @returns {[number, Node][]} */
+  get shown() {
+    return this.nodes.map((node, at) => [this.kept + at, node]);
+  }
+
   /** Draw one row again, if it is drawn at all. @param {number} row */
   redraw(row) {
     const old = this.nodes[row - this.kept];
@@ -73,17 +109,24 @@ export class VirtualRows {
   update() {
     if (this.isHeld) return;
     const { scroller, height } = this.options;
-    const isScaled = this.total * height > MOST_HEIGHT;
-    const reach = Math.max(1, this.height - scroller.clientHeight);
-    const share = Math.min(1, scroller.scrollTop / reach);
-    const top = isScaled ? Math.round(share * Math.max(0, this.total - this.page)) : Math.floor(scroller.scrollTop / height);
-    this.first = Math.max(0, Math.min(top, this.total - 1));
+    const { isScaled } = this;
+    this.first = Math.max(0, Math.min(this.findTop(), this.total - 1));
+    this.pinned = { top: scroller.scrollTop, first: this.first };
     const first = Math.max(0, this.first - OVERSCAN);
     const last = Math.min(this.total, this.first + this.page + 2 + OVERSCAN);
     const drawn = `${first}-${last}`;
     const offset = isScaled ? Math.max(0, scroller.scrollTop - (this.first - first) * height) : first * height;
     if (drawn !== this.drawn || isScaled) this.place(first, last, offset);
     this.drawn = drawn;
+  }
+
+  /** Return the row at the top. */
+  findTop() {
+    const { scroller, height } = this.options;
+    if (!this.isScaled) return Math.floor(scroller.scrollTop / height);
+    if (scroller.scrollTop === this.pinned.top) return this.pinned.first;
+    const share = Math.min(1, scroller.scrollTop / Math.max(1, this.height - scroller.clientHeight));
+    return Math.round(share * Math.max(0, this.total - this.page));
   }
 
   /** @param {number} first @param {number} last @param {number} offset pixels above the first row */
@@ -118,14 +161,8 @@ export class VirtualRows {
 
   /** Scroll until a row is in sight. @param {number} row */
   show(row) {
-    const { scroller, height } = this.options;
     if (row >= this.first + 1 && row < this.first + this.page - 1) return;
-    const centred = Math.max(0, row - Math.floor(this.page / 2));
-    if (this.total * height > MOST_HEIGHT) {
-      scroller.scrollTop = (centred / Math.max(1, this.total - this.page)) * (this.height - scroller.clientHeight);
-    } else {
-      scroller.scrollTop = centred * height;
-    }
+    this.options.scroller.scrollTop = this.placeOf(Math.max(0, row - Math.floor(this.page / 2)));
     this.update();
   }
 
@@ -136,6 +173,7 @@ export class VirtualRows {
   }
 
   showEnd() {
+    this.pinned.top = -1;
     this.options.scroller.scrollTop = this.options.scroller.scrollHeight;
     this.update();
   }

@@ -1,0 +1,86 @@
+"""The log of the web page: it is live, and leaves to the user what the user reads."""
+
+from __future__ import annotations
+
+from tests.support.javascript import run_page
+
+LOG = """
+const { showExperiment } = await import("./experiment.js");
+const common = { project: "toaster", state: "RUNNING", type: "experiment", created_at: "2025-01-01T00:00:00Z", message: "" };
+const view = { ...common, id: "4", started_at: null, ended_at: null, experiments: [], jobs: [{ id: "4.worker.1", name: "worker.1" }] };
+let total = 12;
+const makeLine = (number) => ({ number, whole: number, id: "4.worker.1", time: "2025-01-01T00:00:00Z", stream: "stdout", text: `line ${number}` });
+serve((path, query) => {
+  if (!path.endsWith("/lines")) return view;
+  const first = Number(query.get("first")) < 0 ? Math.max(0, total - 500) : Number(query.get("first"));
+  return { total, lines: Array.from({ length: Math.max(0, Math.min(500, total - first)) }, (_, at) => makeLine(first + at)) };
+});
+const feed = makeFeed();
+const main = new FakeElement("main");
+document.body.append(main);
+const open = async (id) => {
+  await showExperiment(main, { feed, signal: new AbortController().signal, parts: ["experiments", id, "log"] });
+  await settle();
+};
+const list = () => main.querySelectorAll("span.log-text").map((one) => one.textContent);
+const print = async (count) => { total += count; feed.tell({ grown: ["4"] }); await settle(); };
+"""  # noqa: E501  # one definition each
+
+
+def test_the_log_of_one_job_is_live() -> None:
+    script = """
+    await open("4.worker.1");
+    await print(1);
+    return list().at(-1);
+    """
+    assert run_page(LOG + script) == "line 12"
+
+
+def test_the_focus_stays_on_a_line_when_others_come_and_when_it_is_marked() -> None:
+    script = """
+    await open("4");
+    const link = main.querySelectorAll("a.log-number")[3];
+    link.focus();
+    await print(1);
+    const stays = document.activeElement === link;
+    link.click();
+    return [stays, document.activeElement === link, link.parentNode.getAttribute("data-marked"), list().length];
+    """
+    assert run_page(LOG + script) == [True, True, "true", 13]
+
+
+def test_the_scroll_bar_ends_following() -> None:
+    """It moves neither the wheel nor a key."""
+    script = """
+    await open("4");
+    const scroller = main.querySelector("div.log");
+    scroller.clientHeight = 100;
+    Object.defineProperty(scroller, "scrollHeight", { get: () => 20 * total });
+    await print(100);
+    const end = scroller.scrollTop;
+    scroller.scrollTop = 500;
+    scroller.dispatchEvent(new Event("scroll"));
+    await print(100);
+    return [end, scroller.scrollTop];
+    """
+    assert run_page(LOG + script) == [2240, 500]
+
+
+def test_a_log_that_has_lost_its_end_is_not_asked_for_again_and_again() -> None:
+    script = """
+    let asked = 0;
+    await open("4");
+    const scroller = main.querySelector("div.log");
+    scroller.clientHeight = 100;
+    await print(988);
+    total = 300;
+    const answer = globalThis.fetch;
+    globalThis.fetch = (url) => ((asked += 1) < 50 ? answer(url) : Promise.reject(new Error("it asks without an end")));
+    scroller.scrollTop = 0;
+    scroller.dispatchEvent(new Event("scroll"));
+    scroller.scrollTop = 700 * 20;
+    scroller.dispatchEvent(new Event("scroll"));
+    for (let turns = 0; turns < 20; turns += 1) await settle();
+    return asked < 5;
+    """
+    assert run_page(LOG + script) is True
