@@ -134,7 +134,7 @@ _COMMANDS = (
         "completion",
         "completion",
         "print_completion",
-        "Print the script with which a shell completes commands, options and IDs.",
+        "Print the script with which a shell completes commands, options, IDs and files.",
     ),
 )
 _GROUPS = (

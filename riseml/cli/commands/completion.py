@@ -1,4 +1,4 @@
-"""`completion`: the script with which a shell completes commands, options and IDs."""
+"""`completion`: the script with which a shell completes commands, options, IDs and files."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _OF_RUNNING = frozenset({"kill", "monitor", "exec", "shell", "forward", "cp", "notebook"})
 _IDS = ("ID", "JOB")  # words in the place of an argument that is an ID
+_JOB_PATHS = frozenset({"cp"})  # commands whose paths may begin with the ID of a job
+_PATHS = ("PATH", "SOURCE", "CAPSULE", "FILE")  # words in the place of an argument or a value that may be a path
 
 
 class ShellChoice(Enum):
@@ -33,7 +35,7 @@ def print_completion(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Print the script with which a shell completes commands, options and IDs.
+    """Print the script with which a shell completes commands, options, IDs and files.
 
     Put `eval "$(riseml completion bash)"` into ~/.bashrc, the same with zsh behind `compinit` into ~/.zshrc, or
     `riseml completion fish | source` into ~/.config/fish/config.fish.
@@ -55,7 +57,7 @@ def _list_commands(command: Any, path: str) -> Iterator[CompletedCommand]:
     shown = {name: one for name, one in below.items() if not one.hidden}
     options = [one for one in command.params if one.param_type_name == "option"]
     arguments = [one for one in command.params if one.param_type_name == "argument"]
-    takes_id = any(word in (one.metavar or "") for one in arguments for word in _IDS)
+    takes_id = path in _JOB_PATHS or any(word in (one.metavar or "") for one in arguments for word in _IDS)
     choices = next(
         (tuple(map(_name_choice, one.type.choices)) for one in arguments if hasattr(one.type, "choices")), ()
     )
@@ -67,12 +69,19 @@ def _list_commands(command: Any, path: str) -> Iterator[CompletedCommand]:
         {
             name: tuple(map(_name_choice, getattr(one.type, "choices", ())))
             for one in options
-            if not one.is_flag and (hasattr(one.type, "choices") or one.metavar == "FILE")
+            if not one.is_flag and (hasattr(one.type, "choices") or _may_be_path(one))
             for name in one.opts
         },
+        any(map(_may_be_path, arguments)),
     )
     for name, one in shown.items():
         yield from _list_commands(one, f"{path} {name}".strip())
+
+
+def _may_be_path(one: Any) -> bool:
+    """Return whether an argument, or the value of an option, may be a path of this machine."""
+    words = one.metavar or ""
+    return getattr(one.type, "name", "") in ("path", "file", "directory") or any(word in words for word in _PATHS)
 
 
 def _name_choice(choice: object) -> str:

@@ -22,6 +22,7 @@ class CompletedCommand:
     options: tuple[str, ...] = ()  # `-f`, `--file`
     names: str = ""  # which IDs its argument may be: `running` or `all`; empty: it takes none
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # option -> its values; none: a file
+    takes_path: bool = False  # its argument may be a file or a folder
 
 
 _POSIX = """\
@@ -31,12 +32,15 @@ _riseml_options() { case "$1" in
 @OPTIONS@  esac; }
 _riseml_names() { case "$1" in
 @NAMES@  esac; }
+_riseml_paths() { case "$1" in
+@PATHS@  *) return 1 ;;
+  esac; }
 _riseml_values() { case "$1 $2" in
 @VALUES@  *) return 1 ;;
   esac; }
 # Print the words that fit; return 1 where a file fits.
 _riseml_candidates() {
-  local program="$1" current="$2" verb="" previous="" word
+  local program="$1" current="$2" verb="" previous="" word found
   shift 2
   for word in "$@"; do
     case " $(_riseml_words "$verb") " in *" $word "*) verb="${verb:+$verb }$word" ;; esac
@@ -48,10 +52,16 @@ _riseml_candidates() {
     return 0
   fi
   case "$current" in -*) _riseml_options "$verb" && return 0 ;; esac
-  _riseml_words "$verb"
-  word="$(_riseml_names "$verb")"
-  [ -z "$word" ] || _RISEML_NAMES="$word" "$program" "$current" 2>/dev/null
-  return 0
+  found="$(
+    _riseml_words "$verb"
+    word="$(_riseml_names "$verb")"
+    [ -z "$word" ] || _RISEML_NAMES="$word" "$program" "$current" 2>/dev/null
+  )"
+  if _riseml_paths "$verb" >/dev/null; then
+    [ -n "$found" ] || return 1
+    case " $found" in *[[:space:]]"$current"*) ;; *) return 1 ;; esac
+  fi
+  echo "$found"
 }
 """
 
@@ -91,6 +101,9 @@ function __riseml_options; switch "$argv[1]"
 @OPTIONS@end; end
 function __riseml_names; switch "$argv[1]"
 @NAMES@end; end
+function __riseml_paths; switch "$argv[1]"
+@PATHS@case '*'; return 1
+end; end
 function __riseml_values; switch "$argv[1] $argv[2]"
 @VALUES@case '*'; return 1
 end; end
@@ -117,11 +130,18 @@ function __riseml_candidates
     __riseml_options "$verb"
     return
   end
-  __riseml_words "$verb"
+  set -l found (__riseml_words "$verb")
   set -l kind (__riseml_names "$verb")
   if test -n "$kind"
-    env _RISEML_NAMES=$kind $before[1] "$current" 2>/dev/null
+    set -a found (env _RISEML_NAMES=$kind $before[1] "$current" 2>/dev/null)
   end
+  if __riseml_paths "$verb" >/dev/null
+    if not set -q found[1]; or not string match -q -- "$current*" $found
+      __fish_complete_path "$current"
+      return
+    end
+  end
+  set -q found[1]; and printf '%s\\n' $found
 end
 complete -c riseml -f -a '(__riseml_candidates)'
 """
@@ -139,6 +159,7 @@ def _fill(template: str, commands: Sequence[CompletedCommand], case: Callable[[s
         "@WORDS@": [(one.path, one.commands) for one in commands if one.commands],
         "@OPTIONS@": [(one.path, one.options) for one in commands],
         "@NAMES@": [(one.path, (one.names,)) for one in commands if one.names],
+        "@PATHS@": [(one.path, ()) for one in commands if one.takes_path],
         "@VALUES@": list(_yield_values(commands)),
     }
     for name, found in rows.items():

@@ -131,15 +131,31 @@ def test_no_server_is_asked_where_none_runs_or_another_user_could_answer(home: P
         (["logs", "4."], ["4.all"]),
         (["kill", "-f", "4."], ["4.running"]),
         (["init", "x"], []),
+        (["cp", "4."], ["4.running"]),
+        (["cp", "./su"], ["FILES"]),
+        (["ls", ""], ["FILES"]),
+        (["cat", "su"], ["FILES"]),
+        (["import", "tfj"], ["FILES"]),
+        (["checkout", "4"], ["4all"]),
+        (["checkout", "4", "su"], ["FILES"]),
+        (["export", "./su"], ["FILES"]),
+        (["export", "4", "--sl"], ["--slurm"]),
+        (["rerun", "./su"], ["FILES"]),
+        (["validate", "-f", "su"], ["FILES"]),
+        (["plot", "4", "--svg", "su"], ["FILES"]),
+        (["pool", "add", "--identity", "su"], ["FILES"]),
+        (["pool", "add", "--tls", "su"], ["FILES"]),
+        (["logs", "su"], []),
     ],
     ids=lambda words: " ".join(words),
 )
 def test_bash_completes(riseml: Riseml, tmp_path: Path, line: list[str], expected: list[str]) -> None:
     script = riseml("completion", "bash").out
     fake = tmp_path / "riseml"
-    fake.write_text('#!/bin/sh\necho "$1$_RISEML_NAMES"\n')
+    fake.write_text('#!/bin/sh\ncase "$1" in [0-9]*) echo "$1$_RISEML_NAMES" ;; esac\n')
     fake.chmod(0o755)
     words = " ".join(f"'{word}'" for word in [str(fake), *line])
+    script += "compopt() { COMPREPLY=(FILES); }\n"  # bash itself completes what it is told to be a file
     program = f'{script}\nCOMP_WORDS=({words}) COMP_CWORD={len(line)}\n_riseml "{fake}" "{line[-1]}"\n'
     done = subprocess.run(
         ["bash", "--norc", "-c", program + 'printf "%s\\n" "${COMPREPLY[@]}"'],
