@@ -140,7 +140,9 @@ def _convert_error(error: Exception) -> RisemlError:
         return Refused(message, "free some space on the disk; experiments go on")
     if isinstance(error, OSError) and error.filename is not None:
         shown = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
-        return Refused(f"{shown}: {error.strerror}", "check the path, and who may read it and the folders above it")
+        room = error.errno in _NO_ROOM
+        hint = "free some space on the disk" if room else "check the path, and who may use it and the folders above it"
+        return Refused(f"{shown}: {error.strerror}", hint)
     if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
         return UsageError(f"{_find_odd_word(error)} is not UTF-8 text", "rename the file, or write the text in UTF-8")
     what = str(error).splitlines()[0] if str(error) else "no message"

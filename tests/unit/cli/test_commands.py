@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import resource
 from pathlib import Path
 
@@ -258,6 +260,18 @@ def test_a_team_server_that_does_not_answer_is_named(riseml: Riseml) -> None:
     assert result.code == 5
     assert "http://127.0.0.1:1" in result.err
     assert "RISEML_SERVER" in result.err
+
+
+@pytest.mark.parametrize(("number", "hint"), [(errno.ENOSPC, "free some space"), (errno.EACCES, "who may use it")])
+def test_a_path_that_cannot_be_used_is_named(
+    riseml: Riseml, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
+) -> None:
+    def fail(*_: object) -> object:
+        raise OSError(number, os.strerror(number), "/srv/x")
+
+    monkeypatch.setattr("riseml.cli.config_source.find_project", fail)
+    result = riseml("validate")
+    assert (result.code, f"error: /srv/x: {os.strerror(number)}\n" in result.err, hint in result.err) == (4, True, True)
 
 
 def test_users_see_no_traceback(riseml: Riseml, monkeypatch: pytest.MonkeyPatch) -> None:
