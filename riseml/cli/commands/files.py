@@ -171,21 +171,17 @@ def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
 
 
 def _list_parts(found: list[OpenedPath], *, deep: bool, everything: bool) -> Iterator[tuple[str, list[Seen]]]:
-    """Yield entries for people, with the line above them: of several paths, which folder they are in; or none."""
-    files: list[Seen] = []
-    for opened in found:
-        if opened.seen.kind != "folder":
-            files.append(opened.seen._replace(path=opened.make_address() if len(found) > 1 else opened.name))
-            continue
-        if files:
-            yield "", files
-            files = []
-        title = f"{opened.shown}:" if len(found) > 1 else ""
+    """Yield entries for people, files first, with the line above them: of several paths, which folder they are in."""
+    several = len(found) > 1
+    folders = [opened for opened in found if opened.seen.kind == "folder"]
+    files = [opened for opened in found if opened.seen.kind != "folder"]
+    if files:
+        yield "", [one.seen._replace(path=one.make_address() if several else one.name) for one in files]
+    for opened in folders:
+        title = f"{opened.shown}:" if several else ""
         for page in _list_pages(opened, deep=deep):
             yield title, _leave_out_hidden(opened, page, everything=everything)
             title = ""
-    if files:
-        yield "", files
 
 
 def _leave_out_hidden(opened: OpenedPath, page: list[Seen], *, everything: bool) -> list[Seen]:

@@ -135,7 +135,7 @@ def test_several_paths_are_shown_with_their_addresses(riseml: Riseml, folder: Pa
         (folder / name).mkdir()
         (folder / name / "model.pt").write_text(name)
     assert riseml("ls", "*/model.pt").out == "a/model.pt\nb/model.pt\n"
-    assert riseml("ls", "train.py", "a", "b/").out == "train.py\na:\nmodel.pt\nb:\nmodel.pt\n"
+    assert riseml("ls", "a", "train.py", "b/").out == "train.py\na:\nmodel.pt\nb:\nmodel.pt\n"
     assert riseml("ls", "a").out == "model.pt\n"
 
 
