@@ -49,6 +49,9 @@ _FORMS = """\
   only `worker` (the master is worker 0, and so is the one job of a run that is not distributed) and `ps`.
   With `roles` it is the role, jobs that decide or help are the workers, and those that serve are the ps;
   `{{role_port}}`, `{{learner_address}}` and the others are in docs/frameworks.md.
+  A value is one piece of text for the shell, whatever it contains. In nested code, such as `$(echo "{{name}}")`, a
+  comment or a here-document, no quoting is safe: there a value with other characters than letters, digits and
+  `_./:=,@%+-` is refused when you submit. A program in a here-document can read it from its environment.
 - **Counts and resources as parameters**: `worker: "{{workers}}"`, `mem: "{{mem}}GiB"`, in quotes, wherever a key says
   so below its title. Each value must be one that the key takes: `riseml validate` checks all combinations, and shows
   the jobs of each. A set whose experiments differ in their jobs is how a scaling table is made (docs/results.md).

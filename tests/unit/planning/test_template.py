@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml.errors import UsageError
-from riseml.planning.template import fill_placeholders
+from riseml.planning.template import check_values, fill_placeholders
 
 values = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 
@@ -31,12 +31,58 @@ def test_every_value_arrives_as_it_is(line: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["echo $(echo {{v}})", "echo `echo {{v}}`", "cat <<X\n{{v}}\nX", "echo \\{{v}}", "echo $'{{v}}'", "true # {{v}}"],
+    [
+        "echo $(echo {{v}})",
+        "echo `echo {{v}}`",
+        "cat <<X\n{{v}}\nX",
+        "echo \\{{v}}",
+        "echo $'{{v}}'",
+        "true # {{v}}",
+        # The end of the nested code is not certain.
+        "cat <<X\n\\\nX\n{{v}}\nX",
+        "cat <<X\n$(echo a\nX\n{{v}})\nX",
+        "cat <<X '\nX\n{{v}}'\nX",
+        "cat <<X <<Y\nX\n{{v}}\nY",
+        "cat <<X\nXY\n{{v}}\nX",
+        "cat <<'X'\n X\n{{v}}\nX",
+        "echo $(case a in a) echo {{v}};; esac)",
+        'echo "$(case a in a) echo {{v}};; esac)"',
+        "echo a\\ #'\n{{v}}'",
+        "echo ${A:-{{v}}}",
+        "echo ${A:-'}'{{v}}}",
+        "echo $((1 + {{v}}))",
+        "echo $(echo a\necho {{v}})",
+    ],
 )
 def test_nested_shell_code_takes_harmless_values_only(line: str) -> None:
     assert "0.01" in fill_placeholders(line, {"v": "0.01"})
     with pytest.raises(UsageError, match="nested shell code"):
         fill_placeholders(line, {"v": "a; rm -rf x"})
+
+
+CERTAIN = {
+    "# it's {\nprintf %s {{v}}": "",
+    ":;(:)#it's\nprintf %s {{v}}": "",
+    'A=x; printf "${A}%s" {{v}}': "x",
+    'A=x; printf %s "${A}{{v}}"': "x",
+    "printf %s%s $(echo 4 | cat) {{v}}": "4",
+    'printf %s "$(echo 4)" # "\nprintf %s \'{{v}}\'': "4",
+    "cat <<'X'\nit's $(\\\nX\nprintf %s {{v}}": "it's $(\\\n",
+    'cat <<-X | cat\na # $A\n\tX\nprintf %s "{{v}}"': "a # \n",
+    'cat <<"X" >&2; printf %s a\nX X\nX\nprintf %s {{v}}': "a",
+}
+
+
+@pytest.mark.parametrize("value", ["a b", "'; id; '", '"; id; "', "$(id)", "`id`", "\\", "a\nX\nid"])
+@pytest.mark.parametrize("line", CERTAIN)
+def test_after_nested_code_that_is_certainly_over_every_value_arrives(line: str, value: str) -> None:
+    assert run(fill_placeholders(line, {"v": value})) == CERTAIN[line] + value
+
+
+def test_values_are_refused_before_anything_starts() -> None:
+    check_values(["run {{v}}", "echo $(echo {{w}} {{v}})"], {"v": ["1", "2"]})
+    with pytest.raises(UsageError, match=r"'a b' of \{\{v\}\} needs quoting"):
+        check_values(["run {{v}}", "echo $(echo {{v}})"], {"v": ["1", "a b"]})
 
 
 def test_what_has_no_value_stays() -> None:

@@ -18,6 +18,7 @@ from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_n
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan, make_plans
+from riseml.planning.template import check_values
 from riseml.planning.trial_plan import make_templates, plan_trial
 from riseml.records import dataclass
 from riseml.search.propose import choose_first_point
@@ -53,7 +54,8 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     """Parse and plan a submission; store nothing.
 
     Raises:
-        UsageError: a value holds a NUL character, which no process and no store accepts.
+        UsageError: a value holds a NUL character, which no process and no store accepts; or a line of `run` has a
+            parameter where its value would need quoting and no quoting is safe.
         SpecError: the file has problems.
         NotFound: the project's files were not synced.
     """
@@ -65,6 +67,8 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     points = grid_points(spec.train) if search is None else (choose_first_point(search),)
     notebook = submission.get("notebook")
     origin = _find_origin(submission)
+    if notebook is None:
+        _check_lines(spec.train)
     if notebook is None and search is not None:
         templates = tuple((values, replace(plan, origin=origin)) for values, plan in make_templates(spec, manifest))
         pinned = _find_pinned_images(submission, [plan for _, plan in templates])
@@ -76,6 +80,12 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     idle = notebook.get("idle_timeout", _IDLE_TIMEOUT)
     plan = plan_notebook(make_plan(spec, points[0], manifest), spec.train.resources, spec.train.limits, idle)
     return Planned(spec, (plan,))
+
+
+def _check_lines(train: Train) -> None:
+    """Refuse lines of `run` that no job could be started with: the environment would be made in vain."""
+    lines = [line for role in train.roles for line in role.run] or train.run
+    check_values(lines, {parameter.name: parameter.values for parameter in train.parameters})
 
 
 def _plan_search(train: Train) -> SearchPlan | None:

@@ -40,6 +40,7 @@ HOROVOD = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"
         ),
         (single("{{n}}", resources={"gpus": "{{n}}"}, parameters={"n": [0, -1]}), 422, "not -1 (with n=-1)"),
         (single("{{lr}}{{b}}", parameters={"lr": list(range(50)), "b": list(range(50))}), 422, ""),
+        (single("true $(echo {{note}})", parameters={"note": ["a", "b c"]}), 400, "'b c' of {{note}} needs quoting"),
         (single("true", env=["API_TOKEN"]), 400, "train.env passes API_TOKEN through"),
         (
             f"project: p\ntrain: {{{HOROVOD}, image: x, run: y}}\n",
@@ -48,7 +49,7 @@ HOROVOD = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"
         ),
         ("project: p\ntrain: {run: y, imagee: z}\n", 422, ""),
     ],
-    ids=["room", "room of a point", "bad point", "grid", "env", "framework", "file"],
+    ids=["room", "room of a point", "bad point", "grid", "quoting", "env", "framework", "file"],
 )
 def test_it_is_refused_as_the_submit_would_be(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, config: str, status: int, message: str
