@@ -35,14 +35,17 @@ def parse_sort(text: str) -> tuple[SortKey, ...]:
 
 
 def choose_objective(
-    keys: Sequence[SortKey], metrics: frozenset[str], known: Objective | None = None
+    keys: Sequence[SortKey],
+    metrics: frozenset[str],
+    known: Objective | None = None,
+    parameters: frozenset[str] = frozenset(),
 ) -> Objective | None:
     """Return what the rows are ranked by: the first key if it is a metric, or without keys what the set searches for.
 
-    A goal that the set has counts also where the user sorts the other way round: then the rows are only shown in the
-    other order.
+    A name that a parameter and a metric have is the parameter, as in every column. A goal that the set has counts also
+    where the user sorts the other way round: then the rows are only shown in the other order.
     """
-    if not keys or keys[0].name in BUILT_IN:
+    if not keys or keys[0].name in BUILT_IN or keys[0].name in parameters:
         return known
     first = keys[0]
     metric = first.name.removeprefix("metrics.")

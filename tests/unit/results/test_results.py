@@ -214,6 +214,14 @@ def test_the_first_metric_of_the_order_says_what_is_good(
     assert choose_objective(parse_sort(sort), frozenset({"accuracy"}), known) == wanted
 
 
+def test_a_name_of_a_parameter_and_a_metric_sorts_by_the_parameter_and_keeps_the_goal_of_the_set() -> None:
+    known, both = Objective("accuracy", Goal.MAXIMIZE), frozenset({"lr", "accuracy"})
+    assert choose_objective(parse_sort("lr"), both, known, frozenset({"lr"})) == known
+    assert choose_objective(parse_sort("lr"), both, None, frozenset({"lr"})) is None
+    wanted = Objective("lr", Goal.MINIMIZE)
+    assert choose_objective(parse_sort("metrics.lr"), both, known, frozenset({"lr"})) == wanted
+
+
 def test_parameters_that_are_equal_in_all_rows_are_listed_separately() -> None:
     assert find_varying(ROWS[:3]) == (["lr"], {"opt": "adam w"})
     assert find_varying(ROWS) == (["lr", "opt", "layers"], {})

@@ -60,7 +60,7 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
     rows = [_make_row(name, one, found) for name, one in found.outcomes.items()]
     metrics, parameters = frozenset(list_metrics(rows)), frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
-    objective = choose_objective(keys, metrics, _find_objective(found, services))
+    objective = choose_objective(keys, metrics, _find_objective(found, services), parameters)
     columns = Columns(parameters, metrics, {objective.metric: objective.goal} if objective else {})
     conditions = [condition for text in query.where for condition in parse_where(text)]
     matched = sort_rows(filter_rows(rows, conditions, columns), keys, columns)
