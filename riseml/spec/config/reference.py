@@ -53,8 +53,9 @@ _FORMS = """\
   comment or a here-document, no quoting is safe: there a value with other characters than letters, digits and
   `_./:=,@%+-` is refused when you submit. A program in a here-document can read it from its environment.
 - **Counts and resources as parameters**: `worker: "{{workers}}"`, `mem: "{{mem}}GiB"`, in quotes, wherever a key says
-  so below its title. Each value must be one that the key takes: `riseml validate` checks all combinations, and shows
-  the jobs of each. A set whose experiments differ in their jobs is how a scaling table is made (docs/results.md).
+  so below its title. Each value must be one that the key takes: `riseml validate` checks all combinations, of
+  which a set and a search may have 1,000, and shows the jobs of each. A set whose experiments differ in their jobs is
+  how a scaling table is made (docs/results.md).
 
 A file has at most 1 MiB of UTF-8 and one YAML document of at most 10,000 values. Anchors and aliases are supported,
 YAML tags and merge keys are not.

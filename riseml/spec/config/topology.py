@@ -7,6 +7,7 @@ check every one of these files, so that a value which makes no sense is refused 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -33,17 +34,21 @@ def check_topologies(root: Node) -> tuple[Spec, list[Problem]]:
     if not places:
         return _check_file(root, {})
     names = {path: _list_names(node.text) for path, node in places.items()}
-    points = _list_points(root, {name for found in names.values() for name in found})
-    checked = [_check_file(_fill_node(root, (), places, dict(point)), places) for point in points]
+    points, count = _list_points(root, {name for found in names.values() for name in found})
+    checked = [_check_file(_fill_node(root, (), places, dict(point)), places, count) for point in points]
     problems = _merge_problems(list(zip(points, (found for _, found in checked), strict=True)), names)
     topologies = tuple(Topology(point, spec.train) for point, (spec, _) in zip(points, checked, strict=True))
     return replace(checked[0][0], topologies=topologies), problems
 
 
-def _check_file(root: Node, places: Mapping[KeyPath, ScalarNode]) -> tuple[Spec, list[Problem]]:
+def _check_file(root: Node, places: Mapping[KeyPath, ScalarNode], count: int = 1) -> tuple[Spec, list[Problem]]:
+    """Return the spec of a file, which is one of `count`, and its problems."""
     file = CONFIG_CONTRACT.check_values(root)
     file.filled.update({path: node.text for path, node in places.items()})
     spec = build_spec(file)
+    if count > MOST_EXPERIMENTS:
+        problem = f"counts and resources have {count:,} combinations; at most {MOST_EXPERIMENTS:,} are allowed"
+        file.refuse_key(("train", "parameters"), problem, "use fewer values of the parameters in them")
     return spec, file.problems
 
 
@@ -63,24 +68,22 @@ def _list_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, _, _ in find_placeholders(text)))
 
 
-def _list_points(root: Node, names: set[str]) -> list[Values]:
-    """Return every combination of the values of these parameters. Return only the first one when there are too many:
-    `read_parameters` reports that.
+def _list_points(root: Node, names: set[str]) -> tuple[list[Values], int]:
+    """Return every combination of the values of these parameters, and how many there are. Return only the first one
+    when there are too many: `_check_file` or `read_parameters` reports that.
     """
     train = root.get("train") if isinstance(root, MappingNode) else None
     section = train.get("parameters") if isinstance(train, MappingNode) else None
     if section is None or not isinstance(train, MappingNode):
-        return [()]
+        return [()], 1
     alone = MappingNode(train.position, tuple(entry for entry in train.entries if entry.key.text == "parameters"))
     key = ScalarNode(train.position, "train")
     file = CONFIG_CONTRACT.check_values(MappingNode(root.position, (MappingEntry(key, alone),)))
     used = [parameter for parameter in read_parameters(file) if parameter.name in names]
-    rows = itertools.product(*(dict.fromkeys(parameter.values) for parameter in used))
-    points = [tuple(zip([one.name for one in used], row, strict=True)) for row in itertools.islice(rows, _MOST)]
-    return points if len(points) < _MOST else points[:1]
-
-
-_MOST = MOST_EXPERIMENTS + 1
+    values = [tuple(dict.fromkeys(parameter.values)) for parameter in used]
+    count = math.prod(map(len, values))
+    rows = itertools.islice(itertools.product(*values), 1 if count > MOST_EXPERIMENTS else None)
+    return [tuple(zip([one.name for one in used], row, strict=True)) for row in rows], count
 
 
 def _fill_node(node: Node, path: KeyPath, places: Mapping[KeyPath, ScalarNode], values: Mapping[str, str]) -> Node:

@@ -131,6 +131,17 @@ def test_too_many_combinations_are_one_problem() -> None:
     assert problem.problem == "the parameters make 3,200 experiments; at most 1,000 are allowed"
 
 
+def test_a_search_whose_counts_and_resources_have_too_many_combinations_is_refused() -> None:
+    """A trial gets its jobs from the list of these combinations, which has an end."""
+    search = "  search: {method: random, metric: accuracy, goal: maximize, trials: 5}\n"
+    values = {name: "{range: {min: 1, max: 40, step: 1}}" for name in ("cpus", "mem")}
+    (problem,) = check_config(write(**values, workers="1") + search).problems
+    assert str(problem) == (
+        "riseml.yml:7:3 train.parameters: counts and resources have 1,600 combinations; at most 1,000 are allowed; "
+        "use fewer values of the parameters in them"
+    )
+
+
 def test_an_editor_accepts_a_placeholder_where_a_parameter_may_be() -> None:
     """The schema in the repository accepts it; the check of riseml comes after parameters have filled it."""
     raw = json.loads((ROOT / "schemas" / "riseml.schema.json").read_text(encoding="utf-8"))
