@@ -104,6 +104,11 @@ class ExperimentStore:
         self._known = loaded
         return World(tuple(loaded.values()))
 
+    def find_submitted(self, user: str, key: str) -> tuple[ExperimentDetail, ...]:
+        """Return what a user has submitted under a key; nothing when there is none."""
+        with self._database.read_transaction() as connection:
+            return _select_submitted(connection, user, key)
+
     def add_experiments(self, submitted: NewExperiments, now: datetime) -> tuple[tuple[ExperimentDetail, ...], bool]:
         """Store the experiments of a submission.
 
@@ -112,10 +117,7 @@ class ExperimentStore:
         """
         with self._database.write_transaction() as connection:
             if submitted.key is not None:
-                known = select_details(
-                    connection,
-                    sa.and_(experiments.c.key == submitted.key, experiments.c.user == submitted.owner.user),
-                )
+                known = _select_submitted(connection, submitted.owner.user, submitted.key)
                 if known:
                     return known, False
             ids = list(insert_experiments(connection, submitted, now))
@@ -289,6 +291,10 @@ def select_details(connection: sa.Connection, condition: sa.ColumnElement[bool])
         ExperimentDetail(to_experiment(row, jobs_of.get(row["id"], [])), parse_json(row["notes"], Texts), row["config"])
         for row in rows
     )
+
+
+def _select_submitted(connection: sa.Connection, user: str, key: str) -> tuple[ExperimentDetail, ...]:
+    return select_details(connection, sa.and_(experiments.c.key == key, experiments.c.user == user))
 
 
 def _find_open(connection: sa.Connection, user: str) -> sa.ColumnElement[bool]:

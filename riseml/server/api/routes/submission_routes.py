@@ -66,6 +66,10 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/experiments", status_code=201, responses=_KNOWN)
     def submit(submission: Submission, response: Response) -> wire.ExperimentView:
+        known = _find_known(submission.get("key"), services)
+        if known is not None:
+            response.status_code = 200
+            return known
         planned = _plan_and_check_room(submission, services)
         if submission.get("pull"):
             planned = pull_images(planned, services)
@@ -80,10 +84,24 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
     @router.post("/tensorboards", status_code=201, responses=_KNOWN)
     def submit_tensorboard(order: TensorBoardOrder, response: Response) -> wire.ExperimentView:
         check_text(order)
+        known = _find_known(order.get("key"), services)
+        if known is not None:
+            response.status_code = 200
+            return known
         _check_choice(order.get("executor"), services)
         submitted = make_tensorboard(order, services)
         check_room([submitted.plans[0][0]], services)
         return _store_submission(submitted, services, response)
+
+
+def _find_known(key: str | None, services: Services) -> wire.ExperimentView | None:
+    """Return what a submission with this key has made before; None: nothing.
+
+    It was accepted, so nothing that has changed since, such as the room on the hosts, refuses it now.
+    """
+    check_text(key)
+    details = () if key is None else services.experiments.find_submitted(services.info.owner.user, key)
+    return show_details(details, None, services) if details else None
 
 
 def _store_submission(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
