@@ -8,7 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from riseml.store.database import Database
-from riseml.store.schema import kept_outputs
+from riseml.store.schema import experiments, kept_outputs
 
 
 class KeptOutputs:
@@ -35,6 +35,13 @@ class KeptOutputs:
         with self._database.write_transaction() as connection:
             for one in experiments:
                 connection.execute(sa.delete(kept_outputs).where(kept_outputs.c.experiment_id == one))
+
+
+def is_set_kept(connection: sa.Connection, set_id: int) -> bool:
+    """Return True when the outputs of all experiments that a set has are kept."""
+    members = sa.select(experiments.c.id).where(experiments.c.set_id == set_id)
+    others = members.where(experiments.c.id.not_in(sa.select(kept_outputs.c.experiment_id)))
+    return connection.execute(others.limit(1)).first() is None
 
 
 def _select_ids(connection: sa.Connection) -> frozenset[int]:

@@ -17,7 +17,8 @@ from riseml.states import Reason, State, Wanted
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
 from riseml.store.insertion import insert_member, insert_trial
-from riseml.store.schema import experiments, sets, trials
+from riseml.store.kept_outputs import is_set_kept
+from riseml.store.schema import experiments, kept_outputs, sets, trials
 from riseml.trials import MOST_TRIALS, Point, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 
 _IDS_PER_QUERY = 500
@@ -121,8 +122,11 @@ class SearchStore:
             found = connection.execute(sa.select(experiments).where(*first)).mappings().one()
             one: dict[str, Any] = {str(name): value for name, value in found.items()}
             member = (new.plan, new.jobs, new.number)
+            is_kept = is_set_kept(connection, set_id)
             identity = insert_member(connection, one | {"environment": row["environment"] or []}, member, now)
             insert_trial(connection, set_id, new.number, (identity, new.plan.parameters, new.asked_after))
+            if is_kept:
+                connection.execute(kept_outputs.insert().values(experiment_id=identity, at=now))
             return identity
 
     def tell_trial(self, set_id: int, told: ToldTrial) -> bool:

@@ -21,6 +21,7 @@ from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import SearchMethod, StopMethod, StopRule
 from riseml.states import Reason, State, Wanted
 from riseml.store.database import Database
+from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.schema import experiments, sets
 from riseml.store.searches import NewTrial, SearchStore
 from riseml.trials import SearchEnd, SearchRecord, TrialOutcome
@@ -119,6 +120,20 @@ def test_trials_that_a_user_adds_while_the_search_is_about_to_end_are_made(any_d
     assert not rig.searches.end_search(decided, SearchEnd.KILLED)
     rig.loop.run_pass()
     assert (len(rig.record().trials), rig.record().end) == (2, None)
+
+
+def test_trials_of_a_set_that_is_kept_are_kept(any_database: Database) -> None:
+    rig, kept = SearchRig(any_database, make_search(trials=4), SPACE), KeptOutputs(any_database)
+    kept.keep(rig.searches.list_members(rig.set_id), NOW)
+    for number in (1, 2):
+        rig.end(number)
+        rig.loop.run_pass()
+    first, second, third = rig.searches.list_members(rig.set_id)
+    assert kept.load_kept() == {first, second, third}
+    kept.release([second])
+    rig.end(3)
+    rig.loop.run_pass()
+    assert kept.load_kept() == {first, third}, "not the whole set is kept"
 
 
 def test_a_kill_stops_asking(database: Database) -> None:
