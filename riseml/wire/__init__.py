@@ -80,7 +80,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     POST   /v1/files/remove?root=&of=&path=     -> RemovalView      (a part of it; `done` says whether there is more)
     GET    /v1/kept                             -> KeptView
     POST   /v1/experiments/{id}/keep?keep=      -> KeptView         (of a set: all of its experiments)
-    GET    /v1/outputs?older=&larger=&project=&before= -> OutputPage
+    GET    /v1/outputs?older=&larger=&project=&before=&sub= -> OutputPage
     POST   /v1/experiments/{id}/output/remove   -> OutputView       (of one experiment that has ended)
     GET    /v1/leftovers?caches=&days=&foreign= -> LeftoversView
     POST   /v1/leftovers/remove?...             -> LeftoversView    (removes the same things)

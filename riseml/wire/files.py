@@ -54,6 +54,7 @@ class OutputPage(TypedDict):
 
     outputs: list[OutputView]
     next: int | None  # `before` of the next page; None: there is no more
+    next_sub: int | None  # `sub` of the next page: it begins within the set `next`; None: it begins after it
 
 
 class KeptView(TypedDict):

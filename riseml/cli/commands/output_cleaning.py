@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -91,7 +92,7 @@ def clean_outputs(command: CommandContext, choice: OutputChoice, *, yes: bool, j
         elif whole and not json:
             command.printer.say("Nothing was removed: add --yes to remove it.")
     if json:
-        command.printer.print_json({"outputs": found, "next": None})
+        command.printer.print_json({"outputs": found, "next": None, "next_sub": None})
     failed = [one for one in found if one["problem"] is not None]
     if failed:
         raise EngineError(f"output {failed[0]['experiment']}: {failed[0]['problem']}", "try again later")
@@ -99,13 +100,19 @@ def clean_outputs(command: CommandContext, choice: OutputChoice, *, yes: bool, j
 
 def _find_outputs(client: Client, query: dict[str, str]) -> list[wire.OutputView]:
     found: list[wire.OutputView] = []
-    before: int | None = None
+    place: dict[str, str] = {}  # of the next page
+    last: tuple[int, float] | None = None  # grows with each page
     while True:
-        page = client.list_outputs({**query, **({} if before is None else {"before": str(before)})})
+        page = client.list_outputs({**query, **place})
         found += page["outputs"]
-        if page["next"] is None or (before is not None and page["next"] >= before):
+        if page["next"] is None:
             return found
-        before = page["next"]
+        sub = page["next_sub"]
+        place = {"before": str(page["next"]), **({} if sub is None else {"sub": str(sub)})}
+        reached = (-page["next"], math.inf if sub is None else sub)
+        if last is not None and reached <= last:
+            return found
+        last = reached
 
 
 def _remove(client: Client, output: wire.OutputView) -> wire.OutputView:

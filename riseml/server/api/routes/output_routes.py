@@ -25,7 +25,6 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.server.pool.file_places import open_output
 from riseml.server.services import Services
 from riseml.storage_files import MOST_ENTRIES, ListOrder, StorageFiles
-from riseml.store.experiments import ExperimentDetail
 
 _NUMBERS = 50  # experiments and sets that one request examines
 _BUDGET = 10.0  # seconds of one request
@@ -43,6 +42,7 @@ class _OutputQuery:
     larger: Annotated[int, Query(ge=0, le=2**60, description="bytes")] = 0
     project: Annotated[str | None, Query(max_length=128)] = None
     before: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER)] = None
+    sub: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER, description="also of set `before`, after this one")] = None
 
 
 def add_output_routes(router: APIRouter, services: Services) -> None:
@@ -80,29 +80,30 @@ def _show_kept(services: Services) -> wire.KeptView:
 
 
 def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
-    """Return a page of outputs, of the newest experiments first."""
+    """Return a page of outputs, of the newest experiments first; a large set takes several pages."""
+    before = query.before if query.before is None or query.sub is None else query.before + 1
     end, kept = time.monotonic() + _BUDGET, services.kept.load_kept()
     details = services.experiments.list_experiments(
         services.info.owner.user,
         ended=True,
         project=query.project,
         limit=_NUMBERS,
-        before=query.before,
+        before=before,
         companions=False,
     )
-    by_number: dict[int, list[ExperimentDetail]] = {}
-    for detail in details:
-        by_number.setdefault(detail.experiment.number, []).append(detail)
+    experiments = sorted((detail.experiment for detail in details), key=lambda one: (-one.number, one.sub or 0))
     latest = now() - timedelta(seconds=query.older)
     found: list[wire.OutputView] = []
-    for number in sorted(by_number, reverse=True):
-        for one in (detail.experiment for detail in by_number[number]):
-            is_old = one.ended_at is not None and one.ended_at <= latest
-            if one.closed and is_old and one.id not in kept:
-                found += _measure_output(one, query.larger, services)
+    for one in experiments:
+        if one.number == query.before and (one.sub or 0) <= (query.sub or 0):
+            continue  # it was on an earlier page
+        is_old = one.ended_at is not None and one.ended_at <= latest
+        if one.closed and is_old and one.id not in kept:
+            found += _measure_output(one, query.larger, services)
         if time.monotonic() > end:
-            return {"outputs": found, "next": number}
-    return {"outputs": found, "next": min(by_number) if len(by_number) == _NUMBERS else None}
+            return {"outputs": found, "next": one.number, "next_sub": one.sub}
+    numbers = {one.number for one in experiments}
+    return {"outputs": found, "next": min(numbers) if len(numbers) == _NUMBERS else None, "next_sub": None}
 
 
 def _measure_output(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
