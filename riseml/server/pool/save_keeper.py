@@ -86,7 +86,10 @@ class SaveKeeper:
 
     def find_saves(self, world: World) -> Mapping[int, SaveSeen]:
         """Return what is known of the copies of open experiments."""
-        self.notes.forget_except(frozenset(one.id for one in world.experiments))
+        open_ids = frozenset(one.id for one in world.experiments)
+        self.notes.forget_except(open_ids)
+        for closed in [one for one in list(self._moved) if one not in open_ids]:
+            self._moved.pop(closed, None)
         found: dict[int, SaveSeen] = {}
         for one in world.experiments:
             if one.plan.save is not None:

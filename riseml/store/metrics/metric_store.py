@@ -138,6 +138,8 @@ class MetricStore:
                 problems.append(error)
             else:
                 saved.extend([] if row is None else [(one, *row)])
+                if row is None and one.is_complete:  # a reader opened it again while it was saved
+                    self._drop(one.experiment)
         self._write_rows(saved)
         if problems:
             raise problems[0]

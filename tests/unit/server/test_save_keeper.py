@@ -14,7 +14,7 @@ from riseml.model import World
 from riseml.server.pool.save_keeper import SaveKeeper
 from riseml.spec.config.types import SaveSection
 from riseml.states import State
-from tests.unit.control.simulation import make_experiment, make_plan
+from tests.unit.control.simulation import START, make_experiment, make_plan
 from tests.unit.server.test_data_keeper import make_keeper
 
 RUNNING = make_experiment(1, replace(make_plan("master"), save=SaveSection("s3://runs")), state=State.RUNNING)
@@ -31,6 +31,14 @@ def test_a_last_copy_that_a_user_gave_up_stays_given_up_when_the_server_starts_a
     keeper.notes.write(1, replace(under_way, trouble="the store does not answer"))
     later = SaveKeeper("5e17e4", hosts)
     assert (later.find_saves(world)[1].given_up, later.read_note(ENDED).trouble) == (1, "the store does not answer")
+
+
+def test_what_arrived_of_a_closed_experiment_is_forgotten(tmp_path: Path) -> None:
+    _, hosts = make_keeper(tmp_path)
+    keeper = SaveKeeper("5e17e4", hosts)
+    keeper._moved |= {1: START, 2: START}
+    assert keeper.find_saves(World((RUNNING,)))[1].moved_at == START
+    assert keeper._moved == {1: START}
 
 
 def test_a_server_that_cannot_note_it_says_so(tmp_path: Path) -> None:

@@ -85,6 +85,22 @@ def test_a_closed_experiment_without_a_log_is_taken_up_once(
     assert MetricStore(database, logs).recover() == frozenset()
 
 
+def test_counts_that_a_reader_opens_again_after_the_end_do_not_stay_in_memory(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    write(logs, replace(KEY, experiment=1), report(1, loss=0.5))
+    metrics = MetricStore(database, logs)
+    metrics.count_reports(1)
+    metrics.note_closed(1)
+    metrics.save()
+    metrics.count_reports(1)  # a reader that found it open before the save
+    metrics.save()
+    assert metrics._open == {}
+    assert metrics.read_summaries([1])[1]["loss"].last == 0.5
+
+
 def test_a_count_goes_on_where_it_was_saved(database: Database, experiments: ExperimentStore, tmp_path: Path) -> None:
     """Three servers in a row; the last one sees the end of the experiment, and keeps nothing in memory."""
     submit(experiments)
