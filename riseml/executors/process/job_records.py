@@ -5,17 +5,33 @@ A server reads the files of supervisors that an older version of riseml started:
 
 from __future__ import annotations
 
-import json
+import errno
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from riseml.executors.job_files import Check, is_count, is_text, is_time, keep_valid, read_record
 from riseml.executors.process import supervisor
 from riseml.records import dataclass
 
 UNREADABLE_STATE: Mapping[str, Any] = {"server": "", "pid": 0, "start": 0, "boot": ""}
-"""The record for a file that a power cut has damaged: a supervisor from an earlier boot."""
+"""The record for a file that a power cut or the job has damaged: a supervisor from an earlier boot."""
+
+_NO_FILE = (errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENXIO)  # the job has put something else there
+_CHECKS: Mapping[str, Check] = {
+    "server": is_text,
+    "pid": is_count,
+    "start": lambda value: isinstance(value, int),
+    "boot": is_text,
+    "started_at": is_time,
+    "exit_code": is_count,
+    "finished_at": is_time,
+    "error": is_text,
+    "gpus": lambda value: isinstance(value, list) and all(map(is_text, value)),
+    "marker": is_text,
+    "main": is_count,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +63,19 @@ def load_record(folder: Path) -> SupervisorRecord | None:
 
 
 def load_state(folder: Path) -> dict[str, Any] | None:
-    """Return the content of a job's `state.json`; None when there is none."""
+    """Return the content of a job's `state.json`; None when there is none. It can be parsed, whatever is there."""
     try:
-        found = json.loads((folder / supervisor.STATE_FILE).read_bytes())
+        found = read_record(folder / supervisor.STATE_FILE)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError:
         return dict(UNREADABLE_STATE)
-    return found if isinstance(found, dict) else None
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        return dict(UNREADABLE_STATE)
+    is_whole = keep_valid(found, _CHECKS) == found and found.keys() >= UNREADABLE_STATE.keys()
+    return found if is_whole else dict(UNREADABLE_STATE)
 
 
 def parse_state(state: Mapping[str, Any]) -> SupervisorRecord:

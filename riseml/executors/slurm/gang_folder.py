@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from riseml.control.actions import Signal
+from riseml.executors.job_files import Check, is_count, is_text, is_time, keep_valid, read_bytes, read_record
 from riseml.executors.removal import remove_tree
 from riseml.folders import make_private_path
 from riseml.model import JobKey
@@ -44,7 +45,13 @@ PROGRAMS = (
 _PROGRAM_IMPORT = re.compile(r"^from riseml\.executors(?:\.slurm)? import (.*)$", re.MULTILINE)
 _ATTEMPT = re.compile(r"a(\d{1,6})")
 _MACHINES = "machines"
-_LONGEST_RECORD = 16 << 20  # bytes; one of 1,000 roles has some hundred KiB
+_LONGEST_ID = 100  # bytes of the id of a Slurm job
+_CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(("started_at", "finished_at"), is_time),
+    **dict.fromkeys(("exit_code", "port", "door"), is_count),
+    **dict.fromkeys(("error", "outside", "ending", "host", "node"), is_text),
+}
+"""What the records of a role hold, if the code of a job has not changed them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -91,12 +98,21 @@ class GangFolder:
         return self._read("gang.json")
 
     def read_state(self) -> dict[str, Any]:
-        """Return what the supervisor wrote last: its verdict, or its state; empty before it began."""
-        return self._read("verdict.json") or self._read("state.json")
+        """Return what the supervisor wrote last: its verdict, or its state; empty before it began.
+
+        `job` is a text, and `roles` has the records of roles, without fields that are none of the supervisor's.
+        """
+        found = self._read("verdict.json") or self._read("state.json")
+        if "roles" not in found:
+            return keep_valid(found, {"job": is_text})
+        roles = found["roles"]
+        checked = {name: keep_valid(one, _CHECKS) for name, one in roles.items()} if isinstance(roles, dict) else {}
+        return {**keep_valid(found, {"job": is_text}), "roles": checked}
 
     def read_exit(self, role: JobName) -> dict[str, Any]:
         """Return the end of a role as its wrapper wrote it; empty: it wrote none."""
-        return self._read(f"{role}.exit")
+        found = keep_valid(self._read(f"{role}.exit"), _CHECKS)
+        return found if found.keys() >= {"exit_code", "finished_at"} else {}
 
     def read_use(self, role: JobName) -> dict[str, Any]:
         """Return what a role uses, as its wrapper wrote it last (`role_use`); empty: it wrote nothing yet."""
@@ -126,7 +142,7 @@ class GangFolder:
         """Return the id of the Slurm job that claimed the gang, else of the one that was submitted, else nothing."""
         for name in ("claim", "job"):
             with suppress(OSError):
-                found = (self.path / name).read_text("ascii", "replace").strip()
+                found = read_bytes(self.path / name, _LONGEST_ID).decode("ascii", "replace").strip()
                 if found:
                     return found
         return ""
@@ -221,11 +237,9 @@ class GangFolders:
 def _read_json(path: Path) -> dict[str, Any]:
     """Return a record; empty without one. The code of a job can put anything in its place."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            found = json.loads(file.read(_LONGEST_RECORD))
-    except (OSError, ValueError, RecursionError):
+        return read_record(path)
+    except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _list_names(folder: Path) -> list[str]:

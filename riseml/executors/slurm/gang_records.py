@@ -131,7 +131,7 @@ def _list_names(folder: str) -> "list[str]":
 def _read_end(path: str) -> str:
     """Return the end of an output of Slurm; empty when it is gone."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _OUTPUT_READ))
             return file.read().decode("utf-8", "replace")
     except OSError:

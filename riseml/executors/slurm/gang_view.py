@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from riseml.executors.job_files import is_time
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_lines import SILENCE
 from riseml.executors.slurm.gang_records import ran_out_of_memory
@@ -171,7 +172,7 @@ class GangWatch:
         if since <= _LATE_RECORD:
             return None
         hidden = row is None or row.may_run_on
-        late = _LATE_END + float(folder.read_plan().get("stop_grace", 0)) if hidden else _LATE_RECORD
+        late = _LATE_END + _read_grace(folder) if hidden else _LATE_RECORD
         signalled = row is not None and row.was_signalled
         return LateEnd(describe_end(answer.rows, job), since > late, lost=hidden or signalled, signalled=signalled)
 
@@ -182,6 +183,12 @@ class GangWatch:
         if row is None or not row.is_pending:
             return f"Slurm job {job} starts"
         return describe_waiting(row)
+
+
+def _read_grace(folder: GangFolder) -> float:
+    """Return how long roles have between SIGTERM and SIGKILL; 0 when the code of a job has changed the plan."""
+    grace = folder.read_plan().get("stop_grace")
+    return float(grace or 0) if is_time(grace) else 0.0
 
 
 def _look_again(before: _Life | None, stamp: int, now: float) -> _Life:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from riseml.executors.process import supervisor
+from riseml.executors.process import job_records, supervisor
 from riseml.executors.process.job_records import SupervisorRecord, load_record, runs_now
 
 FIRST_VERSION = {"server": "s", "title": "ann.1.train", "marker": "s/1/train/1", "pid": 7, "start": 9, "boot": "b"}
@@ -61,3 +63,46 @@ def test_only_the_same_process_of_the_same_boot_runs(start: int, boot: str, *, r
     assert own is not None
     record = SupervisorRecord("s", os.getpid(), own[2] + start, boot or supervisor.read_boot_id())
     assert runs_now(record) is runs
+
+
+ODD_STATES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_text("{}"),
+    "no object": lambda path: path.write_text("[1]"),
+    "deep": lambda path: path.write_text('{"a":' * 100_000),
+    "no date": lambda path: path.write_text(json.dumps({**RUNNING, "started_at": 1e300})),
+    "not a number": lambda path: path.write_text(json.dumps({**RUNNING, "started_at": float("nan")})),
+    "a text as a time": lambda path: path.write_text(json.dumps({**RUNNING, "started_at": "now"})),
+    "a text as a pid": lambda path: path.write_text(json.dumps({**RUNNING, "pid": "7"})),
+    "no pid of Linux": lambda path: path.write_text(json.dumps({**RUNNING, "pid": 10**30})),
+    "a code that no store keeps": lambda path: path.write_text(json.dumps({**ENDED, "exit_code": 10**30})),
+    "an error that no store keeps": lambda path: path.write_text(json.dumps({**ENDED, "error": "\ud800"})),
+    "GPUs that are none": lambda path: path.write_text(json.dumps({**RUNNING, "gpus": [{}]})),
+    "a FIFO": os.mkfifo,
+    "a folder": os.mkdir,
+    "a link to itself": lambda path: path.symlink_to(path),
+    "a device without an end": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("put", ODD_STATES.values(), ids=ODD_STATES.keys())
+def test_whatever_a_job_puts_in_the_place_of_its_state_is_a_damaged_one(
+    tmp_path: Path, put: Callable[[Path], object]
+) -> None:
+    put(tmp_path / "state.json")
+    assert load_record(tmp_path) == SupervisorRecord("", 0, 0, "")
+
+
+def test_a_fifo_with_a_writer_in_the_place_of_a_state_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "state.json")
+    writer = os.open(tmp_path / "state.json", os.O_RDWR | os.O_NONBLOCK)
+    assert load_record(tmp_path) == SupervisorRecord("", 0, 0, "")
+    os.close(writer)
+
+
+def test_a_disk_that_cannot_be_read_damages_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> dict[str, object]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(job_records, "read_record", refuse)
+    with pytest.raises(OSError, match="Input/output"):
+        load_record(tmp_path)

@@ -219,3 +219,32 @@ def test_the_records_of_a_gang_that_has_ended_count_whatever_slurm_says(tmp_path
     for _ in range(2):
         view.now += 100.0
         assert {one.exit_code for one in view.look().values()} == {0}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"roles": 3},
+        {"roles": {"master": 3}},
+        {"roles": {"master": {"started_at": "now"}}},
+        {"roles": {"master": {"started_at": 1e300}}, "job": ["7"]},
+        {"roles": {"master": {"started_at": 1.0, "finished_at": [], "exit_code": "0", "error": 7, "host": {}}}},
+    ],
+)
+def test_whatever_a_role_puts_in_the_place_of_records_the_other_gangs_are_seen(
+    tmp_path: Path, state: dict[str, Any]
+) -> None:
+    view, other = View(tmp_path), GangFolders(tmp_path).open_gang(GangKey(5, 1))
+    other.make()
+    other.write_gang({"shape": "one node"}, {JobName("train"): {}})
+    view.folder.write_job("7")
+    view.write("state.json", **state)
+    view.write("gang.json", stop_grace="long")
+    view.write("master.exit", exit_code="7", finished_at="soon")
+    os.mkfifo(view.folder.path / "claim")
+    os.mkfifo(view.folder.path / "master.srun")
+    for _ in range(2):
+        found = view.look("7|NODE_FAIL|None|N/A|riseml-a-4-1\n")
+        assert JobName("train") in found
+        assert found[MASTER].exit_code in (None, LOST)
+        view.now += 1000.0

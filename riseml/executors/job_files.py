@@ -1,0 +1,67 @@
+"""Records in folders where the code of a job can put anything in their place: read in bounded time and memory, and
+checked field by field.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_LONGEST_RECORD = 16 << 20  # bytes; one of a gang of 1,000 roles has some hundred KiB
+_LAST_TIME = 253402300800.0  # seconds since the epoch at the end of year 9999
+_LARGEST_COUNT = 2**31
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+Check = Callable[[object], bool]
+
+
+def read_bytes(path: Path, most: int = _LONGEST_RECORD) -> bytes:
+    """Return the beginning of a file. A FIFO has none, with and without a writer.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        return file.read(most) or b""
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it holds something else.
+    """
+    try:
+        found = json.loads(read_bytes(path))
+    except RecursionError as error:
+        raise ValueError(f"{path} is nested too deep") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds no JSON object")
+    return found
+
+
+def keep_valid(record: object, checks: Mapping[str, Check]) -> dict[str, Any]:
+    """Return the fields of a record that pass their check; a field without a check stays."""
+    if not isinstance(record, dict):
+        return {}
+    return {name: value for name, value in record.items() if name not in checks or checks[name](value)}
+
+
+def is_text(value: object) -> bool:
+    """Return True for a text that a store can keep."""
+    return isinstance(value, str) and not _UNSTORABLE.search(value)
+
+
+def is_count(value: object) -> bool:
+    """Return True for an exit code, a port or a pid."""
+    return isinstance(value, int) and 0 <= value < _LARGEST_COUNT
+
+
+def is_time(value: object) -> bool:
+    """Return True for seconds since the epoch that are a date."""
+    return isinstance(value, int | float) and 0 <= value < _LAST_TIME
