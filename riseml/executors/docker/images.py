@@ -32,6 +32,7 @@ from riseml.terminal_text import plain_line
 
 _PULL_HINT = "check the spelling of the image and its tag; `docker pull` on the host shows more"
 _STEP = re.compile(r"^Step (\d+)/\d+ : ")
+_LONGEST_LINE = 1 << 16  # characters kept of a line without an end
 _NOISE = re.compile(r"^( ---> |Removing intermediate container |Successfully (built|tagged) )")
 
 
@@ -132,6 +133,7 @@ def _read_build(lines: Iterator[dict[str, Any]], order: BuildOrder) -> None:
             raise EngineError(_build_message(order.image, step, str(line["error"])), permanent=True)
         rest += str(line.get("stream", ""))
         *whole, rest = rest.split("\n")
+        rest = rest[-_LONGEST_LINE:]
         for text in map(plain_line, whole):
             started = _STEP.match(text)
             if started is not None:

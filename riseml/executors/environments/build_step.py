@@ -21,6 +21,7 @@ from riseml.terminal_text import plain_line
 _BORING_LINE = re.compile(r" \+ |Using Python ")  # uv names every package that it installs
 _POLL_INTERVAL = 200  # milliseconds between two looks for the end when another process keeps the pipe open
 _READ_SIZE = 1 << 16  # bytes of output read at once
+_LONGEST_LINE = 1 << 16  # bytes kept of a line without an end
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def _emit_output(process: subprocess.Popen[bytes], order: BuildOrder) -> None:
             if not data:
                 break
             *lines, rest = (rest + data).split(b"\n")
+            rest = rest[-_LONGEST_LINE:]
             for line in lines:
                 _emit_line(line, order)
         elif process.poll() is not None:
