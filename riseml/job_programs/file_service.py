@@ -26,12 +26,12 @@ _HEADER = struct.Struct(">cI")
 
 def main(folder: str, below: str, user: str) -> None:
     """Serve the files of a folder `below` another one; as the `owner` of that one, or as the user of this process."""
-    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     if user == "owner":
-        owner = os.fstat(root)
+        owner = os.stat(folder)  # root without CAP_DAC_OVERRIDE may not open the private folder of another user
         os.setgroups([])
         os.setgid(owner.st_gid)
         os.setuid(owner.st_uid)
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         root = enter_folder(root, split_path(below), below)
     except FilesError as error:
