@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -93,7 +93,10 @@ class VirtualEnvironments:
         """
         names = {self.find_folder(reference).name: reference for reference in references}
         for folder in sorted(self._root.glob("*/")):
-            made_at = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+            try:
+                made_at = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+            except FileNotFoundError:  # it is removed at this moment
+                continue
             yield InventoryItem(
                 InventoryKind.ENVIRONMENT,
                 folder.name,
@@ -177,10 +180,12 @@ def _hold_lock(path: Path, order: BuildOrder) -> Iterator[int]:
 
 
 def _measure_folder(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
+    """Return the bytes of all files below a folder, in which a build may remove files meanwhile."""
     total = 0
     for place, _, names in os.walk(folder):
-        total += sum(os.lstat(os.path.join(place, name)).st_size for name in names)
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(place, name)).st_size
     return total
 
 

@@ -1,0 +1,21 @@
+"""The list of environments, while builds and other threads remove files and folders."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from riseml.executors.environments.venvs import VirtualEnvironments
+
+
+def test_what_is_removed_while_environments_are_listed_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "file").write_bytes(b"12345")
+    monkeypatch.setattr(Path, "glob", lambda *_: [tmp_path / "gone", tmp_path / "made"])
+    monkeypatch.setattr(os, "walk", lambda folder: [(str(folder), [], ["temporary", "file"])])
+    found = list(VirtualEnvironments(tmp_path, gpus=False).list_environments("5e17e4", frozenset()))
+    assert [(one.identity, one.size) for one in found] == [("made", 5)]
