@@ -19,7 +19,7 @@ from pathlib import Path
 
 from riseml.errors import EngineError
 from riseml.executors.process import supervisor
-from riseml.executors.process.job_processes import end_supervised_job, kill_marked_processes
+from riseml.executors.process.job_processes import end_supervised_job, kill_leftovers
 from riseml.executors.process.job_records import (
     UNREADABLE_STATE,
     SupervisorRecord,
@@ -135,7 +135,7 @@ class ProcessJobFolders:
 
     def _write_end(self, key: JobKey, record: SupervisorRecord) -> SupervisorRecord | None:
         """Write the end of a job whose supervisor cannot write it any more; None when the job is removed now."""
-        kill_marked_processes(self.make_marker(key))
+        kill_leftovers(record, self.make_marker(key))
         error = record.error
         if record.boot != supervisor.read_boot_id():
             error = RESTARTED

@@ -1,7 +1,8 @@
 """The processes of a job: signals for its supervisor, its tree, and the ones that outlived their supervisor.
 
 A process is identified by pid, start time and boot id together, never by its pid alone. Every process of a job inherits
-a marker in its environment, by which it is found when the supervisor was killed.
+a marker in its environment, by which it is found when the supervisor was killed. One that has emptied its environment,
+or has written its title there, is found by the session that it got from the supervisor.
 """
 
 from __future__ import annotations
@@ -42,16 +43,17 @@ def end_supervised_job(record: SupervisorRecord) -> None:
         signal_supervisor(record, signal.SIGCONT)
         _wait_for_exit(record.pid)
         signal_supervisor(record, signal.SIGKILL)
-    if record.marker:
-        kill_marked_processes(record.marker)
+    kill_leftovers(record, record.marker)
 
 
-def kill_marked_processes(marker: str) -> None:
-    """Kill every process that carries this marker, and every process below one, until none is left."""
-    wanted = f"{MARKER}={marker}".encode()
+def kill_leftovers(record: SupervisorRecord, marker: str) -> None:
+    """Kill what a supervisor has left behind: every process that carries the marker of its job or is in its session,
+    and every process below one, until none is left.
+    """
     known: set[psutil.Process] = set()
     while True:
-        fresh = {process for process in psutil.process_iter() if _carries_marker(process.pid, wanted)} - known
+        session = _find_session(record)
+        fresh = {one for one in psutil.process_iter() if _is_left(one.pid, session, marker)} - known
         if not fresh:
             break
         for process in fresh:
@@ -96,6 +98,24 @@ def _wait_for_exit(pid: int) -> None:
     ended.register(pidfd, select.POLLIN)
     ended.poll(_END_TIMEOUT * 1000)
     os.close(pidfd)
+
+
+def _find_session(record: SupervisorRecord) -> int:
+    """Return the session of a supervisor; -1 when it is known to be no more. While a process is in it, no other process
+    gets the pid of the supervisor.
+    """
+    found = supervisor.read_stat(record.pid)
+    if record.boot != supervisor.read_boot_id() or (found is not None and found[2] != record.start):
+        return -1
+    return -1 if record.pid in (0, os.getsid(0)) else record.pid
+
+
+def _is_left(pid: int, session: int, marker: str) -> bool:
+    """Return True for a process of a job. One that has emptied its environment is still in the supervisor's session."""
+    try:
+        return os.getsid(pid) == session or (bool(marker) and _carries_marker(pid, f"{MARKER}={marker}".encode()))
+    except OSError:
+        return False
 
 
 def _carries_marker(pid: int, marker: bytes) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from riseml.executors.process import supervisor
@@ -119,3 +121,24 @@ def test_a_folder_that_cannot_be_removed_is_logged_and_the_next_one_is_removed(
     folders.sweep_leftovers()
     assert os.listdir(tmp_path / ".trash") == ["2"]
     assert str(tmp_path / ".trash" / "2") in caplog.text
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["its supervisor is gone", "another process has its pid"])
+def test_a_process_without_the_marker_ends_with_its_supervisor(tmp_path: Path, *, leads: bool) -> None:
+    """It has emptied its environment. The test stands for the server, and a shell for the supervisor."""
+    folders = ProcessJobFolders(tmp_path, SERVER)
+    script = "env -i sleep 600 >/dev/null & echo $!; read go"
+    with subprocess.Popen(
+        ["/bin/sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as shell:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        left = psutil.Process(int(shell.stdout.readline()))
+        if not leads:
+            shell.stdin.close()
+            shell.wait()
+        claim(folders, KEPT[0], pid=shell.pid)
+        assert folders.settle_job_record(KEPT[0]) is not None
+        assert (left.is_running() and left.status() != psutil.STATUS_ZOMBIE) is leads
+        with suppress(psutil.NoSuchProcess):
+            left.kill()
