@@ -24,7 +24,7 @@ def run_page(script: str) -> Any:
     It imports a module with `await import("./chart.js")`, and has the exports of page_dom.mjs.
     """
     program = (
-        f'import {{ FakeElement, makeFeed, serve, settle }} from "{_DOM.as_uri()}";\n'
+        f'import {{ FakeElement, makeFeed, openPage, serve, settle }} from "{_DOM.as_uri()}";\n'
         f"const found = await (async () => {{\n{script}\n}})();\n"
         "process.stdout.write(JSON.stringify(found ?? null), () => process.exit(0));"
     )

@@ -1,5 +1,7 @@
 /** The part of a browser that modules of the web page use, for tests in Node.js: elements, without layout or styles. */
 
+import { Feed } from "../../riseml/web/static/feed.js";
+
 class FakeNode extends EventTarget {
   parentNode = null;
 
@@ -124,7 +126,7 @@ export class FakeElement extends FakeNode {
   }
 
   matches(selector) {
-    const [, tag, kind, name, value] = /^([a-z]*)(?:\.([a-z-]+))?(?:\[([a-z-]+)(?:="(.*)")?\])?$/.exec(selector);
+    const [, tag, kind, name, value] = /^([a-z0-9]*)(?:\.([a-z-]+))?(?:\[([a-z-]+)(?:="(.*)")?\])?$/.exec(selector);
     const hasValue = value === undefined ? this.hasAttribute(name) : this.getAttribute(name) === value;
     return (!tag || this.tagName === tag.toUpperCase()) && (!kind || this.className.split(" ").includes(kind)) && (!name || hasValue);
   }
@@ -164,7 +166,17 @@ class FakeDocument extends EventTarget {
   createElementNS(_, tag) {
     return new FakeElement(tag);
   }
+
+  getElementById(id) {
+    return this.documentElement.querySelector(`[id="${id}"]`);
+  }
+
+  querySelectorAll(selector) {
+    return this.documentElement.querySelectorAll(selector);
+  }
 }
+
+const setAddress = (_, __, address) => void (globalThis.location = new URL(address ?? location, location));
 
 Object.assign(globalThis, {
   Node: FakeNode,
@@ -177,10 +189,13 @@ Object.assign(globalThis, {
   },
   requestAnimationFrame: (task) => setTimeout(task),
   localStorage: { getItem: () => null, setItem: () => {} },
-  history: { state: null, replaceState: (_, __, address) => (globalThis.location = new URL(address, location)) },
+  history: { state: null, replaceState: setAddress, pushState: setAddress },
+  matchMedia: () => Object.assign(new EventTarget(), { matches: false }),
   location: new URL("http://127.0.0.1:8427/"),
 });
 document.documentElement.append(document.body);
+window.scrollTo = () => {};
+Object.defineProperty(globalThis.navigator, "locks", { value: { request: (_, task) => task() } });
 console.debug = () => {};
 
 /**
@@ -190,25 +205,38 @@ console.debug = () => {};
 export function serve(answer) {
   globalThis.fetch = async (url) => {
     const found = await answer(url.pathname.replace("/api/v1", ""), url.searchParams);
+    if (found instanceof Response) return found;
     if (found === undefined) return new Response("", { status: 500 });
     return new Response(JSON.stringify(found), { headers: { "Content-Type": "application/json" } });
   };
 }
 
-/** Return a feed that a test speaks through: `tell` calls its listeners, `pulse` says that the server has said something. */
+/** Return a feed that a test speaks through: `say` is an event from the server, `pulse` says that it is still there. */
 export function makeFeed() {
-  const [listeners, pulses] = [new Set(), new Set()];
-  const feed = {
-    listen: (one) => void listeners.add(one),
-    onPulse: (one) => void pulses.add(one),
-    collect: () => ({ passTo: (one) => void listeners.add(one) }),
-    pulse: () => pulses.forEach((one) => one()),
-    tell(changes) {
-      for (const one of [...listeners]) one({ changed: [], grown: [], reset: false, ...changes });
-      feed.pulse();
-    },
+  const feed = new Feed();
+  const say = (changes) => {
+    feed.deliver({ changed: [], grown: [], reset: false, ...changes });
+    feed.pulse();
   };
-  return feed;
+  return Object.assign(feed, { say });
+}
+
+/** Load the whole page at its address, and return its `main`, and what says something in the stream of changes. */
+export async function openPage() {
+  for (const id of ["main", "connection", "theme", "keys"]) {
+    const element = new FakeElement(id === "main" ? "main" : "div");
+    element.setAttribute("id", id);
+    document.body.append(element);
+  }
+  let stream;
+  const body = new ReadableStream({ start: (controller) => void (stream = controller) });
+  const say = (changes) => stream.enqueue(new TextEncoder().encode(changes ? `data: ${JSON.stringify(changes)}\n\n` : ": still here\n\n"));
+  const answer = globalThis.fetch;
+  globalThis.fetch = (url, options) => (url.pathname === "/api/v1/changes" ? Promise.resolve(new Response(body)) : answer(url, options));
+  say(null);
+  const { go } = await import(new URL("../../riseml/web/static/app.js", import.meta.url).href);
+  await settle();
+  return { main: document.getElementById("main"), say, go };
 }
 
 /** Let all tasks run that wait for answers alone. */

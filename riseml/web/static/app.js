@@ -1,6 +1,7 @@
 // @ts-check
 /** The page: one view for each address, the feed that all views share, the theme, and the keyboard. */
 
+import { isShown, noteShown, readParts } from "./address.js";
 import { takeSession } from "./api.js";
 import { showComparison } from "./compare.js";
 import { fill, make, setText } from "./dom.js";
@@ -32,14 +33,15 @@ const KEYS = [
 const feed = new Feed();
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 let control = new AbortController();
-let former = "";
+let hasShown = false; // a view
 let lastKey = "";
 
 /** Show the view of the present address. */
 function show() {
   control.abort();
   control = new AbortController();
-  const parts = location.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  const found = readParts();
+  const parts = found ?? [];
   const page = { signal: control.signal, feed, parts };
   const title = parts.length > 1 ? parts[1] : (parts[0] ?? "experiments");
   document.title = `${title} · riseml`;
@@ -48,12 +50,14 @@ function show() {
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const view = chooseView(parts);
+  const view = found ? chooseView(parts) : showNothing;
   main.className = view.name;
   fill(main);
   const signal = control.signal;
   Promise.resolve(view(main, page)).catch((error) => {
-    if (!signal.aborted) fill(main, makeProblem(error));
+    if (signal.aborted) return;
+    fill(main, makeProblem(error));
+    feed.onReturn(error, show, signal);
   });
 }
 
@@ -84,11 +88,11 @@ export function go(address, state = null) {
 
 /** Show the new address, unless only the query changed by the view itself. */
 function arrive() {
-  const address = location.pathname + location.search;
-  const isFirst = !former;
-  if (former === address) return;
-  former = address;
+  if (isShown()) return;
+  noteShown();
   show();
+  const isFirst = !hasShown;
+  hasShown = true;
   if (isFirst) return;
   main.focus({ preventScroll: true });
   window.scrollTo(0, 0);

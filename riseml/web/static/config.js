@@ -13,16 +13,16 @@ export function showConfig(page) {
   const variables = make("section", { "aria-label": "Variables" });
   const tensorflow = make("section", { "aria-label": "TF_CONFIG" });
   page.place.append(file, tensorflow, variables);
-  showSoon(file, page.signal, async () => {
+  showSoon(page, file, async () => {
     const { capsule } = await get(`${path}/capsule`, {}, page.signal);
     return [make("h2", {}, capsule.code.file || "riseml.yml"), makeCode(capsule.config, "riseml.yml"), makeFacts(capsule, page.view)];
   });
-  showSoon(tensorflow, page.signal, async () => {
+  showSoon(page, tensorflow, async () => {
     const { configs } = await get(`${path}/tfconfig`, {}, page.signal);
     const known = Object.entries(configs).filter(([, config]) => config !== null);
     return known.length ? [make("h2", {}, "TF_CONFIG"), ...known.map(([name, config]) => makeFold(name, makeCode(JSON.stringify(config, null, 2), name)))] : [];
   });
-  showSoon(variables, page.signal, async () => {
+  showSoon(page, variables, async () => {
     const { jobs } = await get(`${path}/environment`, {}, page.signal);
     return [make("h2", {}, "Variables"), ...Object.entries(jobs).map(([name, found]) => makeFold(name, makeVariables(name, found)))];
   });

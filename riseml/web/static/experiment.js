@@ -148,16 +148,19 @@ function makeSubmission(capsule, config) {
 }
 
 /**
- * Show a promise in a place: what it makes, or why it cannot be had.
+ * Show what the server says in a place, or why it cannot be had.
+ * @param {ExperimentPage} page
  * @param {HTMLElement} place
- * @param {AbortSignal} signal
  * @param {() => Promise<import("./dom.js").Child[]>} read
  */
-export async function showSoon(place, signal, read) {
+export async function showSoon(page, place, read) {
+  const { signal, feed } = page;
   try {
     const found = await read();
     if (!signal.aborted) fill(place, found);
   } catch (error) {
-    if (!signal.aborted) fill(place, makeProblem(error));
+    if (signal.aborted) return;
+    fill(place, makeProblem(error));
+    feed.onReturn(error, () => showSoon(page, place, read), signal);
   }
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** The view of all experiments: a live table with a filter, an order, sets that unfold, and a selection. */
 
+import { rewriteAddress } from "./address.js";
 import { post } from "./api.js";
 import { fill, make, setText } from "./dom.js";
 import { countGpus, listHosts, listNames, parseFilter } from "./filter.js";
@@ -201,7 +202,7 @@ class ExperimentTable {
     if (this.filter) query.set("filter", this.filter);
     if (this.sort !== "-id") query.set("sort", this.sort);
     if (this.metric) query.set("metric", this.metric);
-    history.replaceState(null, "", `/${query.size ? `?${query}` : ""}`);
+    rewriteAddress(`/${query.size ? `?${query}` : ""}`);
   }
 
   update() {

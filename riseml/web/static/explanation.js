@@ -10,7 +10,7 @@ import { makeLink, makeState, makeTable } from "./parts.js";
 /** @type {import("./experiment.js").Tab} */
 export function showExplanation(page) {
   fill(page.place, make("p", { class: "soft" }, "The server asks its hosts."));
-  const read = makeCoalesced(() => showSoon(page.place, page.signal, async () => describe(await get(`/experiments/${encodeURIComponent(page.view.id)}/explain`, {}, page.signal))));
+  const read = makeCoalesced(() => showSoon(page, page.place, async () => describe(await get(`/experiments/${encodeURIComponent(page.view.id)}/explain`, {}, page.signal))));
   read();
   return { update: read };
 }

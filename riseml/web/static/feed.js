@@ -78,6 +78,21 @@ export class Feed {
     signal.addEventListener("abort", () => this.pulses.delete(listener));
   }
 
+  /**
+   * Call a task once when the server says something again, if an error says that it did not answer.
+   * @param {unknown} error
+   * @param {() => void} task
+   * @param {AbortSignal} signal
+   */
+  onReturn(error, task, signal) {
+    if (!(error instanceof ApiError) || error.status !== 0) return;
+    const listener = () => {
+      this.pulses.delete(listener);
+      task();
+    };
+    this.onPulse(listener, signal);
+  }
+
   /** Follow the changes for ever: read them, or hear of them from the page that reads them. */
   async run() {
     this.channel.postMessage({ asks: true });

@@ -44,7 +44,9 @@ class FileBrowser {
       else await showFile(this.file, { id: this.id, path: this.path, file: found.at, signal: this.page.signal });
       await listing;
     } catch (error) {
-      if (!this.page.signal.aborted) fill(this.list, this.explain(error));
+      if (this.page.signal.aborted) return;
+      fill(this.list, this.explain(error));
+      this.page.feed.onReturn(error, () => this.show(), this.page.signal);
     }
   }
 

@@ -1,6 +1,7 @@
 // @ts-check
 /** The merged log of an experiment: any line of a million at once, live at its end, with a search and links to lines. */
 
+import { rewriteAddress } from "./address.js";
 import { get } from "./api.js";
 import { appendColoured, takeLastState } from "./ansi.js";
 import { fill, make, setText } from "./dom.js";
@@ -77,7 +78,9 @@ class LogView {
       await this.readEnd();
       if (this.marked >= 0) this.virtual.show(this.marked);
     } catch (error) {
-      if (!this.page.signal.aborted) fill(this.note, makeProblem(error));
+      if (this.page.signal.aborted) return;
+      fill(this.note, makeProblem(error));
+      this.page.feed.onReturn(error, () => this.begin(), this.page.signal);
     }
   }
 
@@ -218,7 +221,7 @@ class LogView {
     event.preventDefault();
     if (this.level) return this.chooseLevel("", number);
     this.marked = number;
-    history.replaceState(null, "", `${location.pathname}?line=${number}`);
+    rewriteAddress(`${location.pathname}?line=${number}`);
     this.setFollowing(false);
     this.showMark();
   }

@@ -120,8 +120,8 @@ class MetricPanels {
         this.place.append(panel.element);
       }
       if (panel.count === metric.count) continue;
-      panel.count = metric.count;
       const { buckets } = await get(`${path}/history`, { metric: metric.name }, signal);
+      panel.count = metric.count;
       panel.show([{ name: id, buckets }]);
     }
   }

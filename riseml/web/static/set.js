@@ -11,7 +11,7 @@ import { makeCoalesced } from "./feed.js";
 import { countNoun, formatNumber } from "./format.js";
 import { ImportancePanel } from "./importance.js";
 import { ParallelPanel } from "./parallel.js";
-import { makeDuration, makeLink, makeState, makeTable } from "./parts.js";
+import { makeDuration, makeLink, makeProblem, makeState, makeTable } from "./parts.js";
 
 const PAUSE = 1000; // milliseconds between two readings at least: a set prints without a pause
 const FEW_ROWS = 100; // of the leaderboard, before the user asks for all
@@ -30,7 +30,7 @@ class SetView {
     this.chosen = "";
     this.showsAll = false;
     this.read = makeCoalesced(async () => {
-      await this.readAll();
+      await this.readSafely();
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
     });
     /** @type {ChartPanel | undefined} */
@@ -50,7 +50,19 @@ class SetView {
 
   choose() {
     this.chosen = this.select.value;
-    this.readAll();
+    this.readSafely();
+  }
+
+  /** Read everything, or say why it cannot be had, where nothing is shown so far. */
+  async readSafely() {
+    const { signal, feed } = this.page;
+    try {
+      await this.readAll();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!this.board.firstChild) fill(this.board, makeProblem(error));
+      feed.onReturn(error, () => this.read(), signal);
+    }
   }
 
   async readAll() {

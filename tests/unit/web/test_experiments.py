@@ -58,7 +58,7 @@ def test_a_change_leaves_the_focus_on_the_actions_of_the_selection() -> None:
     main.querySelectorAll("input").find((one) => one.getAttribute("aria-label") === "Select 1").click();
     const kill = find("Kill");
     kill.focus();
-    feed.tell({ changed: ["2"] });
+    feed.say({ changed: ["2"] });
     await settle();
     return [document.activeElement === kill, kill.isConnected];
     """

@@ -23,7 +23,7 @@ const open = async (id) => {
   await settle();
 };
 const list = () => main.querySelectorAll("span.log-text").map((one) => one.textContent);
-const print = async (count) => { total += count; feed.tell({ grown: ["4"] }); await settle(); };
+const print = async (count) => { total += count; feed.say({ grown: ["4"] }); await settle(); };
 """  # noqa: E501  # one definition each
 
 

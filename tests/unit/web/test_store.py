@@ -34,7 +34,7 @@ def test_what_changes_while_the_list_is_read_is_in_it() -> None:
     afterPage = async (number) => {
       if (number !== 2) return;
       states.set(2, "FINISHED").set(3, "PENDING");
-      feed.tell({ changed: ["2", "3"] });
+      feed.say({ changed: ["2", "3"] });
       await settle();
     };
     await list.start(signal);
@@ -51,7 +51,7 @@ def test_an_older_reading_of_the_list_does_not_replace_a_newer_one() -> None:
       if (number !== 2 || !isFirst) return;
       isFirst = false;
       states.set(2, "FINISHED");
-      feed.tell({ reset: true });
+      feed.say({ reset: true });
       await settle();
       await settle();
     };
@@ -67,7 +67,7 @@ def test_what_could_not_be_read_is_read_when_the_server_says_something_again() -
     await list.start(signal);
     isDown = true;
     states.set(2, "FINISHED");
-    feed.tell({ changed: ["2"] });
+    feed.say({ changed: ["2"] });
     list.want(["1"]);
     await new Promise((resolve) => (list.fetchMetrics().catch(resolve)));
     await settle();
