@@ -5,7 +5,7 @@ import { showName } from "./ansi.js";
 import { get } from "./api.js";
 import { fill, make } from "./dom.js";
 import { showFile } from "./file_preview.js";
-import { formatBytes, formatMoment } from "./format.js";
+import { formatBytes, formatMoment, toTime } from "./format.js";
 import { linkTo, makeProblem, makeTable } from "./parts.js";
 
 const PAGE = 500; // entries that are asked for at once
@@ -87,8 +87,8 @@ class FileBrowser {
     const rows = sorted.map((entry) => {
       const path = folder ? `${folder}/${entry.path}` : entry.path;
       const isFile = entry.kind === "file";
-      const changed = new Date(entry.mtime / 1e6).toISOString();
-      return [this.makeName(path, entry), isFile ? formatBytes(entry.size) : "", make("time", { datetime: changed }, formatMoment(changed))];
+      const changed = toTime(entry.mtime / 1e9);
+      return [this.makeName(path, entry), isFile ? formatBytes(entry.size) : "", changed && make("time", { datetime: changed }, formatMoment(changed))];
     });
     return makeTable(["Name", "Size", "Changed"], rows, { caption: "Files", numbers: [1] });
   }

@@ -35,6 +35,12 @@ export function formatMoment(time) {
   return isToday ? clock : `${at.toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" })} ${clock}`;
 }
 
+/** @param {number} seconds since 1970, which a job may have made up @returns {string | null} RFC 3339; null: no calendar has it */
+export function toTime(seconds) {
+  const at = new Date(seconds * 1000);
+  return Number.isNaN(at.getTime()) ? null : at.toISOString();
+}
+
 /** @param {string} time @returns {string} hours, minutes, seconds and milliseconds, local */
 export function formatClock(time) {
   const at = new Date(time);

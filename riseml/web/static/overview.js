@@ -7,9 +7,11 @@ import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { formatMemory, formatNumber } from "./format.js";
-import { linkTo, makeDuration, makeState, makeTable } from "./parts.js";
+import { hasEnded, linkTo, makeDuration, makeState, makeTable } from "./parts.js";
 import { ResourcePanel } from "./resources.js";
 import { makeTimeline } from "./timeline.js";
+
+const LEAST_PAUSE = 10_000; // milliseconds between two pictures of lives that go on
 
 /** @type {import("./experiment.js").Tab} */
 export function showOverview(page) {
@@ -22,15 +24,12 @@ export function showOverview(page) {
   fill(page.place, failure, charts, jobs, use, life, parameters);
   const panels = new MetricPanels(charts, page);
   const resources = new ResourcePanel(use, page);
-  const readEvents = makeCoalesced(async () => {
-    const { events } = await get(`/experiments/${encodeURIComponent(page.id)}/events`, {}, page.signal);
-    fill(life, make("h2", {}, "Timeline"), makeTimeline(events, page.view));
-  });
+  const timeline = new TimelinePanel(life, page);
   const update = () => {
     fill(failure, makeFailure(page.view));
     fill(jobs, make("h2", {}, "Jobs ", make("span", { class: "soft" }, countRoles(page.view.jobs))), makeJobs(page.view));
     fill(parameters, makeParameters(page.view));
-    readEvents();
+    timeline.read();
     panels.update();
     resources.update();
   };
@@ -89,6 +88,34 @@ function makeParameters(view) {
   const found = Object.entries(view.parameters);
   if (!found.length) return null;
   return [make("h2", {}, "Parameters"), makeTable(["Name", "Value"], found, { caption: "Parameters" })];
+}
+
+/** The lives of the jobs; that of a job which runs grows. */
+class TimelinePanel {
+  /** @param {HTMLElement} place @param {import("./experiment.js").ExperimentPage} page */
+  constructor(place, page) {
+    this.place = place;
+    this.page = page;
+    this.drawnAt = Infinity;
+    /** @type {any[]} */
+    this.events = [];
+    this.read = makeCoalesced(async () => {
+      const { events } = await get(`/experiments/${encodeURIComponent(page.id)}/events`, {}, page.signal);
+      this.events = events;
+      this.show();
+    });
+    page.feed.onPulse(() => this.goOn(), page.signal);
+  }
+
+  show() {
+    this.drawnAt = performance.now();
+    fill(this.place, make("h2", {}, "Timeline"), makeTimeline(this.events, this.page.view));
+  }
+
+  /** Draw what has gone on since it was drawn. */
+  goOn() {
+    if (!hasEnded(this.page.view.state) && performance.now() - this.drawnAt > LEAST_PAUSE) this.show();
+  }
 }
 
 /** One chart for each metric of the experiment; new metrics get theirs when they come. */

@@ -40,14 +40,14 @@ export class ResourcePanel {
     this.place = place;
     this.page = page;
     this.readAt = -LEAST_PAUSE;
+    this.isFinal = false; // what is shown was read after the end
     this.read = makeCoalesced(() => this.readAll());
     page.feed.onPulse(() => this.update(), page.signal);
   }
 
   update() {
     const now = performance.now();
-    const isEnded = hasEnded(this.page.view.state) && this.place.firstChild;
-    if (now - this.readAt < LEAST_PAUSE || document.hidden || isEnded) return;
+    if (now - this.readAt < LEAST_PAUSE || document.hidden || this.isFinal) return;
     this.readAt = now;
     this.read();
   }
@@ -56,9 +56,11 @@ export class ResourcePanel {
     const { view, signal } = this.page;
     const path = `/experiments/${encodeURIComponent(view.id)}`;
     const created = Date.parse(view.created_at) / 1000;
-    const since = hasEnded(view.state) ? created : Math.max(created, Date.now() / 1000 - SPAN);
+    const hasNow = hasEnded(view.state);
+    const since = hasNow ? created : Math.max(created, Date.now() / 1000 - SPAN);
     const { jobs } = await get(`${path}/samples`, { since: new Date(since * 1000).toISOString() }, signal);
     const { remarks } = view.state === "RUNNING" ? await get(`${path}/remarks`, {}, signal) : { remarks: [] };
+    this.isFinal = hasNow;
     if (!signal.aborted) fill(this.place, jobs.length ? [make("h2", {}, "Resources"), ...makeRemarks(remarks), makeUse(jobs, view, remarks)] : []);
   }
 }

@@ -74,7 +74,10 @@ function makeLife(name, events) {
     const start = Date.parse(event.time);
     const next = events[at + 1];
     if (hasEnded(event.state)) life.end = event.state;
-    else life.spans.push({ state: event.state, start, end: next ? Date.parse(next.time) : Date.now() });
+    else {
+      life.end = ""; // it runs again
+      life.spans.push({ state: event.state, start, end: next ? Date.parse(next.time) : Date.now() });
+    }
   }
   return life;
 }

@@ -2,7 +2,7 @@
 /** What the jobs of a host have used over the last hours: what they hold as a light area, what is busy of it as a dark one. */
 
 import { draw, make } from "./dom.js";
-import { formatClock, formatMemory, formatNumber } from "./format.js";
+import { formatMemory, formatMoment, formatNumber } from "./format.js";
 
 const [WIDTH, HEIGHT] = [480, 54];
 const MIB = 1024 * 1024;
@@ -18,7 +18,7 @@ export function makeUsage(host, usage) {
   ];
   if (host.gpus || host.gpus_held.some(Boolean)) amounts.push({ label: "GPUs", total: host.gpus ?? 0, busy: host.gpu, held: host.gpus_held, show: formatNumber });
   const first = usage.time[0];
-  const from = first === undefined ? "" : formatClock(new Date(first * 1000).toISOString()).slice(0, 5);
+  const from = first === undefined ? "" : formatMoment(new Date(first * 1000).toISOString()).replace(/:\d\d$/, "");
   const title = make("h3", {}, `What its jobs used since ${from}`);
   return make("div", { class: "used" }, title, amounts.map((amount) => drawAmount(amount)));
 }
