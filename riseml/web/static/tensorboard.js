@@ -7,7 +7,7 @@ import { makeCoalesced } from "./feed.js";
 import { hasEnded, linkTo, makeProblem, makeState } from "./parts.js";
 
 const KIND = "tensorboard";
-const NOT_YET = [404, 409]; // answers about a TensorBoard that does not listen yet
+const NOT_YET = [0, 404, 409]; // answers about a TensorBoard that does not listen yet; 0: the server does not answer
 
 /**
  * Return a link that starts a TensorBoard with its click. The address alone starts nothing: every page can lead to it.
@@ -62,19 +62,23 @@ async function findBoard(ids, signal) {
  */
 function open(id, place, { feed, signal }) {
   const path = `/experiments/${encodeURIComponent(id)}`;
-  let isFound = false;
+  let isOver = false;
   return new Promise((_, reject) => {
+    const fail = (/** @type {unknown} */ error) => {
+      isOver = true; // the user may press the button again
+      reject(error);
+    };
     const attempt = makeCoalesced(async () => {
-      if (signal.aborted || isFound) return;
+      if (signal.aborted || isOver) return;
       try {
         const url = new URL((await post(`${path}/address`)).url);
         url.port = location.port; // the way of this browser to the server, which ssh may have made
-        isFound = true;
+        isOver = true;
         location.replace(url);
       } catch (error) {
-        if (!(error instanceof ApiError && NOT_YET.includes(error.status))) return reject(error);
+        if (!(error instanceof ApiError && NOT_YET.includes(error.status))) return fail(error);
         const view = await get(path, {}, signal);
-        if (hasEnded(view.state)) reject(new ApiError(`TensorBoard ${id} has ended: ${view.message}`, view.last_lines.at(-1) ?? "", 409));
+        if (hasEnded(view.state)) fail(new ApiError(`TensorBoard ${id} has ended: ${view.message}`, view.last_lines.at(-1) ?? "", 409));
         else showWait(place, id, view);
       }
     });
