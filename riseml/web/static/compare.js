@@ -4,27 +4,98 @@
 import { get } from "./api.js";
 import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
+import { makeCoalesced } from "./feed.js";
 import { formatNumber } from "./format.js";
 import { makeLink, makeState, makeTable } from "./parts.js";
 
+const PAUSE = 3000; // milliseconds between two readings at least
+
 /** @param {HTMLElement} main @param {import("./app.js").Page} page */
 export async function showComparison(main, page) {
-  const ids = new URLSearchParams(location.search).getAll("of");
-  const found = await get("/comparison", { of: ids }, page.signal);
-  const charts = make("div", { class: "charts" });
-  const names = found.experiments.map((/** @type {any} */ one) => one.id);
-  const heads = ["Name", ...names];
-  fill(main,
-    make("h1", {}, "Comparison"),
-    makeTable(["ID", "Project", "State"], found.experiments.map((/** @type {any} */ one) => [makeLink(one.id), one.project, makeState(one.state)]), { caption: "Experiments" }),
-    charts,
+  const news = page.feed.collect(page.signal);
+  const view = new ComparisonView(main, page.signal);
+  await view.read();
+  const readSoon = makeCoalesced(async () => {
+    await view.read();
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  });
+  news.passTo(({ changed, grown, reset }) => {
+    if (reset || [...changed, ...grown].some((id) => view.names.includes(id))) readSoon();
+  });
+}
+
+class ComparisonView {
+  /** @param {HTMLElement} main @param {AbortSignal} signal */
+  constructor(main, signal) {
+    this.main = main;
+    this.signal = signal;
+    this.ids = new URLSearchParams(location.search).getAll("of");
+    /** @type {string[]} IDs of the experiments that are compared */
+    this.names = [];
+    /** @type {Map<string, ChartPanel>} by metric */
+    this.panels = new Map();
+    /** @type {Map<string, {count: number, buckets: any[]}>} curves by metric and ID, as JSON */
+    this.curves = new Map();
+    this.states = make("div");
+    this.charts = make("div", { class: "charts" });
+    this.differences = make("div");
+  }
+
+  async read() {
+    const found = await get("/comparison", { of: this.ids }, this.signal);
+    this.names = found.experiments.map((/** @type {any} */ one) => one.id);
+    const rows = found.experiments.map((/** @type {any} */ one) => [makeLink(one.id), one.project, makeState(one.state)]);
+    fill(this.states, makeTable(["ID", "Project", "State"], rows, { caption: "Experiments" }));
+    fill(this.differences, makeDifferences(found, ["Name", ...this.names]));
+    if (!this.states.parentNode) fill(this.main, make("h1", {}, "Comparison"), this.states, this.charts, this.differences);
+    await this.drawMetrics();
+  }
+
+  async drawMetrics() {
+    /** @type {Map<string, import("./chart.js").Series[]>} */
+    const found = new Map();
+    /** @type {Set<string>} metrics that have further values */
+    const grown = new Set();
+    for (const id of this.names) {
+      const { experiments } = await get(`/experiments/${encodeURIComponent(id)}/metrics`, {}, this.signal);
+      for (const metric of experiments[0]?.metrics ?? []) {
+        if (await this.readCurve(id, metric)) grown.add(metric.name);
+        const { buckets } = this.curves.get(JSON.stringify([metric.name, id])) ?? { buckets: [] };
+        found.set(metric.name, [...(found.get(metric.name) ?? []), { name: id, buckets }]);
+      }
+    }
+    for (const [name, series] of found) if (grown.has(name)) this.findPanel(name).show(series);
+  }
+
+  /** Read a curve unless it is known; return true if it has further values. @param {string} id @param {any} metric */
+  async readCurve(id, { name, count }) {
+    const key = JSON.stringify([name, id]);
+    if (this.curves.get(key)?.count === count) return false;
+    const { buckets } = await get(`/experiments/${encodeURIComponent(id)}/metrics/history`, { metric: name }, this.signal);
+    this.curves.set(key, { count, buckets });
+    return true;
+  }
+
+  /** @param {string} name @returns {ChartPanel} */
+  findPanel(name) {
+    const known = this.panels.get(name);
+    if (known) return known;
+    const panel = new ChartPanel(name);
+    this.panels.set(name, panel);
+    this.charts.append(panel.element);
+    return panel;
+  }
+}
+
+/** @param {any} found @param {string[]} heads */
+function makeDifferences(found, heads) {
+  return [
     makeSection("Parameters", heads, found.parameters.map((/** @type {any} */ one) => [one.name, ...one.values.map(showValue)])),
     makeSection("Metrics", heads, found.metrics.map((/** @type {any} */ one) => [one.name, ...one.metrics.map((/** @type {any} */ metric) => formatNumber(metric?.last))])),
     makeSection("Configuration", heads, found.config.map((/** @type {any} */ one) => [one.name, ...one.values.map(showValue)])),
     makeSection("Environment", heads, found.environment.map((/** @type {any} */ one) => [one.name, ...one.values.map(showValue)])),
     makeSection("Code", heads, found.code.map((/** @type {any} */ one) => [one.path, ...one.versions.map(showValue)])),
-  );
-  await drawMetrics(charts, names, page.signal);
+  ];
 }
 
 /** @param {string | null} value */
@@ -35,22 +106,4 @@ function showValue(value) {
 /** @param {string} title @param {string[]} heads @param {any[][]} rows */
 function makeSection(title, heads, rows) {
   return rows.length ? make("section", { "aria-label": title }, make("h2", {}, title), makeTable(heads, rows, { caption: title })) : null;
-}
-
-/** @param {HTMLElement} place @param {string[]} ids @param {AbortSignal} signal */
-async function drawMetrics(place, ids, signal) {
-  /** @type {Map<string, import("./chart.js").Series[]>} */
-  const found = new Map();
-  for (const id of ids) {
-    const { experiments } = await get(`/experiments/${encodeURIComponent(id)}/metrics`, {}, signal);
-    for (const metric of experiments[0]?.metrics ?? []) {
-      const { buckets } = await get(`/experiments/${encodeURIComponent(id)}/metrics/history`, { metric: metric.name }, signal);
-      found.set(metric.name, [...(found.get(metric.name) ?? []), { name: id, buckets }]);
-    }
-  }
-  for (const [name, series] of found) {
-    const panel = new ChartPanel(name);
-    panel.show(series);
-    place.append(panel.element);
-  }
 }
