@@ -75,7 +75,7 @@ def forward_ports(
     Raises:
         KeyboardInterrupt: the user ended it.
         Conflict: a port of this machine is in use, or the job has ended.
-        Unreachable: the server or the host has not answered for half a minute when a connection was to be opened.
+        Unreachable: the server or the host has not answered for a minute when a connection was to be opened.
     """
     asyncio.run(_Forwarder(address, order, on_failure).run(on_ready))
     raise KeyboardInterrupt
