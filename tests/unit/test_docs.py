@@ -103,6 +103,15 @@ def test_a_name_that_the_code_does_not_have_is_recognised(name: str) -> None:
     assert not _is_name_of_code(name)
 
 
+def test_the_readme_has_a_row_for_each_variable_that_changes_how_riseml_behaves() -> None:
+    readers = ("settings.py", "client/exchange.py", "project/listing.py", "cli/output/printer.py")
+    code = "".join((ROOT / "riseml" / reader).read_text() for reader in readers)
+    read = set(re.findall(r'"((?:RISEML|DOCKER)_[A-Z_]+|NO_COLOR|FORCE_COLOR)"', code))
+    table = (ROOT / "README.md").read_text().partition("## Settings")[2].partition("## Exit codes")[0]
+    assert len(read) >= 18
+    assert sorted(read - set(_CODE.findall(table))) == []
+
+
 def test_the_readme_names_every_page() -> None:
     linked = {(ROOT / link.partition("#")[0]).resolve() for link in _LINK.findall((ROOT / "README.md").read_text())}
     assert [_name_of(page) for page in PAGES if page.parent in (ROOT, ROOT / "docs") and page not in linked] == [
