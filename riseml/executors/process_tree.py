@@ -54,6 +54,17 @@ def raise_oom_score() -> None:
             file.write(str(_OOM_SCORE))
 
 
+def has_raised_score(pid: int) -> bool:
+    """Return True for a process that began below one of `raise_oom_score`. It cannot lower the score, unless it is
+    root's.
+    """
+    try:
+        with open("/proc/" + str(pid) + "/oom_score_adj") as file:
+            return int(file.read()) >= _OOM_SCORE
+    except OSError:
+        return False
+
+
 def read_environment(pid: int) -> "dict[str, str]":
     """Return the variables with which a process was started.
 

@@ -2,7 +2,8 @@
 
 A process is identified by pid, start time and boot id together, never by its pid alone. Every process of a job inherits
 a marker in its environment, by which it is found when the supervisor was killed. One that has emptied its environment,
-or has written its title there, is found by the session that it got from the supervisor.
+or has written its title there, is found by the session and the score for the kernel's OOM killer that it got from the
+supervisor.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _wait_for_exit(pid: int) -> None:
 
 
 def _find_session(record: SupervisorRecord) -> int:
-    """Return the session of a supervisor; -1 when it is known to be no more. While a process is in it, no other process
+    """Return the session of a supervisor; -1 when it is known to be no more: while a process is in it, no other process
     gets the pid of the supervisor.
     """
     found = supervisor.read_stat(record.pid)
@@ -111,11 +112,15 @@ def _find_session(record: SupervisorRecord) -> int:
 
 
 def _is_left(pid: int, session: int, marker: str) -> bool:
-    """Return True for a process of a job. One that has emptied its environment is still in the supervisor's session."""
+    """Return True for a process of a job. One that has emptied its environment is still in the supervisor's session, and
+    has the score of a job: long after the job, another program of the user may have got the number of that session.
+    """
     try:
-        return os.getsid(pid) == session or (bool(marker) and _carries_marker(pid, f"{MARKER}={marker}".encode()))
+        if os.getsid(pid) == session and process_tree.has_raised_score(pid):
+            return True
     except OSError:
         return False
+    return bool(marker) and _carries_marker(pid, f"{MARKER}={marker}".encode())
 
 
 def _carries_marker(pid: int, marker: bytes) -> bool:

@@ -123,11 +123,17 @@ def test_a_folder_that_cannot_be_removed_is_logged_and_the_next_one_is_removed(
     assert str(tmp_path / ".trash" / "2") in caplog.text
 
 
-@pytest.mark.parametrize("leads", [False, True], ids=["its supervisor is gone", "another process has its pid"])
-def test_a_process_without_the_marker_ends_with_its_supervisor(tmp_path: Path, *, leads: bool) -> None:
+@pytest.mark.parametrize(
+    ("score", "leads", "stays"),
+    [(500, False, False), (500, True, True), (0, False, True)],
+    ids=["its supervisor is gone", "another process has its pid", "another program has its session"],
+)
+def test_a_process_without_the_marker_ends_with_its_supervisor(
+    tmp_path: Path, *, score: int, leads: bool, stays: bool
+) -> None:
     """It has emptied its environment. The test stands for the server, and a shell for the supervisor."""
     folders = ProcessJobFolders(tmp_path, SERVER)
-    script = "env -i sleep 600 >/dev/null & echo $!; read go"
+    script = f"echo {score} > /proc/self/oom_score_adj; env -i sleep 600 >/dev/null & echo $!; read go"
     with subprocess.Popen(
         ["/bin/sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as shell:
@@ -139,6 +145,6 @@ def test_a_process_without_the_marker_ends_with_its_supervisor(tmp_path: Path, *
             shell.wait()
         claim(folders, KEPT[0], pid=shell.pid)
         assert folders.settle_job_record(KEPT[0]) is not None
-        assert (left.is_running() and left.status() != psutil.STATUS_ZOMBIE) is leads
+        assert (left.is_running() and left.status() != psutil.STATUS_ZOMBIE) is stays
         with suppress(psutil.NoSuchProcess):
             left.kill()
