@@ -68,9 +68,8 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
 ) -> None:
     """Run JupyterLab with the project's environment, code and data, and open it at 127.0.0.1.
 
-    It works on a copy of the project in its OUTPUT_DIR, so that what you save stays. Ctrl-C ends the forwarding; the
-    notebook runs on, `riseml notebook ID` opens it again, and `riseml kill ID` ends it. It ends by itself when no cell
-    has run and no client has used it for --idle-timeout.
+    It works on a copy of the project in its OUTPUT_DIR, so that what you save stays. Ctrl-C ends the forwarding alone;
+    `riseml notebook ID` opens it again. `riseml kill ID` ends it, or --idle-timeout without a running cell or a client.
     """
     from riseml.cli.companion import CompanionView, check_local_port
 
@@ -79,7 +78,7 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
     check_local_port(view)
     if identity is not None:
         of_new = {"--gpus": gpus, "--cpus": cpus, "--mem": mem, "-f": file, "-p": parameters, "--set": settings}
-        _check_open(identity, {**of_new, "--idle-timeout": None if idle_timeout == _IDLE else idle_timeout})
+        _check_open(identity, of_new, idle_timeout)
         with command.connect() as client:
             _forward(command, client, view, client.get_experiment(identity))
         return
@@ -93,7 +92,7 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
     _forward_new(command, source, view, submission)
 
 
-def _check_open(identity: str, options: Mapping[str, object]) -> None:
+def _check_open(identity: str, options: Mapping[str, object], idle_timeout: str) -> None:
     """Check the words with which a notebook that runs is opened.
 
     Raises:
@@ -101,6 +100,7 @@ def _check_open(identity: str, options: Mapping[str, object]) -> None:
     """
     parse_id(identity)
     given = [name for name, value in options.items() if value is not None]
+    given += ["--idle-timeout"] if idle_timeout != _IDLE else []
     if given:
         raise UsageError(
             f"{' and '.join(given)}: a notebook that runs keeps what it has",

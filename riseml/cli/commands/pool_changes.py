@@ -68,15 +68,8 @@ def add_host(  # noqa: PLR0913  # one parameter for each option of the command
     command: CommandContext = context.obj
     if cpus is not None and cpus <= 0:
         raise UsageError(f"--cpus {cpus:g} leaves no core for jobs", "`riseml pool drain` keeps new jobs from a host")
-    said: dict[str, object] = {
-        "name": host,
-        "url": url,
-        "address": address,
-        "cpus": cpus,
-        "mem": mem,
-        "insecure": insecure,
-    }
-    said |= {"labels": dict(map(_split_label, label or ()))}
+    said: dict[str, object] = {"name": host, "url": url, "address": address, "cpus": cpus, "mem": mem}
+    said |= {"insecure": insecure, "labels": dict(map(_split_label, label or ()))}
     said |= {"identity": _make_absolute(command, identity), "tls": _make_absolute(command, tls)}
     said |= {"fingerprints": host_key, "force": force, "dry_run": dry_run}
     new = cast("wire.NewHost", {key: value for key, value in said.items() if value} | _read_gpus(gpus))

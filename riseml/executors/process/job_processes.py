@@ -112,8 +112,8 @@ def _find_session(record: SupervisorRecord) -> int:
 
 
 def _is_left(pid: int, session: int, marker: str) -> bool:
-    """Return True for a process of a job. One that has emptied its environment is still in the supervisor's session, and
-    has the score of a job: long after the job, another program of the user may have got the number of that session.
+    """Return True for a process of a job. One that has emptied its environment is still in the supervisor's session,
+    and has the score of a job: long after the job, another program may have got the number of that session.
     """
     try:
         if os.getsid(pid) == session and process_tree.has_raised_score(pid):
