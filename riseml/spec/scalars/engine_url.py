@@ -88,6 +88,8 @@ def _read_unix(path: str) -> EngineUrl:
 
 def _read_remote(scheme: Scheme, text: str) -> EngineUrl:
     host, port, parts = _split(text)
+    if scheme is Scheme.SSH:
+        host = _find_written_host(parts)
     if not host:
         raise BadText("the URL has no host", _HINT)
     if _HOST.fullmatch(host) is None:
@@ -115,6 +117,11 @@ def _read_ssh(host: str, port: int | None, parts: SplitResult) -> EngineUrl:
     if _SOCKET.fullmatch(socket) is None:  # ssh would read a colon as a separator, and % and $ as expansions
         raise BadText(f"{quote_text(socket)} is not the path of a socket", "use letters, digits, / . _ + and -")
     return EngineUrl(Scheme.SSH, host, port, user, socket)
+
+
+def _find_written_host(parts: SplitResult) -> str:
+    """Return the host with its capital letters, which `hostname` lacks: the aliases of ~/.ssh/config have them."""
+    return re.sub(r":[0-9]*$", "", parts.netloc.rpartition("@")[2]).strip("[]")
 
 
 def _split(text: str) -> tuple[str, int | None, SplitResult]:

@@ -114,6 +114,8 @@ def test_a_thousand_hosts_are_read() -> None:
     [
         ("unix:///run/docker.sock", EngineUrl(Scheme.UNIX, socket="/run/docker.sock")),
         ("ssh://gpu1", EngineUrl(Scheme.SSH, "gpu1", socket="/var/run/docker.sock")),
+        ("SSH://me@GPU-Box:22", EngineUrl(Scheme.SSH, "GPU-Box", 22, "me", "/var/run/docker.sock")),
+        ("tcp://GPU-Box:2376", EngineUrl(Scheme.TCP, "gpu-box", 2376)),
         ("ssh://me@gpu1/", EngineUrl(Scheme.SSH, "gpu1", None, "me", "/var/run/docker.sock")),
         ("ssh://me@gpu1:22/a.sock", EngineUrl(Scheme.SSH, "gpu1", 22, "me", "/a.sock")),
         ("tcp://[::1]:2376", EngineUrl(Scheme.TCP, "::1", 2376)),
