@@ -30,6 +30,8 @@ def read_horovod(file: SourceFile, section: KeyPath, image: str | None, base: Re
     inner: KeyPath = (*path, "workers") if isinstance(written.get("workers"), dict) else path
     if "workers" in written and "count" in written:
         file.refuse_key((*path, "count"), "`workers` already gives the count", "remove `workers` or `count`")
+    if path != inner and "processes" in written and "processes" in written["workers"]:
+        file.refuse_key((*path, "processes"), "`workers` already gives the processes", "remove one of the two")
     if "workers" not in written and "count" not in written:
         file.refuse_key((*path, "workers"), "is missing", "write `workers: 2`")
     _warn_of_launchers(file)
@@ -39,7 +41,7 @@ def read_horovod(file: SourceFile, section: KeyPath, image: str | None, base: Re
         file.warn(version, "the image of Horovod has versions of its own", hint)
     plain = file.value_at((*path, "workers"))
     workers = plain if isinstance(plain, int) else file.value_at((*inner, "count"))
-    processes = file.value_at((*inner, "processes"))
+    processes = file.value_at((*inner, "processes")) or file.value_at((*path, "processes"))
     return Horovod(workers=workers or 1, processes=processes or max(1, base.gpus))
 
 

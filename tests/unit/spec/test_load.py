@@ -266,6 +266,8 @@ def test_without_a_master_the_first_worker_is_like_the_others() -> None:
 def test_every_form_of_horovod_is_read() -> None:
     assert _tensorflow("{horovod: {workers: 2}}").horovod == Horovod(2, 1)
     assert _tensorflow("{horovod: {workers: {count: 2, processes: 4}}}").horovod == Horovod(2, 4)
+    assert _tensorflow("{horovod: {workers: {count: 2}, processes: 4}}").horovod == Horovod(2, 4)
+    assert _tensorflow("{horovod: {workers: 2, processes: 4}}").horovod == Horovod(2, 4)
     assert _tensorflow("{horovod: {count: 3, processes: 2}}").horovod == Horovod(3, 2)
 
 
