@@ -19,6 +19,8 @@ Reached = tuple[tuple[int, float], ...]
 _ALL_CHECKPOINTS = 128
 """Multiples of `after` that are all checkpoints of the median; each of them is stored and compared."""
 
+_LEAST_COMPARED = 5  # trials that the median of a checkpoint needs; docs/search.md promises it
+
 
 def find_checkpoints(rule: StopRule, reports: Iterable[tuple[int, float]], reached: Reached) -> Reached:
     """Return the checkpoints that a trial has newly reached.
@@ -114,5 +116,5 @@ def _make_pruner(rule: StopRule) -> BasePruner:
                 min_resource=rule.after, max_resource=rule.most or rule.after, reduction_factor=rule.factor
             )
         case StopMethod.MEDIAN:
-            found = pruners.MedianPruner()
+            found = pruners.MedianPruner(n_min_trials=_LEAST_COMPARED)
     return found

@@ -93,6 +93,26 @@ def test_the_median_needs_five_trials_that_have_ended() -> None:
         assert judge.compare(number, ((2, 0.15),)) is stops
 
 
+def test_the_median_needs_five_values_at_the_checkpoint_itself() -> None:
+    """Five trials have ended, and only some of them came as far as this one."""
+    rule = StopRule(StopMethod.MEDIAN, after=2)
+    plan = SearchPlan(make_search(stop=rule), (LR,))
+    for far, stops in ((4, False), (5, True)):
+        ended = [
+            replace(
+                trial,
+                outcome=TrialOutcome.COMPLETE,
+                value=1.0,
+                told=trial.number,
+                reached=(*trial.reached, (4, 0.9)) if trial.number <= far else trial.reached,
+            )
+            for trial in make_trials(0.1, 0.1, 0.1, 0.1, 0.1)
+        ]
+        judge = StopJudge(plan)
+        judge.follow([*ended, Trial(6, 6, (), 0)])
+        assert judge.compare(6, ((2, 0.2), (4, 0.3))) is stops
+
+
 def test_hyperband_stops_some() -> None:
     rule = StopRule(StopMethod.HYPERBAND, after=1, factor=3, most=9)
     judge = StopJudge(SearchPlan(make_search(stop=rule), (LR,)))
