@@ -261,7 +261,9 @@ class MetricCondition:
     value: float
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.relation.value} {self.value:g}"
+        """Return the condition as one text, by which it is known: two conditions never have the same."""
+        short = f"{self.value:g}"
+        return f"{self.metric} {self.relation.value} {short if float(short) == self.value else repr(self.value)}"
 
     def holds(self, value: float) -> bool:
         """Return True when a value meets the condition."""

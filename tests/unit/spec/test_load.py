@@ -271,6 +271,14 @@ def test_every_form_of_horovod_is_read() -> None:
     assert _tensorflow("{horovod: {count: 3, processes: 2}}").horovod == Horovod(3, 2)
 
 
+@pytest.mark.parametrize("number", ["0.95", "5", "-1", "0.9500001", "1234567", "1234568", "1e-07", "0.1234567891"])
+def test_a_condition_keeps_all_digits_of_its_value(number: str) -> None:
+    """Its text is the key under which the server remembers that it was met."""
+    condition = MetricCondition("loss", Relation.BELOW, float(number))
+    assert float(str(condition).removeprefix("loss < ")) == float(number)
+    assert str(MetricCondition("accuracy", Relation.ABOVE, 0.95)) == "accuracy > 0.95"
+
+
 def test_the_remaining_keys_are_read() -> None:
     train = _train("all the rest")
     assert train.env == tuple(EnvVariable(*pair) for pair in [("A", "1"), ("B", "x y"), ("C", "yes"), ("D", "")])
