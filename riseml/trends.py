@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from riseml import wire
 
 MEMORY = 300.0  # seconds that are remembered
-_LONGEST_SAME = 1.0  # seconds; two samples that are closer count as one
+_LONGEST_SAME = 1.0  # seconds; only the newest sample is closer to the one before
 
 Amount = Callable[["wire.SampleView"], float | None]
 """Takes one amount from a sample; None: unknown."""
@@ -44,7 +44,7 @@ class Trends:
             past = self._seen.setdefault(one["id"], deque())
             if past and (one["lines"] or 0) < (past[-1][1]["lines"] or 0):
                 past.clear()
-            if past and now - past[-1][0] < _LONGEST_SAME:
+            if past and (now <= past[-1][0] or _is_newest_close(past)):
                 past.pop()
             past.append((now, one))
             while past[0][0] < now - MEMORY:
@@ -75,18 +75,24 @@ class Trends:
     def count_lines(self, job: str, seconds: float) -> tuple[int, float] | None:
         """Return how many lines came in the last seconds, and in how many seconds exactly; None: not known yet."""
         found = [(at, one["lines"]) for at, one in self._select(job, seconds) if one["lines"] is not None]
-        if len(found) < 2 or found[0][1] is None or found[-1][1] is None:
+        if len(found) < 2 or found[0][1] is None or found[-1][1] is None or found[-1][0] - found[0][0] < _LONGEST_SAME:
             return None
         return found[-1][1] - found[0][1], found[-1][0] - found[0][0]
 
     def list_line_rates(self, job: str) -> list[float | None]:
-        """Return the lines per second between each two samples, the newest last."""
+        """Return the lines per second between each two samples, the newest last. Two close ones tell no rate."""
         past = [(at, one["lines"]) for at, one in self._select(job, MEMORY)]
         return [
             None if old is None or new is None else (new - old) / (end - begin)
             for (begin, old), (end, new) in pairwise(past)
+            if end - begin >= _LONGEST_SAME
         ]
 
     def _select(self, job: str, seconds: float) -> Iterator[tuple[float, wire.SampleView]]:
         begin = self.now - seconds
         return ((at, one) for at, one in self._seen.get(job, ()) if at >= begin)
+
+
+def _is_newest_close(past: Sequence[tuple[float, wire.SampleView]]) -> bool:
+    """Return True when the newest sample is close to the one before: the next sample then takes its place."""
+    return len(past) > 1 and past[-1][0] - past[-2][0] < _LONGEST_SAME

@@ -167,6 +167,19 @@ def test_a_server_that_starts_again_counts_lines_from_0() -> None:
     assert trends.list_line_rates("4.master") == [1.0]
 
 
+def test_the_past_grows_also_when_samples_come_more_often_than_once_a_second() -> None:
+    trends = Trends()
+    for tick in range(101):
+        trends.add_samples([make_sample("4.master", lines=tick)], tick * 0.1)
+    assert 8 <= len(trends.list_amounts("4.master", lambda one: one["lines"])) <= 11
+    assert trends.list_amounts("4.master", lambda one: one["lines"])[-1] == 100
+    assert all(rate == pytest.approx(10) for rate in trends.list_line_rates("4.master"))
+    first = Trends()
+    for now in (0.0, 0.0, 0.1):
+        first.add_samples([make_sample("4.master", lines=3)], now)
+    assert (first.count_lines("4.master", 60), first.list_line_rates("4.master")) == (None, [])
+
+
 @pytest.mark.parametrize(
     ("values", "width", "shown"),
     [
