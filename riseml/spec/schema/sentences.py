@@ -271,7 +271,7 @@ def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Sc
         case "minLength" | "minItems" | "minProperties":
             what = {"minLength": "an empty string", "minItems": "an empty list", "minProperties": "an empty map"}
             return f"is {what[error.validator]}", _example_hint(path, schema)
-        case "maxLength" | "maxProperties":
+        case "maxLength" | "maxItems" | "maxProperties":
             return _explain_too_many(value, bound)
         case "not":
             return f"cannot be {format_flow(error.instance)}", _example_hint(path, schema)
@@ -282,6 +282,8 @@ def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Sc
 def _explain_too_many(value: Any, bound: int) -> tuple[str, str]:
     if isinstance(value, str):
         return f"has {len(value):,} characters; at most {bound:,} are allowed", ""
+    if isinstance(value, list):
+        return f"has {len(value):,} items; at most {bound:,} are allowed", ""
     if bound == 1:
         return f"has {len(value):,} keys, and one is allowed", f"keep {_join_with_or([str(key) for key in value])}"
     return f"has {len(value):,} keys; at most {bound:,} are allowed", ""
