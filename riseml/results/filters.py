@@ -53,9 +53,7 @@ def parse_where(text: str) -> tuple[Condition, ...]:
         if one is None:
             raise UsageError(f"--where {text!r}: {_describe_fault(text, at)}", _HINT)
         sign = "=" if one["sign"] == "==" else one["sign"]
-        condition = Condition(
-            one["name"], sign, one["value"].strip("'\"") if one["value"][0] in "'\"" else one["value"]
-        )
+        condition = Condition(one["name"], sign, one["value"][1:-1] if one["value"][0] in "'\"" else one["value"])
         if sign in _ORDER and _read_amount(condition) is None:
             raise UsageError(
                 f"--where {text!r}: {sign} compares numbers, and {condition.value!r} is none", "use = or != for a text"

@@ -172,6 +172,10 @@ def test_a_column_of_riseml_keeps_its_name_where_a_parameter_or_metric_has_it() 
     assert refused.value.hint == "the parameter of this name is parameters.rank"
 
 
+def test_a_value_in_quotes_keeps_the_other_quotes() -> None:
+    assert [one.value for one in parse_where("""opt='"adam"' and opt="'a" and opt='' """)] == ['"adam"', "'a", ""]
+
+
 @pytest.mark.parametrize(
     ("sort", "wanted"),
     [
