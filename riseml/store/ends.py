@@ -116,6 +116,20 @@ class EndStore:
         with self._database.write_transaction() as connection:
             connection.execute(facts.update().where(facts.c.name == _make_name(reader)).values(value=str(event)))
 
+    def load_late(self, reader: str) -> tuple[int, ...]:
+        """Return the ends that a reader has passed without knowing whether they are the ends of their sets."""
+        query = sa.select(facts.c.value).where(facts.c.name == _make_name(reader))
+        with self._database.read_transaction() as connection:
+            found = connection.execute(query).scalar()
+        return tuple(int(event) for event in (found or "").split())
+
+    def save_late(self, reader: str, late: Iterable[int]) -> None:
+        """Store the ends that `load_late` returns."""
+        name = _make_name(reader)
+        with self._database.write_transaction() as connection:
+            connection.execute(facts.delete().where(facts.c.name == name))
+            connection.execute(facts.insert().values(name=name, value=" ".join(map(str, sorted(set(late))))))
+
     def forget_others(self, readers: Iterable[str]) -> None:
         """Forget every reader but these."""
         names = [_make_name(reader) for reader in readers]

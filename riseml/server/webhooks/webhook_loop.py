@@ -7,11 +7,13 @@ delay an experiment.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from riseml.errors import RisemlError
@@ -30,6 +32,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 900.0  # seconds between two tries; each is 
 _GIVES_UP = 86400.0  # seconds after the end
 _POLL = 30.0  # seconds: how soon a change of the file counts when nothing ends
 _SEARCH_PATIENCE = 300.0  # seconds within which a search decides whether it makes a further trial
+_LATE = "/late"  # ends the name under which the store keeps the ends of sets whose searches decide later
 _REACHED = "/reached"  # ends the name of the reader of milestones; no webhook has such a name
 
 log = logging.getLogger(__name__)
@@ -45,6 +48,10 @@ class WebhookDesk:
     experiments: ExperimentStore
     news: threading.Event  # set when there may be new notices
     note: Callable[[int, str], None]  # writes a line into the log of an experiment
+
+
+_ToSend = tuple[Callable[[], None], Notice | None]
+"""What notes that a webhook has got a notice, and the notice; None: the webhook does not get this one."""
 
 
 @dataclass(slots=True)
@@ -120,40 +127,60 @@ class WebhookLoop(threading.Thread):
 
     def _forget_others(self, names: frozenset[str]) -> None:
         if names != self._known:
-            self._desk.ends.forget_others([*names, *(f"{name}{_REACHED}" for name in names)])
+            self._desk.ends.forget_others(f"{name}{kind}" for name in names for kind in ("", _LATE, _REACHED))
             self._waiting = {name: one for name, one in self._waiting.items() if name in names}
             self._known = names
 
     def _send_notices(self, hook: Webhook, since: datetime) -> float | None:
         """Send a webhook all notices that it has not got. Return when to try again; None when it has all."""
-        for reader, read in ((hook.name, self._read_ends), (f"{hook.name}{_REACHED}", self._read_milestones)):
-            for position, notice in read(hook, reader, since):
+        for read in (self._read_late, self._read_ends, self._read_milestones):
+            for note_sent, notice in read(hook, since):
                 waiting = self._waiting.get(hook.name, _Waiting())
                 if waiting.due > time.monotonic() or self._stopping.is_set():
                     return waiting.due
                 if notice is not None and not self._deliver(hook, notice, waiting):
                     return waiting.due
                 self._waiting.pop(hook.name, None)
-                self._desk.ends.save_position(reader, position)
+                note_sent()
         return None
 
-    def _read_ends(self, hook: Webhook, reader: str, since: datetime) -> Iterator[tuple[int, Notice | None]]:
-        """Yield the ends that the webhook has not got, each with its position, and its notice or None when it does not
-        get this end."""
-        position = self._desk.ends.load_position(reader, since)
-        while (end := self._desk.ends.find_next(position)) is not None:
+    def _read_ends(self, hook: Webhook, since: datetime) -> Iterator[_ToSend]:
+        """Yield the ends that the webhook has not got."""
+        position, ends = self._desk.ends.load_position(hook.name, since), self._desk.ends
+        while (end := ends.find_next(position)) is not None:
             position = end.id
+            note_sent = partial(ends.save_position, hook.name, position)
             try:
-                yield position, self._make_end_notice(hook, end)
+                yield note_sent, self._make_end_notice(hook, end)
             except _NotYet:
-                self._waiting[hook.name] = _Waiting(due=time.monotonic() + _FIRST_PAUSE)
-                yield position, None
+                if (now() - end.ended_at).total_seconds() < _SEARCH_PATIENCE:
+                    self._waiting[hook.name] = _Waiting(due=time.monotonic() + _FIRST_PAUSE)
+                else:  # the ends of other experiments wait no longer
+                    ends.save_late(f"{hook.name}{_LATE}", (*ends.load_late(f"{hook.name}{_LATE}"), position))
+                yield note_sent, None
+
+    def _read_late(self, hook: Webhook, since: datetime) -> Iterator[_ToSend]:
+        """Yield the ends of sets whose searches have decided since: when their last experiments are closed."""
+        reader, ends = f"{hook.name}{_LATE}", self._desk.ends
+        for position in (late := ends.load_late(reader)):
+            end = ends.find_next(position - 1)
+            if end is None or end.id != position:
+                continue
+            with contextlib.suppress(_NotYet):
+                notice = self._make_end_notice(hook, end)
+                late = tuple(one for one in late if one != position)
+                yield partial(ends.save_late, reader, late), notice
 
     def _make_end_notice(self, hook: Webhook, end: ExperimentEnd) -> Notice | None:
+        """Return the notice of an end; None: the webhook does not get this end.
+
+        Raises:
+            _NotYet: a search has not decided yet whether it is the end of its set.
+        """
         if end.set_id is None:
             return make_end_notice(end) if hook.wants(end.project, end.state, end.notify) else None
         progress = self._desk.ends.find_set_progress(end)
-        if progress is SetProgress.WAITS and (now() - end.ended_at).total_seconds() < _SEARCH_PATIENCE:
+        if progress is SetProgress.WAITS:
             raise _NotYet
         if progress is not SetProgress.ENDED:
             return None
@@ -162,13 +189,14 @@ class WebhookLoop(threading.Thread):
         is_wanted = notice.state is not None and hook.wants(end.project, notice.state, end.notify)
         return notice if is_wanted else None
 
-    def _read_milestones(self, hook: Webhook, reader: str, since: datetime) -> Iterator[tuple[int, Notice | None]]:
-        """Yield the milestones that the webhook has not got, each with its position, and its notice or None when it
-        does not get this one."""
+    def _read_milestones(self, hook: Webhook, since: datetime) -> Iterator[_ToSend]:
+        """Yield the milestones that the webhook has not got."""
+        reader = f"{hook.name}{_REACHED}"
         position = self._desk.ends.load_position(reader, since, self._desk.milestones.find_last_before)
         while (one := self._desk.milestones.find_next(position)) is not None:
             position = one.id
-            yield position, make_milestone_notice(one) if hook.wants_reached(one.project, one.notify) else None
+            notice = make_milestone_notice(one) if hook.wants_reached(one.project, one.notify) else None
+            yield partial(self._desk.ends.save_position, reader, position), notice
 
     def _deliver(self, hook: Webhook, notice: Notice, waiting: _Waiting) -> bool:
         """Send a notice. Return False when it must be sent again later."""

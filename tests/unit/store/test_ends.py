@@ -39,7 +39,10 @@ def test_ends_and_positions(database: Database, experiments: ExperimentStore) ->
     assert first.id <= ends.load_position("between", NOW + timedelta(hours=2, minutes=30)) < second.id
     ends.save_position("before", second.id)
     assert ends.load_position("before", NOW) == second.id
+    ends.save_late("late", (second.id, first.id, first.id))
+    assert (ends.load_late("late"), ends.load_late("before/late")) == ((first.id, second.id), ())
     ends.forget_others(["between"])
+    assert ends.load_late("late") == ()
     assert ends.load_position("before", NOW) < first.id
     totals = StoreTotals(database)
     assert {state: count for state, count in totals.count_states().items() if count} == {

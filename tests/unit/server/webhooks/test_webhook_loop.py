@@ -29,6 +29,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.milestones import MilestoneStore
 from tests.support.receiver import Receiver, open_receiver
+from tests.support.searches import LR, SearchRig, make_search
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.simulation import make_plan
 
@@ -98,13 +99,13 @@ class Scene:
         details, _ = self.experiments.add_experiments(new, datetime.now(UTC))  # noqa: TID251  # as the file has
         return [detail.experiment for detail in details]
 
-    def finish(self, before: Experiment, state: State, message: str = "") -> None:
+    def finish(self, before: Experiment, state: State, message: str = "", *, closed: bool = True) -> None:
         """Let an experiment run and end."""
         moment = datetime.now(UTC)  # noqa: TID251  # the file of webhooks has a time of day, too
         running = replace(before, state=State.RUNNING, started_at=moment - timedelta(seconds=90))
         assert self.experiments.save_decision(before, running, moment)
         running = replace(running, version=before.version + 1)
-        done = replace(running, state=state, closed=True, ended_at=moment, message=message)
+        done = replace(running, state=state, closed=closed, ended_at=moment, message=message)
         assert self.experiments.save_decision(running, done, moment)
 
 
@@ -248,6 +249,28 @@ def test_a_set_gives_one_notice_when_its_last_experiment_has_ended(scene: Scene,
     assert scene.noted == [(3, "webhook mine got the notice: FINISHED (200)")]
     scene.end(State.KILLED, "")
     assert tell(scene, receiver) == [("/", "riseml: experiment 2 of toaster KILLED after 90 s")]
+
+
+def test_a_set_gives_its_notice_however_late_its_search_ends(
+    scene: Scene, receiver: Receiver, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_loop, "_SEARCH_PATIENCE", -1.0)  # it has passed
+    scene.write({"name": "mine", "url": f"{receiver.url}/", "format": "slack"})
+    rig = SearchRig(database, make_search(trials=1), (LR,))
+    (member,) = scene.experiments.find_by_number("paul", 1)
+    scene.finish(member.experiment, State.FINISHED, closed=False)  # its last copy is not in its store yet
+    scene.end(State.KILLED, "")
+    (other,) = tell(scene, receiver)
+    assert "KILLED" in other[1], "the ends of others do not wait for it"
+    assert tell(scene, receiver) == []
+    rig.end(1)  # it is closed
+    rig.loop.run_pass()
+    receiver.statuses = [500]
+    scene.loop = scene.make_loop()  # of a server that starts meanwhile
+    assert len(tell(scene, receiver)) == 1
+    scene.loop = scene.make_loop()
+    assert tell(scene, receiver) == [("/", "riseml: set 1 of x FINISHED: 1 of 1 finished")]
+    assert tell(scene, receiver) == []
 
 
 def test_a_project_asks_for_events_and_names_a_webhook(scene: Scene, receiver: Receiver) -> None:
