@@ -19,6 +19,7 @@ The formats are a contract: a server finds the supervisors that an older version
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -133,6 +134,19 @@ class Supervisor:
             self._state.update(main=self._main, started_at=time.time())
         self._write_state()
         return error
+
+    def abandon_job(self, reason: str) -> bool:
+        """Kill a job whose start has failed. Return True if it has run: then its end is to be written. Else give the
+        folder back, so that the server can start the job again.
+        """
+        self._kill_rest()
+        if "started_at" in self._state:
+            self._state["error"] = f"its start failed: {reason}"
+            self._exit_code = 128 + signal.SIGKILL
+            return True
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(self._folder, STATE_FILE))
+        return False
 
     def run_until_end(self) -> None:
         """Copy output and forward signals until the main process ends; then end the rest of the tree."""
@@ -265,17 +279,21 @@ class Supervisor:
 
 
 def _start_supervised_job(order: dict[str, Any]) -> tuple[Supervisor | None, str]:
-    """Start the job; return its supervisor if the job runs, and the answer for the server."""
+    """Start the job; return its supervisor if the job has run, and the answer for the server."""
     try:
         os.setsid()
         _detach_from_server(order["folder"])
         supervisor = Supervisor(order)
         if not supervisor.claim_job():
             return None, TAKEN
-        error = supervisor.start_job()
     except OSError as error:
         return None, f"{FAILED}{error}"
-    return (None, STARTED) if error else (supervisor, STARTED)
+    try:
+        refusal = supervisor.start_job()
+    except OSError as failure:  # this machine has no process or no disk space for it
+        ran = supervisor.abandon_job(str(failure))
+        return (supervisor if ran else None), f"{FAILED}{failure}"
+    return (None, STARTED) if refusal else (supervisor, STARTED)
 
 
 def _detach_from_server(folder: str) -> None:
