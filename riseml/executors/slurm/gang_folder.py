@@ -109,6 +109,21 @@ class GangFolder:
         checked = {name: keep_valid(one, _CHECKS) for name, one in roles.items()} if isinstance(roles, dict) else {}
         return {**keep_valid(found, {"job": is_text}), "roles": checked}
 
+    def find_state_stamp(self) -> tuple[tuple[int, int, int], ...]:
+        """Return what changes with each `read_state`. NFS looks for news when a file is opened."""
+        found = []
+        for name in ("verdict.json", "state.json"):
+            with suppress(OSError):
+                file = os.open(self.path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                seen = os.fstat(file)
+                os.close(file)
+                found.append((seen.st_ino, seen.st_mtime_ns, seen.st_size))
+        return tuple(found)
+
+    def has_role(self, role: JobName) -> bool:
+        """Return True for a role that was not removed."""
+        return (self.path / "roles" / f"{role}.json").exists()
+
     def read_exit(self, role: JobName) -> dict[str, Any]:
         """Return the end of a role as its wrapper wrote it; empty: it wrote none."""
         found = keep_valid(self._read(f"{role}.exit"), _CHECKS)

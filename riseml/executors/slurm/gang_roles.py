@@ -114,8 +114,10 @@ class ReportedEnds:
         end.role.reported = True
         self._waiting.append(end)
 
-    def take_next(self) -> "ReportedEnd | None":
-        """Return the first end when it can be settled."""
-        if not self._waiting or not self._waiting[0].is_ready():
-            return None
-        return self._waiting.pop(0)
+    def take_ready(self) -> "list[ReportedEnd]":
+        """Return the ends that can be settled, up to the first one that cannot."""
+        ready = []  # type: list[ReportedEnd]
+        while len(ready) < len(self._waiting) and self._waiting[len(ready)].is_ready():
+            ready.append(self._waiting[len(ready)])
+        del self._waiting[: len(ready)]
+        return ready

@@ -257,12 +257,11 @@ class GangSupervisor:
             self.ends.add(end)
 
     def _settle_ends(self) -> None:
-        """Settle the ends of roles of which all is known that Slurm says."""
-        while True:
-            end = self.ends.take_next()
-            if end is None:
-                return
+        """Settle the ends of roles of which all is known that Slurm says; it is read once for all of them."""
+        ends = self.ends.take_ready()
+        if ends:
             self.stopped = self.stopped or gang_records.find_stop_cause(self.folder)
+        for end in ends:
             if self.stopped or end.outside:
                 self.stopped = self.stopped or gang_records.UNSAID
                 end.role.record["outside"] = self.stopped
@@ -299,12 +298,10 @@ class GangSupervisor:
         """End what is over its time: helpers after success, then what serves them; and roles that ignore SIGTERM."""
         now, limit = time.monotonic(), self.plan.get("max_duration")
         if self.success_at:
-            for role in self.roles:
-                if role.plan["part"] == "HELPS" and now >= self.success_at + role.plan["grace"]:
-                    self._end(role, "NO_LONGER_NEEDED")
+            helpers = [role for role in self.roles if role.plan["part"] == "HELPS"]
+            self._end([role for role in helpers if now >= self.success_at + role.plan["grace"]], "NO_LONGER_NEEDED")
             if all(role.ended for role in self.roles if role.plan["part"] in ("DECIDES", "HELPS")):
-                for role in self.roles:
-                    self._end(role, "NO_LONGER_NEEDED")
+                self._end(self.roles, "NO_LONGER_NEEDED")
         elif limit and self.go_at and now >= self.go_at + limit:
             self._fail()
         for role in self.roles:
@@ -315,9 +312,7 @@ class GangSupervisor:
     def _fail(self) -> None:
         """End every role that runs, because of one of them."""
         self.failed = True
-        for role in self.roles:
-            if role.lines is not None:
-                self._end(role, "CASCADE")
+        self._end([role for role in self.roles if role.lines is not None], "CASCADE")
 
     def _end_all(self, reason: str) -> None:
         """End every role, because Slurm ends the job; no role is the cause."""
@@ -328,18 +323,18 @@ class GangSupervisor:
             self._fail_start(reason)
             return
         self.error, self.failed = self.error or reason, True
-        for role in self.roles:
-            self._end(role, "")
+        self._end(self.roles, "")
 
-    def _end(self, role: gang_roles.SupervisedRole, ending: str) -> None:
-        """Send SIGTERM to a role once, and note why."""
-        if role.ended or role.reported or role.kill_at:
-            return
-        if ending:
-            role.record["ending"] = ending
-        role.kill_at = time.monotonic() + self.plan["stop_grace"]
-        role.say({"signal": "TERM"})
-        self._write_state()
+    def _end(self, roles: "list[gang_roles.SupervisedRole]", ending: str) -> None:
+        """Send SIGTERM to roles, to each of them once, and then note why."""
+        going = [role for role in roles if not (role.ended or role.reported or role.kill_at)]
+        for role in going:
+            if ending:
+                role.record["ending"] = ending
+            role.kill_at = time.monotonic() + self.plan["stop_grace"]
+            role.say({"signal": "TERM"})
+        if going:
+            self._write_state()
 
     def _read_orders(self) -> None:
         """Obey what the server has ordered since the last look."""
@@ -353,10 +348,10 @@ class GangSupervisor:
                 if not self.go_at:
                     self._fail_start("it was stopped before it started")
                 elif order["signal"] == "KILL":
-                    self._end(role, "")
+                    self._end([role], "")
                     role.kill_at = time.monotonic()
                 else:
-                    self._end(role, "")
+                    self._end([role], "")
 
     def _beat(self) -> None:
         """Show the server that this process lives."""

@@ -74,11 +74,12 @@ class GangWatch:
         self._ended: frozenset[JobKey] = frozenset()  # roles that have ended, also those whose end no record says
         self._kill_since: dict[JobKey, float] = {}
         self._submitted_seen: dict[GangKey, float] = {}  # when this server first saw the id of the job
+        self._states: dict[GangKey, tuple[object, dict[str, Any]]] = {}  # the last state of each gang, with its stamp
         self._never = threading.Event()
 
     def observe(self, answer: QueueAnswer) -> list[ContainerSeen]:
         """Return every role of every gang, with what Slurm says of its job."""
-        gangs = [(folder, folder.read_plan(), folder.read_state()) for folder in self._folders.list_gangs()]
+        gangs = [(folder, folder.read_plan(), self._read_state(folder)) for folder in self._folders.list_gangs()]
         found: list[ContainerSeen] = []
         for folder, plan, state in gangs:
             if plan:
@@ -90,10 +91,11 @@ class GangWatch:
 
     def _forget_others(self, there: frozenset[GangKey]) -> None:
         """Forget what was noted of gangs whose folders are gone."""
-        noted: tuple[dict[GangKey, Any], ...] = (self._over_since, self._lives, self._submitted_seen)
+        noted: tuple[dict[GangKey, Any], ...] = (self._over_since, self._lives, self._submitted_seen, self._states)
         for notes in noted:
-            for key in notes.keys() - there:
-                del notes[key]
+            for key in list(notes):  # followers of logs note states at the same time
+                if key not in there:
+                    notes.pop(key, None)
 
     def find_dead_jobs(self, answer: QueueAnswer) -> list[str]:
         """Return the Slurm jobs that run, as Slurm says, and whose supervisors show no sign of life any more.
@@ -106,9 +108,10 @@ class GangWatch:
     def runs(self, key: JobKey) -> bool:
         """Return True while a role has no end."""
         folder = self._folders.find_gang(key)
-        if key in self._ended or key.job not in folder.list_roles():
+        if key in self._ended or not folder.has_role(key.job):
             return False
-        return any(one.key == key and one.running for one in self._observe_gang(folder, folder.read_state(), None))
+        record = self._read_state(folder).get("roles", {}).get(key.job, {})
+        return _make_container(folder, key.job, record, "").running
 
     def ignores_kill(self, key: JobKey) -> bool:
         """Return True when a role was to be killed some time ago, and its supervisor has not done so."""
@@ -135,6 +138,14 @@ class GangWatch:
                     continue
         return found
 
+    def _read_state(self, folder: GangFolder) -> dict[str, Any]:
+        """Return the state of a gang, which is read again only when it has changed: each follower of a log asks."""
+        stamp = folder.find_state_stamp()
+        noted = self._states.get(folder.key)
+        if noted is None or noted[0] != stamp:
+            noted = self._states[folder.key] = (stamp, folder.read_state())
+        return noted[1]
+
     def _observe_gang(
         self, folder: GangFolder, state: dict[str, Any], answer: QueueAnswer | None
     ) -> Iterator[ContainerSeen]:
@@ -151,7 +162,13 @@ class GangWatch:
         key, job = folder.key, folder.find_job()
         row = answer.find(self._name_job(key), job)
         stamp = folder.find_life()
-        if answer.trouble or row is None or row.state != "RUNNING" or stamp is None or "done" in folder.read_state():
+        if (
+            answer.trouble
+            or row is None
+            or row.state != "RUNNING"
+            or stamp is None
+            or "done" in self._read_state(folder)
+        ):
             self._lives.pop(key, None)
             return ""
         life = _look_again(self._lives.get(key), stamp, self._clock())

@@ -15,7 +15,7 @@ from riseml.executors.slurm.gang_view import LOST, GangWatch
 from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.queue_rows import parse_queue
 from riseml.executors.slurm.slurm_commands import SlurmCommands
-from riseml.model import ContainerSeen
+from riseml.model import ContainerSeen, JobKey
 from riseml.names import JobName
 from riseml.states import Reason
 
@@ -248,3 +248,28 @@ def test_whatever_a_role_puts_in_the_place_of_records_the_other_gangs_are_seen(
         assert JobName("train") in found
         assert found[MASTER].exit_code in (None, LOST)
         view.now += 1000.0
+
+
+def test_a_state_that_has_not_changed_is_read_once_for_all_followers_of_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = View(tmp_path)
+    read: list[GangKey] = []
+    roles = {"master": {"started_at": 1.0}, "ps.1": {"started_at": 1.0}}
+    view.write("state.json", roles=roles)
+    look = GangFolder.read_state
+
+    def count(folder: GangFolder) -> dict[str, Any]:
+        read.append(folder.key)
+        return look(folder)
+
+    monkeypatch.setattr(GangFolder, "read_state", count)
+    monkeypatch.setattr(GangFolder, "list_roles", lambda _: pytest.fail("the other roles do not matter"))
+    keys = [JobKey(4, role, 1) for role in (MASTER, PS)]
+    assert [view.watch.runs(key) for key in keys * 3] == [True] * 6
+    assert len(read) == 1
+    roles["master"].update(finished_at=2.0, exit_code=0)
+    view.write("state.json", roles=roles)
+    assert [view.watch.runs(key) for key in keys] == [False, True]
+    assert not view.watch.runs(JobKey(4, JobName("gone"), 1))
+    assert len(read) == 2

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from riseml.executors.slurm import gang_records
 from riseml.executors.slurm.gang_lines import LineConnection
 from riseml.executors.slurm.gang_records import UNSAID, find_stop_cause, ran_out_of_memory
+from riseml.executors.slurm.gang_roles import SupervisedRole
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
 from tests.unit.executors.slurm.supervisors import make_supervisor
 
@@ -239,4 +241,38 @@ def test_a_supervisor_whose_folder_the_server_has_removed_ends_its_roles(
     stage.turn()
     master, ps = stage.supervisor.roles
     assert (master.record["exit_code"], ps.record["ending"]) == (143, "CASCADE")
+    stage.close()
+
+
+def test_what_slurm_says_is_read_once_for_all_roles_that_end_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path / "gang", monkeypatch)
+    read: list[str] = []
+
+    def count(folder: str) -> str:
+        read.append(folder)
+        return ""
+
+    monkeypatch.setattr(gang_records, "find_stop_cause", count)
+    for name in (MASTER, PS):
+        stage.tell(name, code=0)
+        stage.end_step(name)
+    stage.turn()
+    assert all(role.ended for role in stage.supervisor.roles)
+    assert len(read) == 1
+    stage.close()
+
+
+def test_every_role_gets_sigterm_before_the_state_is_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path / "gang", monkeypatch)
+    done: list[str] = []
+    monkeypatch.setattr(SupervisedRole, "say", lambda role, message: done.append(f"{role.name} {message['signal']}"))
+    monkeypatch.setattr(stage.supervisor, "_write_state", lambda: done.append("state"))
+    stage.supervisor._fail()
+    assert done == ["a TERM", "b TERM", "state"]
+    stage.supervisor._fail()
+    assert len(done) == 3
     stage.close()
