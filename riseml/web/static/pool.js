@@ -67,7 +67,10 @@ class PoolView {
     const now = Date.now();
     if (now - this.usageAt < USAGE_AGE) return;
     this.usageAt = now;
-    this.usage = await get("/pool/usage", { hours: this.hours.value }, this.page.signal);
+    const hours = this.hours.value;
+    const usage = await get("/pool/usage", { hours }, this.page.signal);
+    if (hours !== this.hours.value) return; // it is about to come
+    this.usage = usage;
     const left = this.usage.left_out;
     fill(this.note, left > 0 && `${countNoun(left, "job")} of this time ${left === 1 ? "is" : "are"} not counted: there are too many.`);
     this.showHosts();

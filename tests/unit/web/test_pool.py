@@ -1,0 +1,38 @@
+"""The pool of the web page."""
+
+from __future__ import annotations
+
+from tests.support.javascript import run_page
+
+
+def test_the_use_is_that_of_the_hours_that_the_user_has_chosen() -> None:
+    """The answer about the hours that were chosen before comes last."""
+    script = """
+    const { showPool } = await import("./pool.js");
+    const host = { name: "h", state: "up", drained: false, jobs: [], engine: "", message: "", cpus_used: 0, cpus: 2, mem_mib_used: 0, mem_mib: 512, gpus: 0 };
+    const amounts = { name: "h", cpus: 2, mem_mib: 512, gpus: 0, cpu: [0], cpus_held: [0], mem_used: [0], gpu: [0], gpus_held: [0] };
+    const years = { 6: 2023, 24: 2024 };
+    let answerLate = () => {};
+    serve(async (path, query) => {
+      const hours = query.get("hours");
+      if (path === "/pool") return { hosts: [host], file: "", trouble: "" };
+      if (path === "/pool/queue") return { length: 0, waiting: [] };
+      if (hours === "6") await new Promise((resolve) => (answerLate = resolve));
+      return { left_out: 0, time: [Date.UTC(years[hours], 5) / 1000], hosts: [amounts] };
+    });
+    const main = new FakeElement("main");
+    document.body.append(main);
+    const select = () => main.querySelector("select");
+    const done = showPool(main, { feed: makeFeed(), signal: new AbortController().signal, parts: [] });
+    select().value = "6";
+    await settle();
+    select().value = "24";
+    select().dispatchEvent(new Event("change"));
+    await settle();
+    answerLate();
+    await done;
+    await settle();
+    return main.querySelectorAll("h3").map((one) => one.textContent).filter((text) => text.startsWith("What its"));
+    """  # noqa: E501  # records of the API
+    [title] = run_page(script)
+    assert "2024" in title
