@@ -30,7 +30,7 @@ class LogView {
   /** @param {import("./experiment.js").ExperimentPage} page */
   constructor(page) {
     this.page = page;
-    /** @type {Map<number, LogLine[] | null>} by number of the chunk; null: asked for */
+    /** @type {Map<number, LogLine[]>} by number of the chunk */
     this.chunks = new Map();
     this.total = 0;
     const query = new URLSearchParams(location.search);
@@ -43,6 +43,7 @@ class LogView {
     this.lastTop = 0; // how far the lines were scrolled
     this.grow = makeCoalesced(() => this.readEnd());
     this.find = makeCoalesced(() => this.search());
+    this.readSeen = makeCoalesced(() => this.readChunks());
     this.jobs = make("select", { id: "job", "aria-label": "Jobs", onchange: () => this.chooseJob() });
     this.levels = make("select", { "aria-label": "Levels", onchange: () => this.chooseLevel(this.levels.value, -1) }, Object.entries(LEVELS).map(([value, label]) => make("option", { value, selected: value === this.level }, label)));
     this.input = make("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log", autocomplete: "off", spellcheck: "false", oninput: () => this.find(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.onSearchKey(event) });
@@ -195,25 +196,33 @@ class LogView {
 
   /** Return a line, or nothing and ask for its chunk. @param {number} number */
   findLine(number) {
-    const chunk = Math.floor(number / CHUNK);
-    const found = this.chunks.get(chunk);
-    const line = found?.[number - chunk * CHUNK];
-    if (line || found === null) return line;
-    this.readChunk(chunk, (found?.length ?? 0) + chunk * CHUNK, found ?? []);
-    return undefined;
+    const line = this.readKept(number);
+    if (!line) this.readSeen();
+    return line;
   }
 
-  /** @param {number} chunk @param {number} first @param {LogLine[]} known */
-  async readChunk(chunk, first, known) {
-    this.chunks.set(chunk, null);
-    try {
-      const { total, lines } = await get(this.path, { first, count: (chunk + 1) * CHUNK - first, ...this.filter }, this.page.signal);
-      this.keep(chunk, [...known, ...lines]);
-      this.showLines(lines.length ? Math.max(this.total, total) : total); // fewer: the log has lost its end
-    } catch (error) {
-      this.chunks.delete(chunk);
-      if (!this.page.signal.aborted) console.debug(error);
+  /** @param {number} number @returns {LogLine | undefined} */
+  readKept(number) {
+    return this.chunks.get(Math.floor(number / CHUNK))?.[number % CHUNK];
+  }
+
+  /** Read the chunks in sight, one at a time: those that the user has scrolled past meanwhile are not asked for. */
+  async readChunks() {
+    await Promise.resolve(); // the rows are drawn then
+    for (;;) {
+      const lacking = this.virtual.shown.find(([number]) => !this.readKept(number));
+      if (!lacking || !(await this.readChunk(Math.floor(lacking[0] / CHUNK)))) return;
     }
+  }
+
+  /** Read what is lacking of a chunk, and return how many lines have come. @param {number} chunk */
+  async readChunk(chunk) {
+    const known = this.chunks.get(chunk) ?? [];
+    const first = chunk * CHUNK + known.length;
+    const { total, lines } = await get(this.path, { first, count: CHUNK - known.length, ...this.filter }, this.page.signal);
+    this.keep(chunk, [...known, ...lines]);
+    this.showLines(lines.length ? Math.max(this.total, total) : total); // none: the log has lost its end
+    return lines.length;
   }
 
   /** @param {Event} event @param {number} number */

@@ -84,3 +84,24 @@ def test_a_log_that_has_lost_its_end_is_not_asked_for_again_and_again() -> None:
     return asked < 5;
     """
     assert run_page(LOG + script) is True
+
+
+def test_what_the_user_scrolls_past_is_not_asked_for() -> None:
+    script = """
+    total = 1_000_000;
+    await open("4");
+    const scroller = main.querySelector("div.log");
+    scroller.clientHeight = 100;
+    Object.defineProperty(scroller, "scrollHeight", { get: () => 8_000_000 });
+    scroller.scrollTop = 7_999_900;
+    let asked = 0;
+    const answer = globalThis.fetch;
+    globalThis.fetch = (url) => (asked += 1) && answer(url);
+    for (let top = 7_000_000; top >= 0; top -= 20_000) {
+      scroller.scrollTop = top;
+      scroller.dispatchEvent(new Event("scroll"));
+    }
+    for (let turns = 0; turns < 5; turns += 1) await settle();
+    return [asked < 5, list()[0]];
+    """
+    assert run_page(LOG + script) == [True, "line 0"]
