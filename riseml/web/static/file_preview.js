@@ -111,14 +111,19 @@ function cutCell(text) {
 function makeText(shown, text, { size, total }) {
   const code = makeCode(text);
   if (size === total) return [total ? code : make("p", { class: "empty" }, "This file is empty.")];
-  const note = make("p", { class: "soft" }, `The first ${formatBytes(size)} of ${formatBytes(total)}.`);
+  const note = make("div", { class: "soft" }, `The first ${formatBytes(size)} of ${formatBytes(total)}.`);
   const end = make("button", { type: "button", onclick: () => showEnd() }, "Show its end");
   const showEnd = async () => {
     end.disabled = true;
-    const found = await readPart(shown, total - MOST_TEXT, MOST_TEXT);
-    code.textContent = stripLines(new TextDecoder().decode(found.bytes));
-    note.textContent = `Up to ${formatBytes(found.bytes.length)} from its end of ${formatBytes(found.total)}.`;
-    code.scrollTop = code.scrollHeight;
+    try {
+      const found = await readPart(shown, total - MOST_TEXT, MOST_TEXT);
+      code.textContent = stripLines(new TextDecoder().decode(found.bytes));
+      note.textContent = `Up to ${formatBytes(found.bytes.length)} from its end of ${formatBytes(found.total)}.`;
+      code.scrollTop = code.scrollHeight;
+    } catch (error) {
+      end.disabled = false;
+      fill(note, makeProblem(error));
+    }
   };
   return [make("div", { class: "line" }, note, end), code];
 }

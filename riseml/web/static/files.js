@@ -67,14 +67,20 @@ class FileBrowser {
     /** @type {FileView[]} */
     const entries = [];
     let next = "";
-    const more = make("button", { type: "button", onclick: () => readOn() }, "Show more");
+    const problem = make("div");
+    const onclick = () => readOn().catch((error) => {
+      more.disabled = false;
+      fill(problem, makeProblem(error));
+    });
+    const more = make("button", { type: "button", onclick }, "Show more");
     const readOn = async () => {
       more.disabled = true;
       const found = await this.read(folder, next, PAGE);
       entries.push(...found.entries);
       next = found.next ?? "";
       more.disabled = false;
-      if (!this.page.signal.aborted) fill(this.list, this.makeList(folder, entries), next && more);
+      fill(problem);
+      if (!this.page.signal.aborted) fill(this.list, this.makeList(folder, entries), next && more, problem);
     };
     await readOn();
   }
