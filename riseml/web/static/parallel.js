@@ -41,6 +41,7 @@ export class ParallelPanel {
     const axes = chosen.map((name, place) => makeAxis(name, trials.map((trial) => trial.values[at[place]])));
     const gap = Math.min(MOST_GAP, Math.max(LEAST_GAP, (WIDTH - 2 * FIRST) / (axes.length - 1)));
     const width = 2 * FIRST + gap * (axes.length - 1);
+    const marked = this.lines[this.marked]?.trial.id;
     this.names = names;
     this.lines = trials.map((trial, rank) => {
       const points = axes.flatMap((axis, place) => {
@@ -58,6 +59,8 @@ export class ParallelPanel {
     picture.style.maxWidth = `${width}px`;
     fill(this.place, picture);
     this.choose();
+    const rank = this.lines.slice(0, this.shown).findIndex(({ trial }) => trial.id === marked);
+    if (rank >= 0) this.mark(rank);
   }
 
   /** Show as many of the best as the user wants. */
