@@ -45,7 +45,7 @@ export async function showExperiment(main, page) {
   const changes = page.feed.collect(page.signal);
   const shown = { id, view: await readExperiment(id, page.signal), signal: page.signal, feed: page.feed, place };
   const isSet = shown.view.type === "set";
-  const tab = isSet ? { show: showSet } : (TABS[part] ?? TABS[""]);
+  const tab = isSet ? { show: showSet } : (Object.hasOwn(TABS, part) ? TABS[part] : TABS[""]);
   fill(main, head, isSet ? null : makeTabs(id, part), place);
   fillHead(head, shown.view);
   const news = tab.show(shown);

@@ -11,6 +11,7 @@ import { hasEnded, linkTo, makeDuration, makeState, makeTable } from "./parts.js
 import { ResourcePanel } from "./resources.js";
 import { makeTimeline } from "./timeline.js";
 
+const METRIC_PAUSE = 500; // milliseconds between two readings at least: a training may print without a pause
 const LEAST_PAUSE = 10_000; // milliseconds between two pictures of lives that go on
 
 /** @type {import("./experiment.js").Tab} */
@@ -126,7 +127,10 @@ class MetricPanels {
     this.page = page;
     /** @type {Map<string, ChartPanel>} */
     this.panels = new Map();
-    this.read = makeCoalesced(() => this.readAll());
+    this.read = makeCoalesced(async () => {
+      await this.readAll();
+      await new Promise((resolve) => setTimeout(resolve, METRIC_PAUSE));
+    });
   }
 
   update() {

@@ -61,3 +61,20 @@ def test_the_life_of_a_job_that_runs_goes_on() -> None:
 
 def test_a_job_that_runs_again_has_no_end() -> None:
     assert run_page(f'{OVERVIEW} return main.querySelectorAll("circle").length;') == 0
+
+
+def test_a_training_that_prints_without_a_pause_is_not_read_without_a_pause() -> None:
+    script = """
+    let read = 0;
+    const answer = globalThis.fetch;
+    globalThis.fetch = (url) => {
+      if (url.pathname.endsWith("/metrics")) read += 1;
+      return answer(url);
+    };
+    for (let lines = 0; lines < 20; lines += 1) {
+      feed.say({ grown: ["4"] });
+      await settle();
+    }
+    return read < 10;
+    """
+    assert run_page(OVERVIEW + script) is True
