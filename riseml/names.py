@@ -136,3 +136,14 @@ def _join_parts(*parts: object) -> str:
 def show_framework(plugin: str) -> str:
     """Return the name of a framework as users know it; empty for a plug-in that has none."""
     return "" if plugin in UNNAMED_FRAMEWORKS else plugin
+
+
+def join_address(host: str, port: int) -> str:
+    """Return `host:port`, with brackets around an IPv6 address: `[fd00::2]:2222`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """Return host and port of `host:port`; an IPv6 address has no brackets then."""
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), port

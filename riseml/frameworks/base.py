@@ -29,7 +29,7 @@ A small plug-in, for a framework whose processes find each other by the address 
             return ()                         # `bind` needs nothing but the plan
 
         def bind(self, plan, job, addresses):
-            host, _, port = addresses[JobName("master")].rpartition(":")
+            host, port = split_address(addresses[JobName("master")])
             rank = [planned.name for planned in plan.jobs].index(job)
             return Binding({"MASTER_ADDR": host, "MASTER_PORT": port, "RANK": str(rank)}, placeholders)
 

@@ -19,7 +19,7 @@ from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barri
 from riseml.frameworks.process_group import find_job, limit_threads, make_placeholders
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.job_programs import launch_ranks
-from riseml.names import JobName, hostname, job_name
+from riseml.names import JobName, hostname, job_name, split_address
 from riseml.spec.config.types import Horovod, Train
 from riseml.states import Part
 
@@ -55,7 +55,7 @@ class HorovodPlugin:
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         workers = _list_workers(plan)
         here, nodes = _count_processes(plan), len(workers)
-        host, _, port = addresses[workers[0]].rpartition(":")
+        host, port = split_address(addresses[workers[0]])
         placeholders = make_placeholders(workers, job, addresses)
         if job not in workers:
             return Binding({"TOTAL_WORKERS": str(nodes)}, placeholders)

@@ -26,7 +26,7 @@ from riseml.frameworks.process_group import (
     make_placeholders,
 )
 from riseml.job_programs import launch_ranks, write_program
-from riseml.names import JobName
+from riseml.names import JobName, split_address
 from riseml.spec.config.types import JAX, Train
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Jax:
             **{"JAX_COORDINATOR_ADDRESS": master, "JAX_COORDINATOR_BIND_ADDRESS": master, "JAX_NUM_PROCESSES": size},
             # This service would catch SIGTERM and end the process ten seconds later.
             "JAX_ENABLE_PREEMPTION_SERVICE": "false",
-            **{"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": master.rpartition(":")[0], "SLURM_NTASKS": size},
+            **{"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": split_address(master)[0], "SLURM_NTASKS": size},
             **(_make_rank_variables(planned, index, here, 0) if here == 1 else {}),
             **{"WORKER_INDEX": str(index), "TOTAL_WORKERS": str(len(plan.jobs))},
         }

@@ -28,7 +28,7 @@ from riseml.frameworks.process_group import (
     make_group_options,
     make_placeholders,
 )
-from riseml.names import JobName
+from riseml.names import JobName, split_address
 from riseml.spec.config.types import PyTorch, Train
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Pytorch:
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         index, planned = find_job(plan, job)
         rank, nodes = str(index), str(len(plan.jobs))
-        host, _, port = addresses[plan.jobs[0].name].rpartition(":")
+        host, port = split_address(addresses[plan.jobs[0].name])
         for_python = {"WORLD_SIZE": nodes, "RANK": rank, "NODE_RANK": rank}
         processes = _count_processes(plan, planned)
         if processes == 1:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.frameworks.base import WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
-from riseml.names import JobName, job_name, job_type
+from riseml.names import JobName, job_name, job_type, split_address
 from riseml.spec.config.types import RoleEnd, RoleSection, Train
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import CLUSTER_SPEC, list_peer_placeholders
@@ -135,7 +135,8 @@ def is_waiting_for(plan: Plan, job: JobName, peer: JobName, address: str, line: 
     """
     role = job_type(peer)
     port = _list_waits(plan, job).get(role)
-    place = address if port is None else f"{address.rpartition(':')[0]}:{port}"
+    host, own = split_address(address)
+    place = f"{host}:{own if port is None else port}"
     return line == f"{_BEGINS}{role} answers at {place}" or line.startswith(f"{_GOES_ON}{place}: ")
 
 
@@ -183,7 +184,7 @@ def _group_jobs(plan: Plan) -> Groups:
 
 def _name_addresses(role: str, first: str, every: Sequence[str]) -> dict[str, str]:
     """Return the values of the placeholders that lead to a role; one address of each job, and all of them."""
-    host, _, port = first.rpartition(":")
+    host, port = split_address(first)
     return dict(zip(list_peer_placeholders(role), (first, ",".join(every), host, port), strict=True))
 
 
@@ -213,6 +214,6 @@ def _list_workers(plan: Plan) -> list[JobName]:
 def _wait_for(role: str, port: int | None) -> str:
     every = f"${variable_name(role)}_ADDRESSES"
     number = '"${riseml_peer##*:}"' if port is None else str(port)
-    return (
-        f'for riseml_peer in $(echo "{every}" | tr , " "); do riseml_wait "${{riseml_peer%:*}}" {number} {role}; done'
-    )
+    host = 'riseml_peer="${riseml_peer#\\[}"; riseml_host="${riseml_peer%:*}"'  # an IPv6 address has brackets
+    call = f'riseml_wait "${{riseml_host%\\]}}" {number} {role}'
+    return f'for riseml_peer in $(echo "{every}" | tr , " "); do {host}; {call}; done'

@@ -14,7 +14,7 @@ from riseml.frameworks.registry import find_framework
 from riseml.job_programs import add_report_module
 from riseml.job_programs.group_shell import wait_for_group
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
-from riseml.names import JobName, experiment_name, hostname
+from riseml.names import JobName, experiment_name, hostname, join_address
 from riseml.planning.template import fill_placeholders
 from riseml.records import dataclass
 from riseml.spec.config.parameters import RISEML_VARIABLES
@@ -202,14 +202,14 @@ def choose_shm_size(plan: Plan, planned: PlannedJob) -> int:
 
 
 def job_addresses(experiment: Experiment) -> dict[JobName, str]:
-    """Return `host:port` of every job, as its peers reach it.
+    """Return `host:port` of every job, as its peers reach it; an IPv6 address has brackets.
 
     Before placement these are the addresses on a network of the experiment's own: `worker-1:2222`.
     """
     found: dict[JobName, str] = {}
     for job in experiment.gang:
         host = job.address if job.port is not None and job.address is not None else hostname(job.name)
-        found[job.name] = f"{host}:{job.port or JOB_PORT}"
+        found[job.name] = join_address(host, job.port or JOB_PORT)
     return found
 
 

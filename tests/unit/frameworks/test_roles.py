@@ -234,7 +234,7 @@ def test_only_a_role_with_after_waits() -> None:
     assert script(experiment, "learner") == "python member.py"
     assert script(experiment, "actor.1").endswith("\npython actor.py --to learner:2222 --as 0")
     assert 'echo "$LEARNER_ADDRESSES"' in script(experiment, "actor.1")
-    assert 'riseml_wait "${riseml_peer%:*}" 6379 learner' in script(experiment, "replay-buffer")
+    assert 'riseml_wait "${riseml_host%\\]}" 6379 learner' in script(experiment, "replay-buffer")
 
 
 def test_a_long_wait_is_reported_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
