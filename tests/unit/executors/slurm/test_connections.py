@@ -6,12 +6,15 @@ import json
 import os
 import socket
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from riseml.executors.slurm import gang_lines, gang_roles, gang_supervisor
 from riseml.executors.slurm.gang_lines import BEAT, LineConnection, is_proven, prove
 from riseml.executors.slurm.gang_records import find_stop_cause
 from tests.support.waiting import DEADLINE
@@ -46,17 +49,24 @@ def test_messages_are_lines_whatever_pieces_they_come_in() -> None:
         assert connection.receive() == [{"b": 2}]
 
 
+def set_clocks(monkeypatch: pytest.MonkeyPatch, now: dict[str, float]) -> None:
+    """Let the programs of a gang read these clocks. Event loops of other tests would never wake by them again."""
+    clocks = {name: lambda name=name: now[name] for name in now}
+    for module in (gang_lines, gang_roles, gang_supervisor):
+        monkeypatch.setattr(module, "time", SimpleNamespace(**{**vars(time), **clocks}))
+
+
 def test_a_process_that_was_suspended_lets_the_other_side_speak_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    now = {"monotonic": 1000.0}
+    set_clocks(monkeypatch, now)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         connection = LineConnection(ours)
-        now[0] += 3600.0
+        now["monotonic"] += 3600.0
         connection.beat()
         assert not connection.is_silent()
         for _ in range(21):
-            now[0] += 1.0
+            now["monotonic"] += 1.0
             connection.beat()
         assert connection.is_silent(), "the other side has had its time"
         theirs.sendall(b"{}\n")
@@ -67,8 +77,7 @@ def test_a_process_that_was_suspended_lets_the_other_side_speak_first(monkeypatc
 @pytest.mark.parametrize("wall", [-3600.0, 3600.0])
 def test_a_clock_that_is_set_ends_no_sign_of_life(wall: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = {"time": 100_000.0, "monotonic": 1000.0}
-    for name in now:
-        monkeypatch.setattr(f"time.{name}", lambda name=name: now[name])
+    set_clocks(monkeypatch, now)
     supervisor = make_supervisor(tmp_path, monkeypatch)
     ours, theirs = socket.socketpair()
     with ours, theirs, supervisor.door:
