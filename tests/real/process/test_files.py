@@ -149,6 +149,7 @@ def test_outputs_are_kept_and_cleaned(process_rig: Rig, tmp_path: Path) -> None:
     assert json.loads(riseml(rig, tmp_path, "system", "clean", "--outputs", "--older", "1d", "--json").out) == {
         "outputs": [],
         "next": None,
+        "next_sub": None,
     }
     done = riseml(rig, tmp_path, "system", "clean", "--outputs", "--larger", "2K", "--yes", "--json")
     removed = json.loads(done.out)["outputs"]
