@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from riseml.errors import UsageError
+from riseml.spec.scalars.texts import is_valid_text
 
 
 def take_variables(names: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
@@ -15,11 +16,6 @@ def take_variables(names: Iterable[str], environ: Mapping[str, str]) -> dict[str
     """
     taken = {name: environ[name] for name in names}
     for name, value in taken.items():
-        if not is_utf8(value):
+        if not is_valid_text(value):
             raise UsageError(f"the variable {name} is not UTF-8 text", f"set it in UTF-8: `export {name}=...`")
     return taken
-
-
-def is_utf8(text: str) -> bool:
-    """Return whether a text of the command line or the environment was UTF-8: other bytes are half a surrogate pair."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)

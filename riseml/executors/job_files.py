@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from riseml.spec.scalars.texts import is_valid_text
+
 _LONGEST_RECORD = 16 << 20  # bytes; one of a gang of 1,000 roles has some hundred KiB
 _LAST_TIME = 253402300800.0  # seconds since the epoch at the end of year 9999
 _LARGEST_COUNT = 2**31
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 Check = Callable[[object], bool]
 
@@ -54,7 +54,7 @@ def keep_valid(record: object, checks: Mapping[str, Check]) -> dict[str, Any]:
 
 def is_text(value: object) -> bool:
     """Return True for a text that a store can keep."""
-    return isinstance(value, str) and not _UNSTORABLE.search(value)
+    return isinstance(value, str) and is_valid_text(value)
 
 
 def is_count(value: object) -> bool:

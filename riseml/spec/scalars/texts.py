@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+_INVALID = re.compile("[\0\ud800-\udfff]")
 _LONGEST_QUOTE = 60  # characters
 
 
@@ -15,6 +18,13 @@ class BadText(Exception):
         super().__init__(problem)
         self.problem = problem
         self.hint = hint
+
+
+def is_valid_text(text: str) -> bool:
+    """Return True for a text that every process and store accepts: without NUL characters and halves of surrogate
+    pairs. Python reads bytes that are not UTF-8 as such halves.
+    """
+    return _INVALID.search(text) is None
 
 
 def quote_text(text: str) -> str:

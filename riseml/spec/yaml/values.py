@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, TypeVar
 
 from riseml.records import dataclass
 from riseml.spec.scalars.quantities import is_bare_gib, parse_boolean, parse_duration, parse_memory, parse_number
-from riseml.spec.scalars.texts import BadText
+from riseml.spec.scalars.texts import BadText, is_valid_text
 from riseml.spec.yaml.document import Node, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, Severity, make_problem
 
 Schema = Mapping[str, Any]
 T = TypeVar("T")
-_UNSAFE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -127,7 +125,7 @@ def _read_node(
         name = entry.key.text
         file.keys[*path, name] = entry.key
         values[name] = _read_node(entry.value, below(schema, name), (*path, name), file, below)
-        if _UNSAFE.search(name):
+        if not is_valid_text(name):
             file.refuse((*path, name), "the key contains an invalid character (NUL or half a surrogate pair)")
     return values
 
@@ -138,7 +136,7 @@ def _read_scalar(node: ScalarNode, schema: Schema, path: KeyPath, file: SourceFi
     verbatim = schema.get("format") == "text"  # a parameter may have the value `null`
     if node.empty and not (verbatim and node.text):
         return None
-    if _UNSAFE.search(node.text):
+    if not is_valid_text(node.text):
         file.refuse(path, "the text contains an invalid character (NUL or half a surrogate pair)")
         return node.text
     if "string" in wanted or not node.plain:
