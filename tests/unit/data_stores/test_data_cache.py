@@ -15,7 +15,7 @@ from riseml.data_stores.fetch import FetchOrder, fetch_set
 from riseml.data_stores.memory_remote import MemoryRemote
 from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import parse_data_url
-from tests.support.waiting import DEADLINE, wait_for
+from tests.support.waiting import DEADLINE
 
 
 def fetch(cache: DataCache, name: str, size: int = 1000, limit: int = 5000) -> Path:
@@ -76,12 +76,24 @@ def test_an_experiment_that_wants_a_set_while_it_is_removed_fetches_it_again(
     cache = DataCache(tmp_path / "cache")
     key = fetch(cache, "a").parent.name
     wanted: list[Path] = []
-    experiment = threading.Thread(target=lambda: wanted.append(fetch(cache, "a")))
+    has_come = threading.Event()  # the experiment waits for the removal, or has a set
+    wait = cache._free.wait
+
+    def want() -> None:
+        wanted.append(fetch(cache, "a"))
+        has_come.set()
+
+    def note_wait(seconds: float) -> bool:
+        has_come.set()
+        return wait(seconds)
+
+    experiment = threading.Thread(target=want)
 
     def remove_tree(folder: Path) -> None:
         monkeypatch.undo()
+        monkeypatch.setattr(cache._free, "wait", note_wait)
         experiment.start()
-        wait_for("the experiment", lambda: wanted or cache._free._waiters, DEADLINE)  # type: ignore[attr-defined]
+        assert has_come.wait(DEADLINE)
         data_cache.remove_tree(folder)
 
     monkeypatch.setattr(data_cache, "remove_tree", remove_tree)

@@ -8,53 +8,57 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
+from riseml.executors import output_log
 from riseml.executors.command_runner import CommandRunner
 from riseml.executors.output_log import HEADER, LONGEST_LOG, OWN, STDOUT, OutputLog, count_last_reads
 from riseml.executors.process.supervisor import Supervisor
 from riseml.executors.slurm.role_wrapper import RoleWrapper
 
-Take = Callable[[Any, int], bool]
+Take = Callable[[int], bool]
+End = Callable[[pytest.MonkeyPatch, Take, int], None]
 
 
-def end_supervisor(take: Take, pipe: int) -> None:
+def end_supervisor(patch: pytest.MonkeyPatch, take: Take, pipe: int) -> None:
     supervisor = Supervisor.__new__(Supervisor)
     supervisor._streams = {pipe: STDOUT}
-    supervisor._copy_output = take.__get__(supervisor)  # type: ignore[method-assign]
+    patch.setattr(supervisor, "_copy_output", take)
     supervisor._copy_rest()
 
 
-def end_wrapper(take: Take, pipe: int) -> None:
+def end_wrapper(patch: pytest.MonkeyPatch, take: Take, pipe: int) -> None:
     wrapper = RoleWrapper.__new__(RoleWrapper)
     wrapper.streams = {pipe: STDOUT}
-    wrapper._copy = take.__get__(wrapper)  # type: ignore[method-assign]
+    patch.setattr(wrapper, "_copy", take)
     wrapper._copy_rest()
 
 
-def end_runner(take: Take, pipe: int) -> None:
+def end_runner(patch: pytest.MonkeyPatch, take: Take, pipe: int) -> None:
     runner = CommandRunner.__new__(CommandRunner)
     runner._door, there = socket.socketpair()
     runner._outputs, runner._to_server = {pipe: 1}, bytearray()
-    runner._copy_output = take.__get__(runner)  # type: ignore[method-assign]
+    patch.setattr(runner, "_copy_output", take)
     with runner._door, there:
         runner._send_rest(0)
 
 
 @pytest.mark.parametrize("end", [end_supervisor, end_wrapper, end_runner])
-def test_a_process_that_prints_on_for_ever_keeps_no_command_from_its_end(end: Callable[[Take, int], None]) -> None:
+def test_a_process_that_prints_on_for_ever_keeps_no_command_from_its_end(
+    end: End, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A setuid program of another user, which cannot be killed, and prints as fast as its output is read."""
     taken: list[int] = []
 
-    def take(_: object, descriptor: int) -> bool:
+    def take(descriptor: int) -> bool:
         taken.append(descriptor)
         assert len(taken) < 1000
         return True
 
     reader, writer = os.pipe()
-    end(take, reader)
+    end(monkeypatch, take, reader)
     assert taken
     os.close(reader)
     os.close(writer)
@@ -82,7 +86,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("os.write", refuse)
+        patch.setattr(output_log, "os", SimpleNamespace(**{**vars(os), "write": refuse}))
         yield
 
 
