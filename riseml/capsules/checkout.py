@@ -43,7 +43,7 @@ def unpack_code(archive: Path, digest: str, target: Path) -> int:
             is_there = target.is_dir()
             stage = Path(tempfile.mkdtemp(prefix=".riseml-checkout-", dir=target if is_there else target.parent))
             stack.callback(shutil.rmtree, stage, ignore_errors=True)
-            fresh = stage / "code"  # the mode of a new folder is that of the umask; mkdtemp gives it to nobody else
+            fresh = stage / "code"  # has the mode of the umask; no other user enters what mkdtemp has made
             fresh.mkdir()
             root = os.open(fresh, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, root)

@@ -133,7 +133,7 @@ def write_slurm(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
 
 
 def list_other_environments(run: ExportedRun) -> list[ExportedJob]:
-    """Return the jobs that had another environment than the one that install.sh makes for all."""
+    """Return the jobs whose environment differs from that of install.sh, which all jobs share."""
     return [job for job in run.jobs if job.record["environment"] != 0]
 
 

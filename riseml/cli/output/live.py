@@ -23,7 +23,7 @@ _CLEAR = "\x1b[H\x1b[2J"
 
 
 class _FrameConsole(Console):
-    """Leaves the cursor visible: nobody would show it again after SIGTERM, SIGKILL or Ctrl-Z."""
+    """Leaves the cursor visible: after SIGTERM, SIGKILL or Ctrl-Z no program would show it again."""
 
     def show_cursor(self, show: bool = True) -> bool:  # noqa: FBT001, FBT002  # the signature of rich
         del show

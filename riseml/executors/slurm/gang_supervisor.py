@@ -53,7 +53,7 @@ class GangSupervisor:
         self.roles = [gang_roles.SupervisedRole(one) for one in self.plan["roles"]]
         self.ends = gang_roles.ReportedEnds()
         self.job = os.environ.get("SLURM_JOB_ID", "")
-        self.began = time.time()  # for the record; intervals are by the clock that nobody sets
+        self.began = time.time()  # for the record; the monotonic clock measures intervals
         self.waits_from = time.monotonic()  # for its roles
         self.go_at = 0.0  # when all started
         self.success_at = 0.0  # when all that decide had ended with 0

@@ -155,7 +155,7 @@ def test_bash_completes(riseml: Riseml, tmp_path: Path, line: list[str], expecte
     fake.write_text('#!/bin/sh\ncase "$1" in [0-9]*) echo "$1$_RISEML_NAMES" ;; esac\n')
     fake.chmod(0o755)
     words = " ".join(f"'{word}'" for word in [str(fake), *line])
-    script += "compopt() { COMPREPLY=(FILES); }\n"  # bash itself completes what it is told to be a file
+    script += "compopt() { COMPREPLY=(FILES); }\n"  # where a file fits, bash itself completes
     program = f'{script}\nCOMP_WORDS=({words}) COMP_CWORD={len(line)}\n_riseml "{fake}" "{line[-1]}"\n'
     done = subprocess.run(
         ["bash", "--norc", "-c", program + 'printf "%s\\n" "${COMPREPLY[@]}"'],

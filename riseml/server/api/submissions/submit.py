@@ -83,7 +83,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
 
 
 def _check_lines(train: Train) -> None:
-    """Refuse lines of `run` that no job could be started with: the environment would be made in vain."""
+    """Refuse lines of `run` with which no job can start, before a host makes the environment."""
     lines = [line for role in train.roles for line in role.run] or train.run
     check_values(lines, {parameter.name: parameter.values for parameter in train.parameters})
 

@@ -1,4 +1,4 @@
-"""What the wrapper of a role is told."""
+"""The order that the server writes for the wrapper of a role."""
 
 from __future__ import annotations
 
