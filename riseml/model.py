@@ -387,11 +387,3 @@ class Frame(NamedTuple):
     at: str  # timestamp with nanoseconds, as the engine wrote it; empty for the engine's own messages
     stream: int  # 1: stdout, 2: stderr, 3: the engine's own messages
     data: bytes  # without the timestamp; ends with a newline unless the line goes on in the next frame
-
-
-@dataclass(frozen=True, slots=True)
-class LogCursor:
-    """Where a reader of a job's log has stopped, and where the next reader continues."""
-
-    at: str = ""  # timestamp of the last frame that the store holds; empty before the first
-    frames_held: int = 0  # frames with exactly this timestamp that the store holds

@@ -18,7 +18,8 @@ from typing import Protocol
 from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
-from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount
+from riseml.log_cursor import LogCursor
+from riseml.model import Frame, HostSeen, Image, JobKey, Launch, Mount
 from riseml.names import HostName
 from riseml.records import dataclass
 from riseml.samples import Sample

@@ -4,33 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from riseml.model import Frame, LogCursor
+from riseml.executors.timestamps import to_nanoseconds
+from riseml.log_cursor import LogCursor
+from riseml.model import Frame
+
+OVERLAP = 10**9
+"""Nanoseconds before the cursor's latest timestamp from which a log is read again: a frame of one stream may be written
+after a frame of the other one that has a later timestamp."""
 
 
 class FramesAfter:
     """Keeps the frames that the store does not hold yet.
 
-    Reading can only continue from a timestamp, and several frames may have the same one. So the frames with the
-    cursor's timestamp come again first; the cursor counts how many of them the store holds.
+    Reading can only continue from a timestamp. So frames that the store holds come again, and several frames may have
+    one timestamp: the cursor counts how many with its timestamp the store holds, for each stream.
 
     Args:
         cursor: where the reader of the log stopped.
     """
 
     def __init__(self, cursor: LogCursor) -> None:
-        self._at = cursor.at
-        self._left = cursor.frames_held
+        # of streams whose frames may still be held ones: nanoseconds of the last one, and how many such are left
+        self._left = {stream: (to_nanoseconds(one.at), one.frames_held) for stream, one in cursor.positions.items()}
 
     def keep_new(self, frames: Iterable[Frame]) -> list[Frame]:
-        """Return the new ones among the next frames, which begin at the cursor's timestamp."""
+        """Return the new ones among the next frames, which begin at or before the cursor's last timestamp."""
         if not self._left:
             return list(frames)
-        kept: list[Frame] = []
-        for frame in frames:
-            if self._left and frame.at == self._at:
-                self._left -= 1
-                continue
-            if frame.at:  # the engine's own messages have no timestamp
-                self._left = 0
-            kept.append(frame)
-        return kept
+        return [frame for frame in frames if frame.stream not in self._left or self._is_new(frame)]
+
+    def _is_new(self, frame: Frame) -> bool:
+        if not frame.at:  # the engine's own messages have no timestamp
+            return True
+        last, held = self._left[frame.stream]
+        at = to_nanoseconds(frame.at)
+        if at < last:
+            return False
+        if at == last and held:
+            self._left[frame.stream] = (last, held - 1)
+            return False
+        del self._left[frame.stream]  # all further frames of this stream are new
+        return True
+
+
+def find_latest(cursor: LogCursor, streams: Iterable[int]) -> int | None:
+    """Return the latest timestamp of some streams that the store holds, in nanoseconds; None: it holds none."""
+    known = [cursor.positions[stream].at for stream in streams if stream in cursor.positions]
+    return max(map(to_nanoseconds, known), default=None)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from riseml.executors.base import NotThere
-from riseml.executors.frames_after import FramesAfter
+from riseml.executors.frames_after import FramesAfter, find_latest
 from riseml.executors.output_log import HEADER
-from riseml.executors.timestamps import to_nanoseconds, to_text
-from riseml.model import Frame, LogCursor
+from riseml.executors.timestamps import to_text
+from riseml.log_cursor import LogCursor
+from riseml.model import Frame
 
 _READ_SIZE = 1 << 20  # bytes read at once; a longer record is read whole
 _LONGEST_RECORD = 16 << 20  # bytes; supervisors write 64 KiB at most
@@ -26,7 +27,8 @@ class JobLogReader:
     def __init__(self, path: Path, cursor: LogCursor) -> None:
         self._path = path
         self._offset = 0  # bytes read so far
-        self._after = to_nanoseconds(cursor.at) if cursor.at else -1  # nanoseconds; earlier records are left out
+        # nanoseconds; a supervisor's timestamps grow over all streams, so that the store holds all earlier records
+        self._after = find_latest(cursor, cursor.positions) or -1
         self._frames_after = FramesAfter(cursor)
 
     def read_frames(self) -> list[Frame]:

@@ -43,6 +43,7 @@ from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.executors.memory_data import MemoryData
 from riseml.job_programs.folder_paths import enter_folder, split_path
 from riseml.local_files import LocalFiles
+from riseml.log_cursor import LogCursor
 from riseml.model import (
     Capacity,
     ContainerSeen,
@@ -52,7 +53,6 @@ from riseml.model import (
     ImageSeen,
     JobKey,
     Launch,
-    LogCursor,
     Mount,
 )
 from riseml.names import HostName

@@ -1,8 +1,8 @@
 """A host of the pool that runs jobs as containers of its Docker Engine.
 
 Facts of the engine that this module relies on: a client timeout says nothing about the effect, so every call may be
-repeated; a container whose start failed stays `created` with an exit code and sends no event; `containers()` of the
-SDK's low-level client lists in one call, that of the high-level client inspects each container.
+repeated; a container whose start failed stays `created` with an exit code and sends no event; the SDK's low-level
+client lists containers in one call, and the high-level one inspects each.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream
 from riseml.executors.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine, lacks_network
-from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount
+from riseml.log_cursor import LogCursor
+from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, Mount
 from riseml.names import HOST_LABEL
 from riseml.planning.image import PACKAGES_FILE, parse_packages
 from riseml.samples import Sample
@@ -71,7 +72,6 @@ from riseml.storage_files import StorageFiles
 from riseml.stream_messages import CommandOrder
 
 _MISSING, _CONFLICT = 404, 409
-
 log = logging.getLogger(__name__)
 
 

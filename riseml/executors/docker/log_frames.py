@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import struct
 
-from riseml.executors.timestamps import to_nanoseconds
-from riseml.model import Frame, LogCursor
+from riseml.executors.frames_after import OVERLAP, find_latest
+from riseml.log_cursor import LogCursor
+from riseml.model import Frame
 
 _HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
+_STREAMS = (1, 2)  # stdout and stderr
 _ENGINE_STREAM = 3
 _LONGEST_SIZE = 16  # hexadecimal digits
 
@@ -78,8 +80,9 @@ class FrameReader:
 
 
 def format_since(cursor: LogCursor) -> str | None:
-    """Return a cursor as the engine's `since`, seconds with nine digits; None: from the start of the log."""
-    if not cursor.at:
+    """Return the engine's `since` of a cursor, seconds with nine digits; None: from the start of the log."""
+    latest = find_latest(cursor, _STREAMS)
+    if latest is None:
         return None
-    seconds, rest = divmod(to_nanoseconds(cursor.at), 10**9)
+    seconds, rest = divmod(max(0, latest - OVERLAP), 10**9)
     return f"{seconds}.{rest:09d}"

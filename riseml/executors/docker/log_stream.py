@@ -10,7 +10,8 @@ import urllib3
 from riseml.executors.docker.log_frames import ChunkReader, FrameReader, format_since
 from riseml.executors.frames_after import FramesAfter
 from riseml.executors.transports.engine_client import raise_for_refusal
-from riseml.model import Frame, LogCursor
+from riseml.log_cursor import LogCursor
+from riseml.model import Frame
 
 _CHUNK = 65536  # bytes
 _PATIENCE = 60  # seconds between two pieces of a log that is not followed

@@ -39,7 +39,8 @@ from riseml.executors.process.use_meter import JobProcessMeter
 from riseml.executors.process.watch import JobWatch
 from riseml.executors.process_tree import MARKER
 from riseml.executors.removal import fill_new_folder
-from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor
+from riseml.log_cursor import LogCursor
+from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch
 from riseml.names import HOST_LABEL, HostName
 from riseml.samples import Sample
 from riseml.stream_messages import CommandOrder

@@ -36,7 +36,8 @@ from riseml.executors.slurm.node_environments import NodeMaker
 from riseml.executors.slurm.role_access import RoleAccess
 from riseml.executors.slurm.shape import GangShape, RoleNeed, choose_shape, make_need
 from riseml.executors.slurm.slurm_commands import SlurmCommands
-from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount
+from riseml.log_cursor import LogCursor
+from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, Mount
 from riseml.names import HOST_LABEL, HostName, JobName
 from riseml.planning.launch import make_address_tokens
 from riseml.spec.pool.types import BuildPlace, SlurmSpec

@@ -14,7 +14,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from riseml.model import Frame, JobKey, LogCursor
+from riseml.log_cursor import FramePosition, LogCursor
+from riseml.model import Frame, JobKey
 from riseml.names import JobName
 from riseml.store.logs.line_state import RecordKind
 from riseml.store.logs.records import OpenLines, RecordRun, encode_frames, feed_line, split_runs
@@ -68,7 +69,9 @@ class LogFile:
                 raise
             self.size = end + len(data)
             self._open_lines[owner] = lines
-            self.cursors[owner] = _advance_cursor(self._cursor(owner), (frame.at for frame in reversed(frames)))
+            for stream in {frame.stream for frame in frames}:
+                stamps = (frame.at for frame in reversed(frames) if frame.stream == stream)
+                self._advance_cursor(owner, stream, stamps)
 
     def finish_job(self, key: JobKey) -> None:
         """End the open lines of the job, and record that its log is complete.
@@ -117,23 +120,27 @@ class LogFile:
         owner = (head.job, head.attempt)
         size = run.text_size() if head.kind is RecordKind.GOES_ON else 0  # only the phase after the last record matters
         self._open_lines[owner] = feed_line(self._open_lines.get(owner, {}), head.stream, head.kind, size)
-        self.cursors[owner] = _advance_cursor(self._cursor(owner), run.stamps_from_last())
+        self._advance_cursor(owner, head.stream, run.stamps_from_last())
 
-    def _cursor(self, owner: JobAttempt) -> LogCursor:
-        return self.cursors.get(owner, LogCursor())
+    def _advance_cursor(self, owner: JobAttempt, stream: int, stamps_from_last: Iterable[str]) -> None:
+        """Move the cursor of a job behind frames of one stream with these timestamps."""
+        positions = self.cursors.get(owner, LogCursor()).positions
+        position = _advance_position(positions.get(stream), stamps_from_last)
+        if position is not None:
+            self.cursors[owner] = LogCursor({**positions, stream: position})
 
 
-def _advance_cursor(cursor: LogCursor, stamps_from_last: Iterable[str]) -> LogCursor:
-    """Return the cursor after frames with these timestamps; frames without a timestamp do not count."""
+def _advance_position(before: FramePosition | None, stamps_from_last: Iterable[str]) -> FramePosition | None:
+    """Return the position after frames with these timestamps; frames without a timestamp do not count."""
     at, held = "", 0
     for stamp in stamps_from_last:
         if stamp and at and stamp != at:
-            return LogCursor(at, held)
+            return FramePosition(at, held)
         if stamp:
             at, held = stamp, held + 1
     if not at:
-        return cursor
-    return LogCursor(at, held + cursor.frames_held if cursor.at == at else held)
+        return before
+    return FramePosition(at, held + before.frames_held if before is not None and before.at == at else held)
 
 
 def load_ends(path: Path) -> dict[JobAttempt, int]:

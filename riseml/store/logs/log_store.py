@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from riseml.model import Frame, JobKey, LogCursor
+from riseml.log_cursor import LogCursor
+from riseml.model import Frame, JobKey
 from riseml.settings import DEFAULT_LOG_LIMIT
 from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks, find_report_blocks
 from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records

@@ -15,7 +15,8 @@ from riseml.archives.project_files import ProjectFiles
 from riseml.errors import RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, Share
 from riseml.executors.process.executor import ProcessExecutor
-from riseml.model import ContainerSeen, Image, JobKey, Launch, LogCursor, Owner
+from riseml.log_cursor import LogCursor
+from riseml.model import ContainerSeen, Image, JobKey, Launch, Owner
 from riseml.names import HostName, JobName
 from riseml.spec.config.types import Limits, Resources
 from tests.support.hosts import Machine

@@ -18,7 +18,7 @@ from riseml.errors import EngineError
 from riseml.executors.base import Share
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_folders import RESTARTED, ProcessJobFolders
-from riseml.model import LogCursor
+from riseml.log_cursor import LogCursor
 from tests.real.process.conftest import SERVER, Bench, key, message, wait
 from tests.support.archives import pack
 from tests.support.hosts import kill

@@ -12,7 +12,9 @@ import pytest
 from riseml.executors.log_reader import JobLogReader
 from riseml.executors.output_log import HEADER, STDERR, STDOUT, OutputLog
 from riseml.executors.timestamps import to_nanoseconds, to_text
-from riseml.model import Frame, LogCursor
+from riseml.log_cursor import LogCursor
+from riseml.model import Frame
+from tests.support.cursors import cursor_after
 
 PIECES = [b"one\ntwo\n", b"a half", b" line\n", b"\r\n", b"\n\n\n", b"x" * 70_000, b"y\n" * 3, b"\xff\x00 end"]
 
@@ -34,12 +36,6 @@ def read(path: Path, cursor: LogCursor = LogCursor()) -> list[Frame]:  # noqa: B
     while batch := reader.read_frames():
         frames += batch
     return frames
-
-
-def cursor_after(frames: list[Frame]) -> LogCursor:
-    """Return the cursor of a store that holds these frames."""
-    at = frames[-1].at
-    return LogCursor(at, sum(frame.at == at for frame in frames))
 
 
 def test_a_reader_with_any_cursor_loses_and_repeats_nothing(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from riseml.errors import Unreachable
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import LogCursor
+from riseml.log_cursor import LogCursor
 from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.real.transports.conftest import BASE, HASTE, Connect, Talker, refusal, ssh_url

@@ -18,7 +18,7 @@ import pytest
 from riseml.errors import Unreachable
 from riseml.executors.transports.engine_client import Engine
 from riseml.executors.transports.routes import TcpTransport
-from riseml.model import LogCursor
+from riseml.log_cursor import LogCursor
 from riseml.server.pool.choose_executor import check_executor
 from riseml.settings import Settings
 from riseml.spec.pool.types import Tls

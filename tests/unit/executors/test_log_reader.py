@@ -9,7 +9,7 @@ import pytest
 from riseml.executors.base import NotThere
 from riseml.executors.log_reader import JobLogReader
 from riseml.executors.output_log import HEADER
-from riseml.model import LogCursor
+from riseml.log_cursor import LogCursor
 
 
 def make_record(text: bytes, at: int = 1) -> bytes:

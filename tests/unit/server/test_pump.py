@@ -11,7 +11,8 @@ import pytest
 
 from riseml.errors import Unreachable
 from riseml.executors.memory import MemoryExecutor
-from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
+from riseml.log_cursor import LogCursor
+from riseml.model import Capacity, ContainerSeen, Frame, JobKey
 from riseml.names import HostName, JobName
 from riseml.server.reconcile import log_pump
 from riseml.server.reconcile.log_pump import LogPump
@@ -44,7 +45,7 @@ class Host(MemoryExecutor):
             raise self.troubles.pop(0)
         if follow:
             self.goes_on.wait(DEADLINE)
-        if not cursor.at:
+        if not cursor.positions:
             yield self.frames
 
 

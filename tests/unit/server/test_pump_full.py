@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from riseml.executors.memory import MemoryExecutor
-from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
+from riseml.log_cursor import LogCursor
+from riseml.model import Capacity, ContainerSeen, Frame, JobKey
 from riseml.names import HostName, JobName
 from riseml.server.clock import now
 from riseml.server.reconcile.log_pump import LogPump

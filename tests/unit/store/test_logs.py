@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.model import Frame, JobKey, LogCursor
+from riseml.log_cursor import FramePosition, LogCursor
+from riseml.model import Frame, JobKey
 from riseml.names import JobName
 from riseml.store.logs.blocks import ReadPosition
 from riseml.store.logs.line_state import LONGEST_LINE
@@ -38,7 +39,7 @@ def test_lines_are_read_in_the_order_of_their_frames(tmp_path: Path) -> None:
 def test_a_cursor_counts_the_frames_with_one_timestamp(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"a\n"), frame(2, b"b\n"), frame(2, b"c\n")])
-    assert logs.find_cursor(KEY) == LogCursor("2026-08-31T07:23:00.2Z", 2)
+    assert logs.find_cursor(KEY) == LogCursor({1: FramePosition("2026-08-31T07:23:00.2Z", 2)})
     assert LogStore(tmp_path).find_cursor(KEY) == logs.find_cursor(KEY), "a new server finds the same cursor"
     assert logs.find_cursor(OTHER) == LogCursor()
 
@@ -49,7 +50,7 @@ def test_a_torn_record_is_cut_off(tmp_path: Path) -> None:
     with (tmp_path / "4.log").open("ab") as file:
         file.write(b"1 worker.1 1 2026-08-31T07:23:09Z tor")
     again = LogStore(tmp_path)
-    assert again.find_cursor(KEY).at == "2026-08-31T07:23:00.1Z"
+    assert again.find_cursor(KEY).positions[1].at == "2026-08-31T07:23:00.1Z"
     again.append_frames(KEY, [frame(2, b"b\n")])
     assert texts(again) == [("worker.1", b"a"), ("worker.1", b"b")]
 
@@ -82,7 +83,7 @@ def test_an_open_line_ends_with_its_job(tmp_path: Path) -> None:
     logs.finish_job(KEY)
     logs.finish_job(KEY)
     assert texts(logs) == [("worker.1", b"no newline")]
-    assert logs.find_cursor(KEY).frames_held == 1
+    assert logs.find_cursor(KEY).positions[1].frames_held == 1
 
 
 def test_open_lines_of_both_streams_end_with_their_job(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def test_the_end_of_a_job_inside_a_cut_line_adds_no_line(tmp_path: Path) -> None
         logs.append_frames(KEY, [frame(1, b"x" * LONGEST_LINE)])
     logs.finish_job(KEY)
     assert texts(logs) == [("worker.1", b"x" * LONGEST_LINE + MARK)]
-    assert logs.find_cursor(KEY) == LogCursor("2026-08-31T07:23:00.1Z", 2)
+    assert logs.find_cursor(KEY) == LogCursor({1: FramePosition("2026-08-31T07:23:00.1Z", 2)})
 
 
 @given(
@@ -246,7 +247,7 @@ def test_frames_that_do_not_fit_on_the_disk_leave_no_trace(tmp_path: Path) -> No
             logs.append_frames(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert logs.find_cursor(KEY).at == "2026-08-31T07:23:00.1Z"
+    assert logs.find_cursor(KEY).positions[1].at == "2026-08-31T07:23:00.1Z"
     logs.append_frames(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
     assert [text for _, text in texts(logs)] == [b"a", b"b", b"c"]
 

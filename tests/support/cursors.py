@@ -1,0 +1,19 @@
+"""Cursors of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from riseml.log_cursor import FramePosition, LogCursor
+from riseml.model import Frame
+
+
+def cursor_after(frames: Sequence[Frame]) -> LogCursor:
+    """Return the cursor of a store that holds these frames."""
+    last = {frame.stream: frame.at for frame in frames}
+    return LogCursor(
+        {
+            stream: FramePosition(at, sum((frame.stream, frame.at) == (stream, at) for frame in frames))
+            for stream, at in last.items()
+        }
+    )
