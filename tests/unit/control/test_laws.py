@@ -39,6 +39,7 @@ DEADLINE = 3600  # seconds; other tests have the processors first
 
 
 @pytest.mark.long
+@pytest.mark.timeout(DEADLINE + 60)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_laws_hold_in_five_thousand_histories(seed: int) -> None:
     command = [*HISTORIES, "--seed", str(seed)]
