@@ -44,9 +44,13 @@ def post(url: str, body: bytes, headers: Mapping[str, str], deadline: float = DE
 
 
 def _make_connection(scheme: str, host: str, port: int | None, deadline: float) -> http.client.HTTPConnection:
+    """Return a connection that is not open yet. It names the port: without one, http.client takes the end of an IPv6
+    address for it.
+    """
     if scheme == "https":
-        return http.client.HTTPSConnection(host, port, timeout=deadline, context=ssl.create_default_context())
-    return http.client.HTTPConnection(host, port, timeout=deadline)
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port or http.client.HTTPS_PORT, timeout=deadline, context=context)
+    return http.client.HTTPConnection(host, port or http.client.HTTP_PORT, timeout=deadline)
 
 
 def _cut_request(connection: http.client.HTTPConnection) -> None:

@@ -219,6 +219,23 @@ def test_an_address_that_is_gone_is_no_answer() -> None:
         post(url, b"{}", {})
 
 
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [("https://[2001:db8::beef]/x", ("2001:db8::beef", 443)), ("http://[2001:db8::1]/x", ("2001:db8::1", 80))],
+)
+def test_an_ipv6_address_needs_no_port(monkeypatch: pytest.MonkeyPatch, url: str, place: tuple[str, int]) -> None:
+    called: list[object] = []
+
+    def refuse(address: object, *_: object) -> None:
+        called.append(address)
+        raise ConnectionRefusedError(111, "refused")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    with pytest.raises(NotDelivered, match="refused"):
+        post(url, b"{}", {})
+    assert called == [place]
+
+
 def test_the_thread_tells_what_ends_and_stops(scene: Scene, receiver: Receiver) -> None:
     scene.write({"name": "mine", "url": receiver.url})
     scene.loop.start()
