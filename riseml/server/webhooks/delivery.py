@@ -28,8 +28,9 @@ def post(url: str, body: bytes, headers: Mapping[str, str], deadline: float = DE
     connection = _make_connection(parts.scheme, parts.hostname or "", parts.port, deadline)
     end = threading.Timer(deadline, _cut_request, [connection])  # a socket's own timeout restarts with each byte
     end.daemon = True
-    end.start()
     try:
+        connection.connect()  # it may take longer than the deadline, and the timer finds no socket until then
+        end.start()
         connection.request("POST", target, body, dict(headers))
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -6,12 +6,14 @@ import hashlib
 import hmac
 import json
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,6 +210,23 @@ def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
 @pytest.mark.parametrize("way", ["hangs", "drips"])
 def test_an_address_without_an_end_is_left(receiver: Receiver, way: str) -> None:
     setattr(receiver, way, True)
+    with pytest.raises(NotDelivered):
+        post(receiver.url, b"{}", {}, deadline=0.3)
+
+
+def test_an_answer_without_an_end_is_left_after_a_slow_connection(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = socket.create_connection
+
+    def connect_slowly(*arguments: Any) -> socket.socket:
+        for timer in threading.enumerate():
+            if isinstance(timer, threading.Timer):
+                timer.join(DEADLINE)  # the deadline passes before the name is resolved
+        return connect(*arguments)
+
+    monkeypatch.setattr("socket.create_connection", connect_slowly)
+    receiver.drips = True
     with pytest.raises(NotDelivered):
         post(receiver.url, b"{}", {}, deadline=0.3)
 
