@@ -28,6 +28,14 @@ _LONGEST_URL, _LONGEST_SECRET = 2000, 1000
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _KEYS = frozenset({"name", "url", "secret", "events", "projects", "format", "insecure"})
 _PRINTABLE = re.compile(r"[!-~]+")
+_YES = frozenset({"true", "yes", "on"})
+_NOTHING = ("", "~", "null")
+
+
+class _TextLoader(yaml.SafeLoader):
+    """Reads every value as it is written: a secret of digits is no number. Only merge keys (`<<`) are special."""
+
+    yaml_implicit_resolvers = {"<": yaml.SafeLoader.yaml_implicit_resolvers["<"]}  # noqa: RUF012  # PyYAML reads it
 
 
 class WebhookFormat(Enum):
@@ -83,7 +91,7 @@ def find_file_time(home: Path) -> datetime:
 
 def _parse(data: bytes) -> tuple[Webhook, ...]:
     try:
-        found: Any = yaml.load(data, yaml.CSafeLoader) if hasattr(yaml, "CSafeLoader") else yaml.safe_load(data)
+        found: Any = yaml.load(data, _TextLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise _make_mistake("it is no YAML") from None
     rows = found.get("webhooks") if isinstance(found, dict) and found.keys() == {"webhooks"} else None
@@ -98,23 +106,25 @@ def _parse(data: bytes) -> tuple[Webhook, ...]:
 def _parse_webhook(row: Any, place: int) -> Webhook:
     if not isinstance(row, dict) or not {"name", "url"} <= row.keys() <= _KEYS:
         raise _make_mistake(f"webhook {place} needs name and url, and may have {', '.join(sorted(_KEYS))}")
-    name, url, secret = str(row["name"]), str(row["url"]), str(row.get("secret", ""))
+    name, url = str(row["name"]), str(row["url"])
+    secret = "" if row.get("secret", "") in _NOTHING else str(row["secret"])
     if not _NAME.fullmatch(name):
         raise _make_mistake(f"the name of webhook {place} is not up to 40 letters a-z, digits and -")
     if len(secret) > _LONGEST_SECRET or (secret and not _PRINTABLE.fullmatch(secret)):
         raise _make_mistake(f"the secret of {name} is not up to {_LONGEST_SECRET} printable characters without spaces")
-    _check_url(name, url, plain_is_allowed=row.get("insecure") is True)
+    _check_url(name, url, plain_is_allowed=str(row.get("insecure")).lower() in _YES)
+    events, projects = row.get("events", ["finished", "failed", "killed"]), row.get("projects", "")
     try:
         kind = WebhookFormat(row.get("format", "json"))
-        states = frozenset(State(str(one).upper()) for one in row.get("events", ["finished", "failed", "killed"]))
+        states = frozenset(State(str(one).upper()) for one in events)
     except (ValueError, TypeError):
         raise _make_mistake(
             f"{name}: `format` is json, slack or discord, `events` a list of finished, failed, killed"
         ) from None
-    projects = row.get("projects")
-    if not states <= TERMINAL or not (projects is None or isinstance(projects, list)):
+    are_lists = isinstance(events, list) and (projects in _NOTHING or isinstance(projects, list))
+    if not are_lists or not states <= TERMINAL:
         raise _make_mistake(f"{name}: `events` is a list of finished, failed, killed, and `projects` a list of names")
-    names = None if projects is None else frozenset(map(str, projects))
+    names = None if projects in _NOTHING else frozenset(map(str, projects))
     return Webhook(name, url, secret, states, names, kind)
 
 

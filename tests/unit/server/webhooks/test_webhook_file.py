@@ -31,6 +31,18 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert SECRET not in repr((first, second))
 
 
+@pytest.mark.parametrize(
+    ("written", "secret"), [("01234567", "01234567"), ("12:30:45", "12:30:45"), ("1_0", "1_0"), ("no", "no"), ("", "")]
+)
+def test_a_secret_is_what_the_file_has(tmp_path: Path, written: str, secret: str) -> None:
+    """YAML would read some of them as numbers, and the receiver computes other signatures."""
+    one = f"- &one\n  name: 010\n  url: http://192.0.2.1/x\n  insecure: yes\n  secret: {written}\n  projects: [007]\n"
+    write(tmp_path, f"webhooks:\n{one}- {{<<: *one, name: two, projects: }}\n")
+    first, second = read_webhooks(tmp_path)
+    assert (first.name, first.secret, first.projects) == ("010", secret, frozenset({"007"}))
+    assert (second.name, second.secret, second.projects) == ("two", secret, None)
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
 def test_a_file_that_others_reach_is_refused(tmp_path: Path, mode: int) -> None:
     write(tmp_path, "webhooks: []", mode)
