@@ -11,7 +11,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -82,7 +82,7 @@ class WebhookLoop(threading.Thread):
         self._send = send
         self._stopping = threading.Event()
         self._waiting: dict[str, _Waiting] = {}  # by the name of the webhook
-        self._known: frozenset[str] = frozenset()  # names of the webhooks of the last pass
+        self._known: Mapping[str, Webhook] | None = None  # the webhooks of the last pass by name; None: it is the first
         self._problem = ""  # why the last pass sent nothing
 
     def note_end(self) -> None:
@@ -109,7 +109,7 @@ class WebhookLoop(threading.Thread):
         problem = ""
         try:
             hooks = read_webhooks(self._home)
-            self._forget_others(frozenset(hook.name for hook in hooks))
+            self._forget_others({hook.name: hook for hook in hooks})
             dues = [self._send_notices(hook, self._find_beginning()) for hook in hooks]
         except RisemlError as error:
             problem, dues = error.message, []
@@ -125,11 +125,14 @@ class WebhookLoop(threading.Thread):
         """Return the time from which a new webhook gets ends: the change of the file, at most an hour ago."""
         return max(find_file_time(self._home), now() - timedelta(hours=1))
 
-    def _forget_others(self, names: frozenset[str]) -> None:
-        if names != self._known:
-            self._desk.ends.forget_others(f"{name}{kind}" for name in names for kind in ("", _LATE, _REACHED))
-            self._waiting = {name: one for name, one in self._waiting.items() if name in names}
-            self._known = names
+    def _forget_others(self, hooks: Mapping[str, Webhook]) -> None:
+        """Forget where webhooks are that the file has no longer, and for what a changed one waits: its new address is
+        asked at once."""
+        known = self._known
+        if known is None or known.keys() != hooks.keys():
+            self._desk.ends.forget_others(f"{name}{kind}" for name in hooks for kind in ("", _LATE, _REACHED))
+        self._waiting = {name: one for name, one in self._waiting.items() if known and hooks.get(name) == known[name]}
+        self._known = hooks
 
     def _send_notices(self, hook: Webhook, since: datetime) -> float | None:
         """Send a webhook all notices that it has not got. Return when to try again; None when it has all."""

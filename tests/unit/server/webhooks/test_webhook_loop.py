@@ -185,6 +185,39 @@ def test_what_fails_is_tried_again_by_a_later_server(
     assert not last.has_waiting()
 
 
+def test_a_changed_webhook_does_not_wait_for_what_the_old_one_refused(scene: Scene, receiver: Receiver) -> None:
+    receiver.statuses = [404]
+    scene.write({"name": "mine", "url": f"{receiver.url}/wrong"})
+    scene.end()
+    scene.loop._try_pass()
+    scene.loop._try_pass()
+    assert [one.path for one in receiver.received] == ["/wrong"], "its pause is not over"
+    scene.write({"name": "mine", "url": f"{receiver.url}/right"})
+    scene.loop._try_pass()
+    assert [one.path for one in receiver.received] == ["/wrong", "/right"]
+    assert not scene.loop.has_waiting()
+
+
+@pytest.mark.parametrize("rows", [None, [{"name": "other", "url": "http://127.0.0.1:9"}]], ids=["no file", "another"])
+def test_a_webhook_that_was_removed_is_new_when_it_comes_back(
+    scene: Scene, receiver: Receiver, rows: list[dict[str, object]] | None
+) -> None:
+    """Also when no server has run since, or none while the file had it."""
+    scene.write({"name": "mine", "url": receiver.url})
+    assert tell(scene, receiver) == []
+    if rows is None:
+        (scene.home / FILE).unlink()
+    else:
+        scene.write(*rows)
+    scene.loop = scene.make_loop()  # the next server
+    assert tell(scene, receiver) == []
+    scene.end()
+    scene.write({"name": "mine", "url": receiver.url})
+    assert tell(scene, receiver) == [], "it ended before"
+    scene.end()
+    assert tell(scene, receiver) == [("/", "experiment.ended")]
+
+
 def test_a_bad_file_sends_no_notice_and_is_logged_once(
     scene: Scene, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
