@@ -9,14 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
-from riseml.client.exchange import (
-    Address,
-    AnswerLost,
-    Exchange,
-    RetryPolicy,
-    RetryTimer,
-    read_address,
-)
+from riseml.client.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, ServerAbsent, read_address
 from riseml.client.refusals import make_error
 from riseml.errors import Unreachable
 from riseml.records import dataclass
@@ -138,14 +131,17 @@ class Client:
         return self._submit("/tensorboards", order)
 
     def _submit(self, path: str, order: wire.Submission | wire.TensorBoardOrder) -> wire.ExperimentView:
+        lost: AnswerLost | None = None
         for turn in range(_REPEATS if "key" in order else 1):
             try:
                 return cast("wire.ExperimentView", self._post(path, timeout=_SLOW_ANSWER, json=order))
-            except AnswerLost as error:
-                self.close()
-                lost = error
-                self._retry.wait(0.2 * 2**turn)
-        raise lost
+            except (AnswerLost, ServerAbsent) as error:
+                lost = error if isinstance(error, AnswerLost) else lost
+                if lost is None:  # else the server may have stored the first request before it ended
+                    raise
+            self.close()
+            self._retry.wait(0.2 * 2**turn)
+        raise cast("AnswerLost", lost)
 
     def list_experiments(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +125,28 @@ def test_a_submission_whose_answer_is_lost_is_repeated_with_its_key(client: Clie
     fake_server.lost = ["POST /experiments"] * 2
     assert client.submit({"project": "p", "file": "f", "config": "c", "key": "k"})["id"] == "4"
     assert fake_server.asked.count("POST /experiments") == 3
+
+
+def test_a_submission_whose_server_ended_may_have_been_accepted(tmp_path: Path) -> None:
+    """The first request is read, and its connection breaks; then no server listens."""
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(tmp_path / "server.sock"))
+        door.listen()
+
+        def end_server() -> None:
+            connection, _ = door.accept()
+            with connection:
+                connection.recv(1)
+            door.close()
+
+        server = threading.Thread(target=end_server)
+        server.start()
+        with (
+            Client(Address(tmp_path / "server.sock"), RetryPolicy(wait=lambda _: server.join())) as client,
+            pytest.raises(errors.Unreachable, match="broke the connection") as raised,
+        ):
+            client.submit({"project": "p", "file": "f", "config": "c", "key": "k"})
+    assert "may have done it" in (raised.value.hint or "")
 
 
 def test_a_submission_is_not_repeated_without_a_key(client: Client, fake_server: FakeServer) -> None:
