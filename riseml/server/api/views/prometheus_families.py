@@ -109,7 +109,10 @@ def _list_hosts(services: Services, experiments: tuple[Experiment, ...]) -> Iter
     families = [
         GaugeMetricFamily(f"riseml_host_{name}", text, labels=["host"]) for name, text in zip(names, texts, strict=True)
     ]
-    for host, seen in sorted(services.hosts.pool.list_last_seen().items()):
+    last_seen = services.hosts.last_seen()
+    for host in sorted({*services.hosts.names} - last_seen.keys()):
+        families[0].add_metric([host], 0.0)  # it has never answered: what it has is not known
+    for host, seen in sorted(last_seen.items()):
         held = [job.resources for _, job in _list_placed(experiments) if job.host == host]
         capacity = seen.capacity
         values = (

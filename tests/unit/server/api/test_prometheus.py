@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 from prometheus_client import Metric
@@ -15,9 +17,11 @@ from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Gpu
 from riseml.names import HostName
-from riseml.server.api.views.prometheus_families import _list_gpus
+from riseml.server.api.views.prometheus_families import _list_gpus, make_exposition
+from riseml.server.app import make_application
 from riseml.server.pool.gpu_readings import GpuScrapes
 from riseml.server.timings import BOUNDS, DurationCounts
+from riseml.settings import Settings
 from tests.support.waiting import DEADLINE
 
 UNITS = ("_seconds", "_bytes", "_ratio", "_cores")
@@ -44,6 +48,17 @@ def test_the_state_of_the_server_is_exported(client: httpx.Client) -> None:
     buckets = [one for one in found["riseml_loop_pass_seconds"].samples if one.name.endswith("_bucket")]
     assert [one.labels["le"] for one in buckets][-1] == "+Inf"
     assert len(buckets) == len(BOUNDS) + 1
+
+
+def test_a_host_that_has_never_answered_is_down(tmp_path: Path) -> None:
+    """An alert on `riseml_host_up == 0` needs the sample, also when the server has just started."""
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", executor="process")
+    application = make_application(settings, threading.Event())
+    text = make_exposition(application.services, GpuScrapes(application.services.hosts.pool)).decode()
+    application.database.close()
+    families = text_string_to_metric_families(text)
+    found = {family.name: [sample.value for sample in family.samples] for family in families}
+    assert (found["riseml_host_up"], found["riseml_host_cpus"]) == ([0.0], [])
 
 
 def test_names_follow_the_conventions_of_prometheus(client: httpx.Client) -> None:
