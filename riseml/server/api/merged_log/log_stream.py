@@ -75,12 +75,17 @@ async def stream_entries(
                 yield encode_entry(entry)
             # a client whose connection breaks now has a cursor
             yield encode_entry({"type": "ping", "cursor": reader.cursor()})
+        sent_at = time.monotonic()
         while not reader.complete:
             reader.mark_stale(subscription.take_changed())
             entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
             notifier.extend(subscription, reader.take_new())
-            if entries:
-                yield b"".join(map(encode_entry, entries))
+            piece = b"".join(map(encode_entry, entries))
+            if not piece and time.monotonic() - sent_at >= _HEARTBEAT:  # it reads lines that the client did not request
+                piece = encode_entry({"type": "ping", "cursor": reader.cursor()})
+            if piece:
+                yield piece
+                sent_at = time.monotonic()
             if not reader.idle or reader.complete:
                 continue
             if not request.follow:
@@ -89,6 +94,7 @@ async def stream_entries(
             if not await subscription.wait_for_change(patience):
                 reader.mark_stale(frozenset(reader.identities))  # in case a notification was missed
                 yield encode_entry({"type": "ping", "cursor": reader.cursor()})
+                sent_at = time.monotonic()
     members = reader.experiments
     message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
     yield encode_entry(end_entry(request.wanted, members, reader.cursor(), message))
