@@ -71,7 +71,10 @@ async def stream_entries(
     reader = _StreamReader(request, experiments, logs)
     with notifier.subscribe(request.experiments) as subscription:
         if request.tail is not None:
-            for entry in await asyncio.to_thread(_read_tail, reader, request.tail):
+            reading = asyncio.create_task(asyncio.to_thread(_read_tail, reader, request.tail))
+            while not (await asyncio.wait((reading,), timeout=_HEARTBEAT))[0]:  # some GiB take longer
+                yield encode_entry({"type": "ping", "cursor": ""})  # nothing was sent: the client asks for all again
+            for entry in reading.result():
                 yield encode_entry(entry)
             # a client whose connection breaks now has a cursor
             yield encode_entry({"type": "ping", "cursor": reader.cursor()})
