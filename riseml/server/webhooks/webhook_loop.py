@@ -82,6 +82,7 @@ class WebhookLoop(threading.Thread):
         self._send = send
         self._stopping = threading.Event()
         self._waiting: dict[str, _Waiting] = {}  # by the name of the webhook
+        self._taken: dict[str, str] = {}  # the place of the last notice by webhook: the store may not have noted it
         self._known: Mapping[str, Webhook] | None = None  # the webhooks of the last pass by name; None: it is the first
         self._problem = ""  # why the last pass sent nothing
 
@@ -141,8 +142,10 @@ class WebhookLoop(threading.Thread):
                 waiting = self._waiting.get(hook.name, _Waiting())
                 if waiting.due > time.monotonic() or self._stopping.is_set():
                     return waiting.due
-                if notice is not None and not self._deliver(hook, notice, waiting):
-                    return waiting.due
+                if notice is not None and self._taken.get(hook.name) != notice.place:
+                    if not self._deliver(hook, notice, waiting):
+                        return waiting.due
+                    self._taken[hook.name] = notice.place
                 self._waiting.pop(hook.name, None)
                 note_sent()
         return None

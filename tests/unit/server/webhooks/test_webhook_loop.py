@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from riseml.errors import StoreError
 from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.webhooks import webhook_loop
@@ -216,6 +217,27 @@ def test_a_webhook_that_was_removed_is_new_when_it_comes_back(
     assert tell(scene, receiver) == [], "it ended before"
     scene.end()
     assert tell(scene, receiver) == [("/", "experiment.ended")]
+
+
+def test_a_store_that_cannot_grow_repeats_no_notice(
+    scene: Scene, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk is full: the position of the webhook is stored once there is room."""
+
+    def refuse(*_: object) -> None:
+        raise StoreError("the store cannot grow: its disk is full")
+
+    scene.write({"name": "mine", "url": receiver.url})
+    scene.end()
+    with monkeypatch.context() as full:
+        full.setattr(EndStore, "save_position", refuse)
+        assert tell(scene, receiver) == [("/", "experiment.ended")]
+        assert tell(scene, receiver) == []
+    assert tell(scene, receiver) == []
+    scene.end()
+    assert tell(scene, receiver) == [("/", "experiment.ended")]
+    scene.loop = scene.make_loop()  # the next server
+    assert tell(scene, receiver) == []
 
 
 def test_a_bad_file_sends_no_notice_and_is_logged_once(
