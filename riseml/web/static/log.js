@@ -12,7 +12,9 @@ import { VirtualRows } from "./virtual.js";
 
 const ROW_HEIGHT = 20; // pixels; views.css has the same
 const CHUNK = 500; // lines that are asked for at once
+const END = 2 * CHUNK; // lines of the end that are asked for at once: more than a screen has, and always a whole chunk
 const MOST_CHUNKS = 60; // that are kept
+const PAUSE = 100; // milliseconds between two readings of the end at least: a job may print without a pause
 const LONGEST = 5000; // characters of a line that are shown
 const COLOURS = 8;
 const LEVELS = { "": "all lines", info: "info and worse", warning: "warnings and errors", error: "errors" };
@@ -22,7 +24,7 @@ const LEVELS = { "": "all lines", info: "info and worse", warning: "warnings and
 /** @type {import("./experiment.js").Tab} */
 export function showLog(page) {
   const log = new LogView(page);
-  log.begin();
+  log.grow();
   return { update: () => log.showJobs(), grow: () => log.grow() };
 }
 
@@ -41,7 +43,10 @@ class LogView {
     this.matches = [];
     this.match = -1;
     this.lastTop = 0; // how far the lines were scrolled
-    this.grow = makeCoalesced(() => this.readEnd());
+    this.grow = makeCoalesced(async () => {
+      await this.readSafely();
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    });
     this.find = makeCoalesced(() => this.search());
     this.readSeen = makeCoalesced(() => this.readChunks());
     this.jobs = make("select", { id: "job", "aria-label": "Jobs", onchange: () => this.chooseJob() });
@@ -74,14 +79,15 @@ class LogView {
     this.showJobs();
   }
 
-  async begin() {
+  /** Read the end, or say why it cannot be had, where nothing is shown so far. */
+  async readSafely() {
+    const { signal, feed } = this.page;
     try {
       await this.readEnd();
-      if (this.marked >= 0) this.virtual.show(this.marked);
     } catch (error) {
-      if (this.page.signal.aborted) return;
-      fill(this.note, makeProblem(error));
-      this.page.feed.onReturn(error, () => this.begin(), this.page.signal);
+      if (signal.aborted) return;
+      if (!this.total) fill(this.note, makeProblem(error));
+      feed.onReturn(error, () => this.grow(), signal);
     }
   }
 
@@ -123,40 +129,64 @@ class LogView {
     return { level: this.level || null };
   }
 
+  /** @param {number} first @param {number} count @returns {Promise<{total: number, lines: LogLine[]}>} */
+  ask(first, count) {
+    return get(this.path, { first, count, ...this.filter }, this.page.signal);
+  }
+
   /** Read what is new at the end, and show it if the user follows. */
   async readEnd() {
-    const last = Math.floor(this.total / CHUNK);
-    const first = this.total ? last * CHUNK : -CHUNK;
-    const { total, lines } = await get(this.path, { first, count: CHUNK, ...this.filter }, this.page.signal);
     const former = this.total;
+    const known = this.countKept(former);
+    let { total, lines } = former ? await this.ask(known, CHUNK - (known % CHUNK)) : await this.ask(-END, END);
+    this.keep(lines);
+    if (former && this.follows && total > this.countKept(total)) {
+      ({ total, lines } = await this.ask(-END, END)); // a job has printed more than that meanwhile
+      this.keep(lines);
+    }
+    if (total < former) this.lose(total);
     this.total = total;
-    if (former) this.keep(last, lines);
-    else this.keepEnd(lines, total);
     setText(this.size, countNoun(total, "line"));
     if (!total) fill(this.note, make("p", { class: "empty" }, this.level ? "No line has this level so far. Most lines of a training have none." : "No job has printed anything so far."));
     else if (this.note.firstChild) fill(this.note);
-    this.showLines(total);
-    if (total > (last + 1) * CHUNK && former) this.grow();
+    this.showLines();
+    if (!former && total && this.marked >= 0) this.virtual.show(this.marked);
   }
 
-  /** Show the lines that have come; those that are drawn stay. @param {number} total */
-  showLines(total) {
+  /** Read all lines again: the log has lost its end, as after a crash of the machine. @param {number} total */
+  lose(total) {
+    this.chunks.clear();
+    this.total = total;
+  }
+
+  /** Show the lines that have come; those that are drawn stay. */
+  showLines() {
     const lacking = this.virtual.shown.filter(([, row]) => /** @type {Element} */ (row).childNodes.length < 2);
-    this.virtual.grow(total);
+    this.virtual.grow(this.total);
     for (const [number] of lacking) this.virtual.redraw(number);
     if (this.follows) this.virtual.showEnd();
     this.lastTop = this.scroller.scrollTop;
   }
 
-  /** Keep the last lines if they are those of one whole chunk. @param {LogLine[]} lines @param {number} total */
-  keepEnd(lines, total) {
+  /** Return up to which line, and without it, the chunk of the last of so many lines is kept. @param {number} total */
+  countKept(total) {
     const chunk = Math.floor(Math.max(0, total - 1) / CHUNK);
-    const own = lines.filter((line) => line.number >= chunk * CHUNK);
-    if (own.length && own[0].number === chunk * CHUNK) this.keep(chunk, own);
+    return chunk * CHUNK + (this.chunks.get(chunk)?.length ?? 0);
+  }
+
+  /** Keep lines that follow each other; not those of a chunk of which former ones are lacking. @param {LogLine[]} lines */
+  keep(lines) {
+    for (let at = 0; at < lines.length; ) {
+      const [chunk, place] = [Math.floor(lines[at].number / CHUNK), lines[at].number % CHUNK];
+      const known = this.chunks.get(chunk) ?? [];
+      const found = [...known.slice(0, place), ...lines.slice(at, at + CHUNK - place)];
+      if (known.length >= place && found.length >= known.length) this.keepChunk(chunk, found);
+      at += CHUNK - place;
+    }
   }
 
   /** @param {number} chunk @param {LogLine[]} lines */
-  keep(chunk, lines) {
+  keepChunk(chunk, lines) {
     this.chunks.delete(chunk);
     this.chunks.set(chunk, lines);
     for (const old of this.chunks.keys()) {
@@ -217,11 +247,11 @@ class LogView {
 
   /** Read what is lacking of a chunk, and return how many lines have come. @param {number} chunk */
   async readChunk(chunk) {
-    const known = this.chunks.get(chunk) ?? [];
-    const first = chunk * CHUNK + known.length;
-    const { total, lines } = await get(this.path, { first, count: CHUNK - known.length, ...this.filter }, this.page.signal);
-    this.keep(chunk, [...known, ...lines]);
-    this.showLines(lines.length ? Math.max(this.total, total) : total); // none: the log has lost its end
+    const known = this.chunks.get(chunk)?.length ?? 0;
+    const { total, lines } = await this.ask(chunk * CHUNK + known, CHUNK - known);
+    this.keep(lines);
+    if (!lines.length) this.lose(total);
+    this.showLines();
     return lines.length;
   }
 

@@ -12,9 +12,15 @@ let total = 12;
 const makeLine = (number) => ({ number, whole: number, id: "4.worker.1", time: "2025-01-01T00:00:00Z", stream: "stdout", text: `line ${number}` });
 serve((path, query) => {
   if (!path.endsWith("/lines")) return view;
-  const first = Number(query.get("first")) < 0 ? Math.max(0, total - 500) : Number(query.get("first"));
-  return { total, lines: Array.from({ length: Math.max(0, Math.min(500, total - first)) }, (_, at) => makeLine(first + at)) };
+  const [asked, count] = ["first", "count"].map((name) => Number(query.get(name)));
+  const first = asked < 0 ? Math.max(0, total + asked) : asked;
+  const found = { total, lines: Array.from({ length: Math.max(0, Math.min(count, total - first)) }, (_, at) => makeLine(first + at)) };
+  total += printed;
+  return found;
 });
+let printed = 0; // lines while the server answers
+const wait = globalThis.setTimeout;
+globalThis.setTimeout = (task, pause) => (pause < 1000 ? setImmediate(task) : wait(task, pause)); // reads on at once
 const feed = makeFeed();
 const main = new FakeElement("main");
 document.body.append(main);
@@ -105,3 +111,63 @@ def test_what_the_user_scrolls_past_is_not_asked_for() -> None:
     return [asked < 5, list()[0]];
     """
     assert run_page(LOG + script) == [True, "line 0"]
+
+
+def test_lines_that_come_while_a_long_log_opens_are_at_its_end_alone() -> None:
+    script = """
+    total = 1200;
+    const opening = open("4");
+    feed.say({ grown: ["4"] });
+    await opening;
+    const scroller = main.querySelector("div.log");
+    scroller.dispatchEvent(new Event("scroll"));
+    await settle();
+    return list()[0];
+    """
+    assert run_page(LOG + script) == "line 0"
+
+
+def test_the_end_is_shown_of_a_log_that_grows_faster_than_the_server_answers() -> None:
+    script = """
+    await open("4");
+    const scroller = main.querySelector("div.log");
+    scroller.clientHeight = 100;
+    Object.defineProperty(scroller, "scrollHeight", { get: () => 20 * total });
+    printed = 3000;
+    const shown = [];
+    for (let turns = 0; turns < 10; turns += 1) {
+      feed.say({ grown: ["4"] });
+      await settle();
+      shown.push(main.querySelectorAll("div.log-line").every((row) => row.childNodes.length > 1));
+    }
+    return [shown, list().at(-1) === `line ${total - 3000 - 1}`];
+    """
+    assert run_page(LOG + script) == [[True] * 10, True]
+
+
+def test_a_log_that_grows_without_a_pause_is_not_read_without_a_pause() -> None:
+    script = """
+    globalThis.setTimeout = wait;
+    await open("4");
+    let asked = 0;
+    const answer = globalThis.fetch;
+    globalThis.fetch = (url) => (asked += 1) && answer(url);
+    for (let lines = 0; lines < 20; lines += 1) await print(1);
+    return asked < 10;
+    """
+    assert run_page(LOG + script) is True
+
+
+def test_lines_that_could_not_be_read_are_shown_when_the_server_answers() -> None:
+    script = """
+    await open("4");
+    const answer = globalThis.fetch;
+    globalThis.fetch = () => Promise.reject(new TypeError("the network has changed"));
+    await print(1);
+    for (let turns = 0; turns < 5; turns += 1) await settle();
+    globalThis.fetch = answer;
+    feed.pulse();
+    await settle();
+    return list().at(-1);
+    """
+    assert run_page(LOG + script) == "line 12"
