@@ -16,6 +16,7 @@ const END = 2 * CHUNK; // lines of the end that are asked for at once: more than
 const MOST_CHUNKS = 60; // that are kept
 const PAUSE = 100; // milliseconds between two readings of the end at least: a job may print without a pause
 const LONGEST = 5000; // characters of a line that are shown
+const LONGEST_SOUGHT = 200; // characters that the server searches for
 const COLOURS = 8;
 const LEVELS = { "": "all lines", info: "info and worse", warning: "warnings and errors", error: "errors" };
 
@@ -47,11 +48,11 @@ class LogView {
       await this.readSafely();
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
     });
-    this.find = makeCoalesced(() => this.search());
+    this.find = makeCoalesced(() => this.search().catch((error) => setText(this.found, error.message)));
     this.readSeen = makeCoalesced(() => this.readChunks());
     this.jobs = make("select", { id: "job", "aria-label": "Jobs", onchange: () => this.chooseJob() });
     this.levels = make("select", { "aria-label": "Levels", onchange: () => this.chooseLevel(this.levels.value, -1) }, Object.entries(LEVELS).map(([value, label]) => make("option", { value, selected: value === this.level }, label)));
-    this.input = make("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log", autocomplete: "off", spellcheck: "false", oninput: () => this.find(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.onSearchKey(event) });
+    this.input = make("input", { type: "search", placeholder: "Search the log", maxlength: LONGEST_SOUGHT, "aria-label": "Search the log", autocomplete: "off", spellcheck: "false", oninput: () => this.find(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.onSearchKey(event) });
     this.found = make("span", { class: "soft", role: "status" });
     this.box = make("input", { type: "checkbox", checked: this.follows, onchange: () => this.setFollowing(this.box.checked) });
     this.size = make("span", { class: "soft" });

@@ -171,3 +171,18 @@ def test_lines_that_could_not_be_read_are_shown_when_the_server_answers() -> Non
     return list().at(-1);
     """
     assert run_page(LOG + script) == "line 12"
+
+
+def test_a_search_that_the_server_refuses_says_so() -> None:
+    script = """
+    await open("4");
+    const input = main.querySelector("input");
+    input.value = "loss";
+    const refusal = { error: { message: "the text is too long" } };
+    globalThis.fetch = async () => new Response(JSON.stringify(refusal), { status: 422 });
+    input.dispatchEvent(new Event("input"));
+    await settle();
+    const shown = main.querySelectorAll("span.soft").map((one) => one.textContent);
+    return [input.getAttribute("maxlength"), shown.includes("the text is too long")];
+    """
+    assert run_page(LOG + script) == ["200", True]
