@@ -116,7 +116,10 @@ class Notifier:
         self._note_growth = note_growth
         self._lock = threading.Lock()
         self._subscriptions: dict[int, set[Subscription]] = {}
-        self._feeds: tuple[FeedSubscription, ...] = ()  # replaced, never changed: publishers read it without the lock
+        self._feeds: tuple[FeedSubscription, ...] = ()
+        self._count = 0  # of notifications
+        self._changed: dict[int, int] = {}  # experiment -> the last notification of its records
+        self._grown: dict[int, int] = {}  # experiment -> the last notification of its log
 
     def publish_records(self, experiment: int) -> None:
         """Notify the readers of an experiment that its records have changed."""
@@ -155,6 +158,17 @@ class Notifier:
             with self._lock:
                 self._feeds = tuple(one for one in self._feeds if one is not subscription)
 
+    def count_notifications(self) -> int:
+        """Return how many notifications there were; every feed has noted them."""
+        with self._lock:
+            return self._count
+
+    def list_since(self, count: int) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the experiments whose records may have changed, and those whose logs have grown, since a count."""
+        with self._lock:
+            found = [[one for one, at in known.items() if at > count] for known in (self._changed, self._grown)]
+        return frozenset(found[0]), frozenset(found[1])
+
     def count_feeds(self) -> int:
         """Return how many readers follow all experiments."""
         return len(self._feeds)
@@ -169,7 +183,9 @@ class Notifier:
     def _notify_readers(self, experiment: int, changed: int | None) -> None:
         with self._lock:
             subscriptions = list(self._subscriptions.get(experiment, ()))
+            self._count += 1
+            (self._grown if changed is None else self._changed)[experiment] = self._count
+            for feed in self._feeds:  # under the lock: a count that a reader gets has nothing that a feed has not noted
+                feed.notify_feed(experiment, changed)
         for subscription in subscriptions:
             subscription.notify_reader(changed)
-        for feed in self._feeds:
-            feed.notify_feed(experiment, changed)

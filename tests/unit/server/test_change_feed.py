@@ -37,12 +37,12 @@ def test_the_feed_tells_changes_and_growth() -> None:
     async def run() -> None:
         notifier = Notifier()
         feed = follow_feed(notifier, KnownChanges(), "now", "")
-        assert await read(feed) == ("7@now", {"changed": [], "grown": [], "reset": False})
+        assert await read(feed) == ("7-0@now", {"changed": [], "grown": [], "reset": False})
         assert notifier.count_feeds() == 1
         notifier.publish_records(3)
         notifier.publish_lines(4)
         cursor, found = await read(feed)
-        assert cursor == "7@now"
+        assert cursor == "7-2@now"
         assert found == {"changed": ["3.1"], "grown": ["4.1"], "reset": False}
         await feed.aclose()  # it is a generator
         assert notifier.count_feeds() == 0
@@ -57,9 +57,26 @@ def test_a_cursor_goes_on_and_one_of_another_server_begins_again() -> None:
         await feed.aclose()
         return found[1]
 
-    assert asyncio.run(first("5@now"))["changed"] == ["1.1", "2.1"]
-    for odd in ("5@then", "8@now", "x@now", "-1@now", "@", "²@now"):
+    assert asyncio.run(first("5-0@now"))["changed"] == ["1.1", "2.1"]
+    for odd in ("5-0@then", "8-0@now", "7-1@now", "7@now", "x@now", "-1@now", "@", "²-0@now"):
         assert asyncio.run(first(odd)) == {"changed": [], "grown": [], "reset": True}, odd
+
+
+def test_a_cursor_goes_on_with_what_was_notified_while_no_stream_was_there() -> None:
+    """A job prints its last lines, and an actor notes something that is no event, while the browser connects again."""
+
+    async def run() -> Any:
+        notifier = Notifier()
+        feed = follow_feed(notifier, KnownChanges(), "now", "")
+        await read(feed)
+        notifier.publish_lines(4)
+        cursor, _ = await read(feed)
+        await feed.aclose()
+        notifier.publish_lines(5)
+        notifier.publish_records(6)
+        return (await read(follow_feed(notifier, KnownChanges(), "now", cursor)))[1]
+
+    assert asyncio.run(run()) == {"changed": ["6.1"], "grown": ["5.1"], "reset": False}
 
 
 def test_too_many_changes_are_a_reset() -> None:

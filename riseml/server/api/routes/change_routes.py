@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from riseml.store.changes import ChangeLog
 
 _HEARTBEAT = 15.0  # seconds between two messages at most
 _MOST_NAMED = 500  # experiments in one event; when more have changed, the client reads everything again
+_PLACE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)  # in a cursor
 _NONE: wire.Changes = {"changed": [], "grown": [], "reset": False}
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
@@ -41,36 +43,39 @@ def add_change_routes(router: APIRouter, services: Services) -> None:
 async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> AsyncGenerator[bytes]:
     """Yield the events after a cursor, without end, and a comment when no event came for a while.
 
-    A cursor is `<id of the last event of the store>@<server process>`. A cursor of an earlier process gets a reset: its
-    last notifications may have been lost.
+    A cursor is `<id of the last event of the store>-<notifications>@<server process>`. A cursor of an earlier process
+    gets a reset: its last notifications may have been lost.
     """
     with notifier.subscribe_to_all() as subscription:
         subscription.take_changed()
-        last, first = await asyncio.to_thread(_begin_feed, changes, server, cursor)
+        last, first = await asyncio.to_thread(_begin_feed, notifier, changes, server, cursor)
         yield _encode(f"{last}@{server}", first)
         while True:
             if not await subscription.wait_for_change(_HEARTBEAT):
                 yield b": still here\n\n"
                 continue
-            last, found = await asyncio.to_thread(_read_changes, subscription, changes)
+            last, found = await asyncio.to_thread(_read_changes, notifier, subscription, changes)
             yield _encode(f"{last}@{server}", found)
 
 
-def _begin_feed(changes: ChangeLog, server: str, cursor: str) -> tuple[int, wire.Changes]:
-    """Return the id of the last event, and the experiments that have changed since the cursor."""
-    last = changes.find_last_event()
+def _begin_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> tuple[str, wire.Changes]:
+    """Return where the feed is, and the experiments that have changed, or whose logs have grown, since the cursor."""
+    event, count = changes.find_last_event(), notifier.count_notifications()
+    last = f"{event}-{count}"
     if not cursor:
         return last, _NONE
-    number, _, process = cursor.partition("@")
-    known = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else -1
-    if process != server or not 0 <= known <= last:
+    place, _, process = cursor.partition("@")
+    known = _PLACE.fullmatch(place)
+    if process != server or known is None or int(known[1]) > event or int(known[2]) > count:
         return last, {**_NONE, "reset": True}
-    keys = changes.list_changed(known, _MOST_NAMED + 1)
-    return last, _show_changes(changes, frozenset(keys), frozenset())
+    changed, grown = notifier.list_since(int(known[2]))
+    keys = changes.list_changed(int(known[1]), _MOST_NAMED + 1)
+    return last, _show_changes(changes, changed.union(keys), grown)
 
 
-def _read_changes(subscription: FeedSubscription, changes: ChangeLog) -> tuple[int, wire.Changes]:
-    last = changes.find_last_event()  # read first: later events are notified, and belong after the cursor
+def _read_changes(notifier: Notifier, subscription: FeedSubscription, changes: ChangeLog) -> tuple[str, wire.Changes]:
+    # Read first: what comes later is notified, and belongs after the cursor.
+    last = f"{changes.find_last_event()}-{notifier.count_notifications()}"
     changed, grown = subscription.take_changed(), subscription.take_grown()
     return last, _show_changes(changes, changed, grown)
 
