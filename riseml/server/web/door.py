@@ -46,6 +46,7 @@ class WebDoor:
         self._server: _WebServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self._port: int | None = None
+        self._turn = asyncio.Lock()  # of who opens or closes it: each waits for the end of what listened before
 
     @property
     def port(self) -> int | None:
@@ -62,14 +63,15 @@ class WebDoor:
         Raises:
             Conflict: the port is in use, or the user may not listen there.
         """
-        if self._port is not None and port in (None, self._port):
-            return self._port
-        listeners = self._listen_anywhere() if port is None else _open_listeners(port)
-        await self.suspend()
-        found = self._start(api, listeners)
-        self.access.remember(found)
-        log.info("the web page is open at http://%s:%d", _ADDRESS, found)
-        return found
+        async with self._turn:
+            if self._port is not None and port in (None, self._port):
+                return self._port
+            listeners = self._listen_anywhere() if port is None else _open_listeners(port)
+            await self._stop()
+            found = self._start(api, listeners)
+            self.access.remember(found)
+            log.info("the web page is open at http://%s:%d", _ADDRESS, found)
+            return found
 
     async def resume(self, api: ASGIApp) -> None:
         """Listen where an earlier server of this home did.
@@ -86,6 +88,10 @@ class WebDoor:
 
     async def suspend(self) -> None:
         """Stop listening; the next server listens again."""
+        async with self._turn:
+            await self._stop()
+
+    async def _stop(self) -> None:
         if self._server is None or self._serving is None:
             return
         self._server.should_exit = True
@@ -94,8 +100,10 @@ class WebDoor:
 
     async def close(self) -> None:
         """Stop listening, and end all sessions."""
-        self.access.forget()
-        await self.suspend()
+        self.access.forget()  # at once: no request passes while the listener closes
+        async with self._turn:
+            await self._stop()
+            self.access.forget()  # what was about to be opened before
         log.info("the web page is closed")
 
     def _listen_anywhere(self) -> list[socket.socket]:
