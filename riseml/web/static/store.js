@@ -135,8 +135,12 @@ export class ExperimentList {
       return;
     }
     const oldest = Math.min(...numbers);
-    const { experiments } = await get("/experiments", { all: true, limit: 10_000 }, this.signal);
-    for (const view of experiments) if (numberOf(view.id) >= oldest) this.views.set(numberOf(view.id), view);
+    for (let before = Math.max(...numbers) + 1; before > oldest; ) {
+      const { experiments } = await get("/experiments", { all: true, limit: Math.min(PAGE, before - oldest), before }, this.signal);
+      if (!experiments.length) return;
+      for (const view of experiments) this.views.set(numberOf(view.id), view);
+      before = Math.min(...experiments.map((/** @type {any} */ view) => numberOf(view.id)));
+    }
   }
 
   /** @param {number} number */

@@ -91,3 +91,21 @@ def test_a_list_that_could_not_be_read_is_read_when_the_server_says_something_ag
     return [refusal, read()];
     """
     assert run_page(LIST + change) == ["The server answered 500.", {"1": "FINISHED", "2": "RUNNING"}]
+
+
+def test_many_changes_are_read_without_all_experiments_and_however_old_they_are() -> None:
+    """An old experiment ends among 20,000, and 30 others at its side."""
+    change = """
+    let sent = 0;
+    serve((path, query) => {
+      const [limit, before] = ["limit", "before"].map((name) => Number(query.get(name)));
+      const last = Math.min(20_000, (before || 20_001) - 1);
+      const experiments = Array.from({ length: Math.min(limit, last) }, (_, at) => ({ id: String(last - at), state: "FINISHED" }));
+      sent += experiments.length;
+      return { experiments };
+    });
+    list.signal = signal;
+    await list.readNumbers(Array.from({ length: 30 }, (_, at) => 3000 + 20 * at));
+    return [sent, list.views.size, [3000, 3580].every((number) => list.views.has(number))];
+    """  # noqa: E501  # one answer
+    assert run_page(LIST + change) == [581, 581, True]
