@@ -4,7 +4,6 @@
 import { get } from "./api.js";
 import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
-import { makeCoalesced } from "./feed.js";
 import { formatNumber } from "./format.js";
 import { makeLink, makeState, makeTable } from "./parts.js";
 
@@ -15,10 +14,10 @@ export async function showComparison(main, page) {
   const news = page.feed.collect(page.signal);
   const view = new ComparisonView(main, page.signal);
   await view.read();
-  const readSoon = makeCoalesced(async () => {
+  const readSoon = page.feed.makeReading(async () => {
     await view.read();
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
-  });
+  }, page.signal);
   news.passTo(({ changed, grown, reset }) => {
     if (reset || [...changed, ...grown].some((id) => view.names.includes(id))) readSoon();
   });
@@ -36,6 +35,8 @@ class ComparisonView {
     this.panels = new Map();
     /** @type {Map<string, {count: number, buckets: any[]}>} curves by metric and ID, as JSON */
     this.curves = new Map();
+    /** @type {Set<string>} metrics with further values than their charts show */
+    this.grown = new Set();
     this.states = make("div");
     this.charts = make("div", { class: "charts" });
     this.differences = make("div");
@@ -54,17 +55,15 @@ class ComparisonView {
   async drawMetrics() {
     /** @type {Map<string, import("./chart.js").Series[]>} */
     const found = new Map();
-    /** @type {Set<string>} metrics that have further values */
-    const grown = new Set();
     for (const id of this.names) {
       const { experiments } = await get(`/experiments/${encodeURIComponent(id)}/metrics`, {}, this.signal);
       for (const metric of experiments[0]?.metrics ?? []) {
-        if (await this.readCurve(id, metric)) grown.add(metric.name);
+        if (await this.readCurve(id, metric)) this.grown.add(metric.name);
         const { buckets } = this.curves.get(JSON.stringify([metric.name, id])) ?? { buckets: [] };
         found.set(metric.name, [...(found.get(metric.name) ?? []), { name: id, buckets }]);
       }
     }
-    for (const [name, series] of found) if (grown.has(name)) this.findPanel(name).show(series);
+    for (const [name, series] of found) if (this.grown.delete(name)) this.findPanel(name).show(series);
   }
 
   /** Read a curve unless it is known; return true if it has further values. @param {string} id @param {any} metric */

@@ -4,7 +4,6 @@
 import { get, post } from "./api.js";
 import { showConfig } from "./config.js";
 import { fill, make } from "./dom.js";
-import { makeCoalesced } from "./feed.js";
 import { countNoun } from "./format.js";
 import { showExplanation } from "./explanation.js";
 import { showFiles } from "./files.js";
@@ -49,11 +48,11 @@ export async function showExperiment(main, page) {
   fill(main, head, isSet ? null : makeTabs(id, part), place);
   fillHead(head, shown.view);
   const news = tab.show(shown);
-  const refresh = makeCoalesced(async () => {
+  const refresh = page.feed.makeReading(async () => {
     shown.view = await readExperiment(id, page.signal);
     fillHead(head, shown.view);
     news.update?.();
-  });
+  }, page.signal);
   changes.passTo(({ changed, grown, reset }) => {
     const own = shown.view.id; // without the job that the address may name
     const concerns = (/** @type {string} */ one) => one === own || (isSet && numberOf(one) === numberOf(own));

@@ -93,6 +93,21 @@ export class Feed {
     this.onPulse(listener, signal);
   }
 
+  /**
+   * Return a function as `makeCoalesced` does; a task that the server did not answer runs again when it says something.
+   * @param {() => Promise<void>} task
+   * @param {AbortSignal} signal
+   */
+  makeReading(task, signal) {
+    const read = makeCoalesced(() =>
+      task().catch((error) => {
+        this.onReturn(error, read, signal);
+        throw error;
+      }),
+    );
+    return read;
+  }
+
   /** Follow the changes for ever: read them, or hear of them from the page that reads them. */
   async run() {
     this.channel.postMessage({ asks: true });

@@ -18,8 +18,8 @@ export class ImportancePanel {
   async update(search) {
     const known = `${search.complete} ${search.stopped} ${search.made}`;
     if (known === this.known) return;
-    this.known = known;
     this.show(await get(`/experiments/${encodeURIComponent(this.id)}/importance`, {}, this.signal));
+    this.known = known;
   }
 
   /** @param {any} found */

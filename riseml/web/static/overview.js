@@ -5,7 +5,6 @@ import { get } from "./api.js";
 import { appendColoured, stripControls, takeLastState } from "./ansi.js";
 import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
-import { makeCoalesced } from "./feed.js";
 import { formatMemory, formatNumber } from "./format.js";
 import { hasEnded, linkTo, makeDuration, makeState, makeTable } from "./parts.js";
 import { ResourcePanel } from "./resources.js";
@@ -100,11 +99,11 @@ class TimelinePanel {
     this.drawnAt = Infinity;
     /** @type {any[]} */
     this.events = [];
-    this.read = makeCoalesced(async () => {
+    this.read = page.feed.makeReading(async () => {
       const { events } = await get(`/experiments/${encodeURIComponent(page.id)}/events`, {}, page.signal);
       this.events = events;
       this.show();
-    });
+    }, page.signal);
     page.feed.onPulse(() => this.goOn(), page.signal);
   }
 
@@ -127,10 +126,10 @@ class MetricPanels {
     this.page = page;
     /** @type {Map<string, ChartPanel>} */
     this.panels = new Map();
-    this.read = makeCoalesced(async () => {
+    this.read = page.feed.makeReading(async () => {
       await this.readAll();
       await new Promise((resolve) => setTimeout(resolve, METRIC_PAUSE));
-    });
+    }, page.signal);
   }
 
   update() {

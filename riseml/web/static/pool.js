@@ -45,11 +45,11 @@ class PoolView {
       await this.read();
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
     });
-    this.readUsage = makeCoalesced(() => this.refreshUsage());
+    this.readUsage = page.feed.makeReading(() => this.refreshUsage(), page.signal);
   }
 
   async read() {
-    const { signal } = this.page;
+    const { signal, feed } = this.page;
     try {
       this.pool = await get("/pool", {}, signal);
       const { file, trouble } = this.pool;
@@ -58,7 +58,9 @@ class PoolView {
       showQueue(this.queue, await get("/pool/queue", {}, signal));
       await this.refreshUsage();
     } catch (error) {
-      if (!signal.aborted) fill(this.facts, makeProblem(error));
+      if (signal.aborted) return;
+      fill(this.facts, makeProblem(error));
+      feed.onReturn(error, () => this.readSoon(), signal);
     }
   }
 
@@ -68,7 +70,10 @@ class PoolView {
     if (now - this.usageAt < USAGE_AGE) return;
     this.usageAt = now;
     const hours = this.hours.value;
-    const usage = await get("/pool/usage", { hours }, this.page.signal);
+    const usage = await get("/pool/usage", { hours }, this.page.signal).catch((error) => {
+      this.usageAt = -Infinity;
+      throw error;
+    });
     if (hours !== this.hours.value) return; // it is about to come
     this.usage = usage;
     const left = this.usage.left_out;

@@ -94,6 +94,7 @@ export class ExperimentList {
     if (this.isLacking) this.readAll().catch((error) => console.debug(error));
     if (this.stale.size) this.readStale();
     if (this.wanted.size) this.readMetrics();
+    if ([...this.followed].some((name) => !this.lasts.has(name))) this.readLasts();
   }
 
   /** @param {import("./feed.js").Changes} changes */

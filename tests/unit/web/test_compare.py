@@ -47,3 +47,38 @@ def test_other_experiments_do_not_concern_it() -> None:
     return main.querySelectorAll("span.state").map((one) => one.textContent);
     """
     assert run_page(COMPARISON + script) == ["finished", "running"]
+
+
+def test_values_that_could_not_be_read_are_shown_when_the_server_answers() -> None:
+    """The curve of one experiment comes, that of the other one does not."""
+    script = """
+    globalThis.setTimeout = (task) => setImmediate(task); // tries again at once
+    const answer = globalThis.fetch;
+    const isLost = (url) => url.pathname === "/api/v1/experiments/7/metrics/history";
+    globalThis.fetch = (url) => (isLost(url) ? Promise.reject(new TypeError("the network has changed")) : answer(url));
+    Object.assign(counts, { 4: 3, 7: 2 });
+    feed.say({ grown: ["4", "7"] });
+    for (let turns = 0; turns < 5; turns += 1) await settle();
+    globalThis.fetch = answer;
+    feed.pulse();
+    for (let turns = 0; turns < 5; turns += 1) await settle();
+    return main.querySelectorAll("polyline").map((one) => one.getAttribute("points").split(" ").length);
+    """
+    assert run_page(COMPARISON + script) == [3, 2]
+
+
+def test_a_curve_that_has_come_is_shown_when_the_other_one_comes_later() -> None:
+    script = """
+    globalThis.setTimeout = (task) => setImmediate(task);
+    const answer = globalThis.fetch;
+    const isLost = (url) => url.pathname.endsWith("/7/metrics");
+    globalThis.fetch = (url) => (isLost(url) ? Promise.reject(new TypeError("the network has changed")) : answer(url));
+    counts[4] = 3;
+    feed.say({ grown: ["4"] });
+    for (let turns = 0; turns < 5; turns += 1) await settle();
+    globalThis.fetch = answer;
+    feed.pulse();
+    for (let turns = 0; turns < 5; turns += 1) await settle();
+    return main.querySelectorAll("polyline").map((one) => one.getAttribute("points").split(" ").length);
+    """
+    assert run_page(COMPARISON + script) == [3, 1]

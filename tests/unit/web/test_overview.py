@@ -78,3 +78,38 @@ def test_a_training_that_prints_without_a_pause_is_not_read_without_a_pause() ->
     return read < 10;
     """
     assert run_page(OVERVIEW + script) is True
+
+
+def test_an_end_that_could_not_be_read_is_shown_when_the_server_answers() -> None:
+    script = """
+    globalThis.setTimeout = (task) => setImmediate(task); // tries again at once
+    view.state = "FINISHED";
+    const answer = globalThis.fetch;
+    globalThis.fetch = () => Promise.reject(new TypeError("the network has changed"));
+    feed.say({ changed: ["4"] });
+    for (let turns = 0; turns < 5; turns += 1) await settle();
+    const former = main.querySelector("p.sentence").textContent;
+    globalThis.fetch = answer;
+    feed.pulse();
+    await settle();
+    return [former, main.querySelector("p.sentence").textContent];
+    """
+    assert run_page(OVERVIEW + script) == ["running1 job runs on h.", "finished"]
+
+
+def test_parts_that_could_not_be_read_are_shown_when_the_server_answers() -> None:
+    script = """
+    const answer = globalThis.fetch;
+    const isLost = (url) => /\\/(events|metrics)$/.test(url.pathname);
+    globalThis.fetch = (url) => (isLost(url) ? Promise.reject(new TypeError("the network has changed")) : answer(url));
+    events.push(event("FINISHED", "06"));
+    feed.say({ changed: ["4"] });
+    for (let turns = 0; turns < 5; turns += 1) await settle();
+    const former = main.querySelectorAll("circle").length;
+    const read = [];
+    globalThis.fetch = (url) => read.push(url.pathname.split("/").at(-1)) && answer(url);
+    feed.pulse();
+    await settle();
+    return [former, main.querySelectorAll("circle").length, read.includes("metrics")];
+    """
+    assert run_page(f"globalThis.setTimeout = (task) => setImmediate(task);{OVERVIEW}{script}") == [0, 1, True]

@@ -36,3 +36,24 @@ def test_the_use_is_that_of_the_hours_that_the_user_has_chosen() -> None:
     """  # noqa: E501  # records of the API
     [title] = run_page(script)
     assert "2024" in title
+
+
+def test_a_pool_that_could_not_be_read_is_shown_when_the_server_answers() -> None:
+    script = """
+    const { showPool } = await import("./pool.js");
+    globalThis.setTimeout = (task) => setImmediate(task); // tries again at once
+    const pool = { hosts: [], file: "pool.yml", trouble: "", length: 0, waiting: [] };
+    serve((path) => (path === "/pool/usage" ? { left_out: 0, time: [], hosts: [] } : pool));
+    const answer = globalThis.fetch;
+    globalThis.fetch = () => Promise.reject(new TypeError("the network has changed"));
+    const main = new FakeElement("main");
+    document.body.append(main);
+    const feed = makeFeed();
+    await showPool(main, { feed, signal: new AbortController().signal, parts: [] });
+    const problem = main.querySelector("p.soft").textContent;
+    globalThis.fetch = answer;
+    feed.pulse();
+    await settle();
+    return [problem.slice(0, 27), main.querySelector("p.soft").textContent];
+    """
+    assert run_page(script) == ["The server does not answer.", "from pool.yml"]

@@ -93,6 +93,20 @@ def test_a_list_that_could_not_be_read_is_read_when_the_server_says_something_ag
     assert run_page(LIST + change) == ["The server answered 500.", {"1": "FINISHED", "2": "RUNNING"}]
 
 
+def test_a_filter_whose_values_could_not_be_read_gets_them_when_the_server_says_something_again() -> None:
+    change = """
+    await list.start(signal);
+    isDown = true;
+    list.follow(["loss"]);
+    await settle();
+    serve((path) => (path === "/metrics/names" ? { names: ["loss"] } : { metric: "loss", values: { 1: 0.5 } }));
+    feed.pulse();
+    await settle();
+    return list.lasts.get("loss")?.get("1") ?? null;
+    """
+    assert run_page(LIST + change) == 0.5
+
+
 def test_many_changes_are_read_without_all_experiments_and_however_old_they_are() -> None:
     """An old experiment ends among 20,000, and 30 others at its side."""
     change = """
