@@ -1,6 +1,8 @@
 // @ts-check
 /** Requests to the server. Each has a proof: an HMAC of it with the page key, which only this address knows. */
 
+import { noteDate } from "./clock.js";
+
 const STORED = "riseml-session"; // `<session>.<page key>`
 const TRIES = 4; // of a request: browsers drop those under way when a network of the machine changes
 const FIRST_PAUSE = 80; // milliseconds before the second try
@@ -133,7 +135,9 @@ async function send(method, url, { body, type, headers = {}, signal, key }) {
   if (type) Object.assign(fields, { "Content-Type": type });
   for (let tries = 1; ; tries += 1) {
     try {
-      return await fetch(url, { method, body, headers: fields, signal, cache: "no-store", redirect: "error" });
+      const response = await fetch(url, { method, body, headers: fields, signal, cache: "no-store", redirect: "error" });
+      noteDate(response.headers.get("date"));
+      return response;
     } catch (error) {
       if (signal?.aborted) throw error;
       if (tries === TRIES) throw new ApiError("The server does not answer.", "Any riseml command starts it again; this page goes on then.", 0);

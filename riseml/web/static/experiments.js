@@ -3,6 +3,7 @@
 
 import { rewriteAddress } from "./address.js";
 import { post } from "./api.js";
+import { readClock } from "./clock.js";
 import { fill, make, setText } from "./dom.js";
 import { countGpus, listHosts, listNames, parseFilter } from "./filter.js";
 import { countNoun, formatNumber } from "./format.js";
@@ -40,7 +41,7 @@ function idValue({ view }) {
 /** @param {Row} row */
 function durationValue({ view }) {
   if (!view.started_at) return -1;
-  return (view.ended_at ? Date.parse(view.ended_at) : Date.now()) - Date.parse(view.started_at);
+  return (view.ended_at ? Date.parse(view.ended_at) : readClock()) - Date.parse(view.started_at);
 }
 
 /** @param {Row} row what tells it apart: parameters, or how far a set is */

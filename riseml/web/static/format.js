@@ -1,6 +1,8 @@
 // @ts-check
 /** Values as people read them. */
 
+import { readClock } from "./clock.js";
+
 const UNITS = [
   [86_400, "d"],
   [3_600, "h"],
@@ -23,7 +25,7 @@ export function formatSpan(seconds) {
 
 /** @param {string} time RFC 3339 @returns {string} */
 export function formatAge(time) {
-  const seconds = (Date.now() - Date.parse(time)) / 1000;
+  const seconds = (readClock() - Date.parse(time)) / 1000;
   return seconds < 2 ? "now" : `${formatSpan(seconds).split(" ").slice(0, 2).join(" ")} ago`;
 }
 

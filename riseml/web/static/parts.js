@@ -1,6 +1,7 @@
 // @ts-check
 /** Small parts that several views use. */
 
+import { readClock } from "./clock.js";
 import { fill, make } from "./dom.js";
 import { formatAge, formatMoment, formatSpan } from "./format.js";
 
@@ -40,7 +41,7 @@ export function makeDuration(start, end) {
 
 /** @param {string} start @param {string | null} end */
 function formatSince(start, end) {
-  return formatSpan(((end ? Date.parse(end) : Date.now()) - Date.parse(start)) / 1000);
+  return formatSpan(((end ? Date.parse(end) : readClock()) - Date.parse(start)) / 1000);
 }
 
 /** Bring all ages and durations up to date. */

@@ -66,7 +66,7 @@ class PoolView {
 
   /** Read what was used, unless it was read less than a minute ago. */
   async refreshUsage() {
-    const now = Date.now();
+    const now = performance.now();
     if (now - this.usageAt < USAGE_AGE) return;
     this.usageAt = now;
     const hours = this.hours.value;

@@ -2,6 +2,7 @@
 /** What the jobs of an experiment use: a sparkline for each amount, and which job holds the others up. */
 
 import { get } from "./api.js";
+import { readClock } from "./clock.js";
 import { draw, fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { formatBytes, formatNumber } from "./format.js";
@@ -57,7 +58,7 @@ export class ResourcePanel {
     const path = `/experiments/${encodeURIComponent(view.id)}`;
     const created = Date.parse(view.created_at) / 1000;
     const hasNow = hasEnded(view.state);
-    const since = hasNow ? created : Math.max(created, Date.now() / 1000 - SPAN);
+    const since = hasNow ? created : Math.max(created, readClock() / 1000 - SPAN);
     const { jobs } = await get(`${path}/samples`, { since: new Date(since * 1000).toISOString() }, signal);
     const { remarks } = view.state === "RUNNING" ? await get(`${path}/remarks`, {}, signal) : { remarks: [] };
     this.isFinal = hasNow;

@@ -1,6 +1,7 @@
 // @ts-check
 /** The lives of jobs, side by side: one row for each, one span for each state, so that one sees where the time went. */
 
+import { readClock } from "./clock.js";
 import { draw, make } from "./dom.js";
 import { formatMoment, formatSpan } from "./format.js";
 import { hasEnded } from "./parts.js";
@@ -76,7 +77,7 @@ function makeLife(name, events) {
     if (hasEnded(event.state)) life.end = event.state;
     else {
       life.end = ""; // it runs again
-      life.spans.push({ state: event.state, start, end: next ? Date.parse(next.time) : Date.now() });
+      life.spans.push({ state: event.state, start, end: next ? Date.parse(next.time) : readClock() });
     }
   }
   return life;

@@ -57,3 +57,22 @@ def test_a_pool_that_could_not_be_read_is_shown_when_the_server_answers() -> Non
     return [problem.slice(0, 27), main.querySelector("p.soft").textContent];
     """
     assert run_page(script) == ["The server does not answer.", "from pool.yml"]
+
+
+def test_the_use_is_read_again_after_the_clock_of_the_browser_was_set_back() -> None:
+    script = """
+    const { showPool } = await import("./pool.js");
+    let [clock, now, read] = [1e12, 0, 0];
+    Date.now = () => clock;
+    performance.now = () => now;
+    const pool = { hosts: [], file: "", trouble: "", length: 0, waiting: [] };
+    serve((path) => (path === "/pool/usage" ? (read += 1) && { left_out: 0, time: [], hosts: [] } : pool));
+    const main = new FakeElement("main");
+    const feed = makeFeed();
+    await showPool(main, { feed, signal: new AbortController().signal, parts: [] });
+    [clock, now] = [clock - 3_600_000, now + 61_000];
+    feed.say({ grown: ["4"] });
+    await settle();
+    return read;
+    """
+    assert run_page(script) == 2
