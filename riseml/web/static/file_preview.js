@@ -116,7 +116,8 @@ function makeText(shown, text, { size, total }) {
   const showEnd = async () => {
     end.disabled = true;
     try {
-      const found = await readPart(shown, total - MOST_TEXT, MOST_TEXT);
+      const now = await readPart(shown, 0, 0); // a job that runs may have written more
+      const found = await readPart(shown, Math.max(0, now.total - MOST_TEXT), MOST_TEXT);
       code.textContent = stripLines(new TextDecoder().decode(found.bytes));
       note.textContent = `Up to ${formatBytes(found.bytes.length)} from its end of ${formatBytes(found.total)}.`;
       code.scrollTop = code.scrollHeight;

@@ -49,3 +49,17 @@ def test_the_end_of_a_file_can_be_asked_for_again() -> None:
     return await press("Show its end");
     """
     assert run_page(FILES + script) == [False, 1]
+
+
+def test_the_end_of_a_file_that_grows_is_that_of_now() -> None:
+    script = """
+    location = new URL("/experiments/4/files?path=long.log", location);
+    await open();
+    serve((path, query) => {
+      const text = ("x".repeat(400_000) + "y".repeat(400_000) + "the newest line").slice(Number(query.get("start")));
+      return new Response(text, { headers: { "X-Riseml-Size": "800015" } });
+    });
+    await press("Show its end");
+    return [place.querySelector("pre").textContent.slice(-15), place.querySelector("div.soft").textContent];
+    """
+    assert run_page(FILES + script) == ["the newest line", "Up to 256 KiB from its end of 781.3 KiB."]
