@@ -24,7 +24,7 @@ const KEYS = [
   ["/", "filter or search"],
   ["g e", "experiments"],
   ["g p", "pool"],
-  ["j and k, or the arrows", "next and previous row"],
+  ["j and k, or the arrows in the table", "next and previous row"],
   ["x", "select the row"],
   ["Enter", "open the row"],
   ["t", "dark or light"],

@@ -105,7 +105,7 @@ class ExperimentTable {
   arrange(main) {
     const label = make("label", { class: "filter", for: "filter" }, make("span", { class: "hidden" }, "Filter"), this.input);
     fill(main, make("div", { class: "bar" }, make("h1", {}, "Experiments"), label, make("label", { class: "wide-only" }, "Metric ", this.picker), this.count, this.actions), this.note, this.scroller);
-    this.scroller.addEventListener("keydown", (event) => this.onKey(event), { signal: this.page.signal });
+    document.addEventListener("keydown", (event) => this.onKey(event), { signal: this.page.signal });
     this.showMetrics();
     this.follow();
     this.showHeads();
@@ -352,8 +352,12 @@ class ExperimentTable {
     });
   }
 
-  /** Move with j and k, or the arrows; select with x. @param {KeyboardEvent} event */
+  /** Move with j and k, or with the arrows inside the table; select with x. @param {KeyboardEvent} event */
   onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // the browser's own
+    const target = /** @type {Element} */ (event.target);
+    const isTaken = ["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName) || target.closest("dialog") || event.key.startsWith("Arrow");
+    if (isTaken && !this.scroller.contains(target)) return;
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
     const focused = document.activeElement?.closest("tr")?.getAttribute("data-id");
     const at = this.rows.findIndex((row) => row.id === focused);

@@ -63,3 +63,35 @@ def test_a_change_leaves_the_focus_on_the_actions_of_the_selection() -> None:
     return [document.activeElement === kill, kill.isConnected];
     """
     assert run_page(TABLE + script) == [True, True]
+
+
+PRESS = """
+const press = (key, target = document.body, fields = {}) => {
+  const event = Object.assign(new Event("keydown", { cancelable: true }), { key, ...fields });
+  Object.defineProperty(event, "target", { value: target });
+  document.dispatchEvent(event);
+  return event.defaultPrevented;
+};
+const rowOf = () => document.activeElement.closest("tr")?.getAttribute("data-id");
+"""
+
+
+def test_the_keys_of_the_table_need_no_focus_in_it() -> None:
+    script = """
+    press("j");
+    const first = rowOf();
+    press("j", document.activeElement);
+    press("ArrowDown", document.activeElement);
+    return [first, rowOf()];
+    """
+    assert run_page(TABLE + PRESS + script) == ["4", "2"]
+
+
+def test_the_keys_of_the_browser_and_of_inputs_stay_their_own() -> None:
+    script = """
+    const scroller = main.querySelector("div.scroller");
+    const filter = main.querySelectorAll("input").find((one) => one.getAttribute("type") === "search");
+    const kept = [press("j", scroller, { ctrlKey: true }), press("ArrowUp", scroller, { altKey: true })];
+    return [...kept, press("j", filter), press("ArrowDown", filter), press("ArrowDown"), rowOf() ?? null];
+    """
+    assert run_page(TABLE + PRESS + script) == [False, False, False, False, False, None]
