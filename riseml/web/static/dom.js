@@ -33,17 +33,26 @@ export function draw(tag, fields = {}, ...children) {
 }
 
 /**
- * Replace everything in an element. The focus goes to what takes the place of the element that had it.
+ * Replace everything in an element. The focus goes to what takes the place of the element that had it, and what was
+ * scrolled stays so.
  * @param {Element} element
  * @param {...(Child | Child[])} children
  */
 export function fill(element, ...children) {
   const focused = document.activeElement;
   const isInside = focused !== null && focused !== element && element.contains(focused);
+  const scrolled = [...element.querySelectorAll('[tabindex="0"]')].filter((one) => one.scrollLeft || one.scrollTop).map((one) => ({ one, left: one.scrollLeft, top: one.scrollTop }));
   element.replaceChildren(...listNodes(children));
-  if (!isInside) return;
-  const found = [...element.querySelectorAll(focused.tagName.toLowerCase())].find((one) => identify(one) === identify(focused));
-  if (found) /** @type {HTMLElement} */ (found).focus({ preventScroll: true });
+  for (const { one, left, top } of scrolled) {
+    const found = findSame(element, one);
+    if (found) [found.scrollLeft, found.scrollTop] = [left, top];
+  }
+  if (isInside) /** @type {HTMLElement | undefined} */ (findSame(element, focused))?.focus({ preventScroll: true });
+}
+
+/** Return the element in another one that is for the same as a former one. @param {Element} element @param {Element} former */
+function findSame(element, former) {
+  return [...element.querySelectorAll(former.tagName.toLowerCase())].find((one) => identify(one) === identify(former));
 }
 
 /** Return what an element is for, also when it is drawn again. @param {Element} element */

@@ -37,3 +37,16 @@ def test_no_other_control_gets_the_focus() -> None:
     return document.activeElement.tagName;
     """
     assert run_page(FILL + script) == "BODY"
+
+
+def test_what_is_scrolled_stays_so_when_it_is_drawn_again() -> None:
+    """A table that is wider than the window is drawn again with each value that comes."""
+    script = """
+    const table = (value) => [make("p", {}, value), make("div", { tabindex: "0", "aria-label": "Leaderboard, table" }, value)];
+    draw(table("0.5"));
+    Object.assign(place.children[1], { scrollLeft: 400, scrollTop: 20 });
+    draw(table("0.7"));
+    const { scrollLeft, scrollTop, textContent } = place.children[1];
+    return [scrollLeft, scrollTop, textContent];
+    """  # noqa: E501  # one table
+    assert run_page(FILL + script) == [400, 20, "0.7"]
