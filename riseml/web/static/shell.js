@@ -7,6 +7,7 @@ import { makeProblem } from "./parts.js";
 import { LONGEST_PIECE, WINDOW, decodeMessage, encodeGrant, encodeInput, encodeShell, encodeSize } from "./stream_messages.js";
 
 const MOST_LINES = 10_000; // that can be scrolled back
+const LACKING = "A file of the page did not come: load the page again."; // the server may have been upgraded meanwhile
 
 /** @type {import("./experiment.js").Tab} */
 export function showShell(page) {
@@ -210,7 +211,9 @@ function makeTheme() {
 
 /** @param {string} name @returns {Promise<any>} a module of another project, which only a shell needs */
 function loadModule(name) {
-  return import(`./vendor/${name}.mjs`);
+  return import(`./vendor/${name}.mjs`).catch(() => {
+    throw new Error(LACKING); // a browser says only that it could not fetch a module
+  });
 }
 
 /** @returns {Promise<unknown>} */
@@ -220,7 +223,7 @@ function loadStyle() {
   const link = make("link", { rel: "stylesheet", href });
   const loaded = new Promise((resolve, reject) => {
     link.onload = resolve;
-    link.onerror = () => reject(new Error("A file of the page did not come: load the page again."));
+    link.onerror = () => reject(new Error(LACKING));
   });
   document.head.append(link);
   return loaded;

@@ -220,6 +220,16 @@ def test_a_shell_runs_in_the_page(entered: Page) -> None:
     assert refused == []
 
 
+def test_a_shell_whose_files_do_not_come_says_what_to_do(scene: Rig, browser: Browser) -> None:
+    """The page was loaded from a server that has been upgraded since."""
+    page = enter(browser, scene)
+    page.route("**/vendor/xterm.mjs", lambda route: route.fulfill(status=404, body="The page has no such file.\n"))
+    show(page, "/experiments/1/shell")
+    page.get_by_role("button", name="Open a shell").click()
+    expect(page.get_by_role("alert")).to_contain_text("load the page again")
+    page.context.close()
+
+
 def test_every_part_can_be_used_by_everybody(entered: Page) -> None:
     """axe finds nothing, in light and dark; and nothing is wider than a phone."""
     page = entered
