@@ -167,7 +167,7 @@ class _Save:
             if not self._send_changed(seen, exact=number < _ROUNDS - 1):
                 break
         reach(Point.OUTPUT_SENT)
-        rows = [file for one in seen if (file := self._find_file(one) or self._named.get(one.path)) is not None]
+        rows = [file for one in seen if (file := self._choose_file(one)) is not None]
         return SaveResult(self._name_files(rows), tuple(sorted(self._left_out.items())))
 
     def _read_manifest(self) -> None:
@@ -233,6 +233,13 @@ class _Save:
             if file is not None and (file.size, file.tag) == (one.size, one.etag):
                 return file
         return None
+
+    def _choose_file(self, one: Seen) -> SavedFile | None:
+        """Return the object that the manifest names for a file: its present content, else its last whole version.
+
+        A log that grows all the time has no object with its present content: it is longer as soon as it was sent.
+        """
+        return self._find_file(one) or self._loose.get(one.path) or self._named.get(one.path)
 
     def _send_changed(self, seen: Sequence[Seen], *, exact: bool) -> bool:
         """Send what has changed; return True when a file did not hold still. The first failure ends all."""
