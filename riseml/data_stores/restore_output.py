@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -100,7 +101,7 @@ def _find_kept(order: RestoreOrder, file: SavedFile, there: Seen | None) -> str 
     if there is None or there.kind != "file":
         return None
     if there.size == file.size:
-        *_, proof = order.files.read_file(file.path, 0, there.etag)
+        proof = deque(order.files.read_file(file.path, 0, there.etag), maxlen=1).pop()  # holds one piece of the file
         if len(proof) == _PROOF and proof == b"0" + bytes.fromhex(file.sha256):
             return there.etag
     return "" if there.mtime > file.changed else None

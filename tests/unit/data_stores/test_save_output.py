@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -334,6 +335,19 @@ def test_an_output_comes_back_with_times_and_modes(site: Site) -> None:
     assert [key.rpartition("/")[2] for key in writes(other)] == ["config", MANIFEST, MANIFEST], (
         "what came back does not travel"
     )
+
+
+def test_a_large_file_that_stays_is_not_held_in_memory(site: Site) -> None:
+    size = 8 << 20
+    site.put("model", "x" * size)
+    site.save()
+    tracemalloc.start()
+    try:
+        assert site.restore().kept == 1
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size / 2
 
 
 def test_a_newer_file_stays_and_an_older_one_is_replaced(site: Site) -> None:
