@@ -24,7 +24,9 @@ ASIDE = ".riseml-saving"
 MOST_FILES = 100_000
 """Files of one output."""
 
-LARGEST_MANIFEST = 1 << 26  # bytes
+LARGEST_MANIFEST = 1 << 26
+"""Bytes of a manifest: 671 for each of 100,000 files."""
+
 _LARGEST = 1 << 63  # number that a disk and a database take
 _LATEST = _LARGEST * 10**9  # nanoseconds since 1970 that a disk takes
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -61,7 +63,11 @@ class SaveManifest:
 
 
 def write_manifest(manifest: SaveManifest) -> bytes:
-    """Return the bytes of a manifest."""
+    """Return the bytes of a manifest.
+
+    Raises:
+        EngineError: its names are so long that no server would read it (permanent).
+    """
     files = [
         {
             "path": file.path,
@@ -80,7 +86,11 @@ def write_manifest(manifest: SaveManifest) -> bytes:
         "saved_at": manifest.saved_at,
         "attempt": manifest.attempt,
     }
-    return json.dumps({**head, "files": files}, indent=0).encode()
+    data = json.dumps({**head, "files": files}, indent=0, ensure_ascii=False).encode()
+    if len(data) > LARGEST_MANIFEST:
+        text = f"the names of the output's files are too long: a manifest has at most {LARGEST_MANIFEST:,} bytes"
+        raise EngineError(text, "name fewer of them in `only`, or give them shorter names", permanent=True)
+    return data
 
 
 def read_manifest(data: bytes, place: str) -> SaveManifest:
@@ -91,7 +101,7 @@ def read_manifest(data: bytes, place: str) -> SaveManifest:
     """
     try:
         found: Any = json.loads(data)
-        if found["format"] != _FORMAT:
+        if found["format"] != _FORMAT or len(found["files"]) > MOST_FILES:
             raise ValueError(found["format"])
         files = tuple(_read_file(row) for row in found["files"])
         owner, experiment, saved_at = found["owner"], found["experiment"], found["saved_at"]

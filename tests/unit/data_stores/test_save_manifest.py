@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.data_stores import save_manifest
 from riseml.data_stores.save_manifest import SavedFile, SaveManifest, read_manifest, write_manifest
 from riseml.errors import EngineError
 from riseml.job_programs.folder_contents import PART
@@ -59,3 +60,24 @@ def test_the_times_of_a_manifest_are_those_that_the_system_takes(
         far = replace(file, changed=changed + beyond)
         with pytest.raises(EngineError):
             read_manifest(write_manifest(SaveManifest("o", "e", "", 1, (far,))), PLACE)
+
+
+def test_no_manifest_is_written_that_no_server_would_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "/".join(["数" * 80] * 3)
+    manifest = SaveManifest("o", "e", "", 1, (file_named(path, path),))
+    data = write_manifest(manifest)
+    assert len(data) < 1800, "each character takes its three bytes"
+    monkeypatch.setattr(save_manifest, "LARGEST_MANIFEST", len(data))
+    assert read_manifest(write_manifest(manifest), PLACE) == manifest
+    monkeypatch.setattr(save_manifest, "LARGEST_MANIFEST", len(data) - 1)
+    with pytest.raises(EngineError, match="names of the output's files are too long") as raised:
+        write_manifest(manifest)
+    assert raised.value.permanent
+
+
+def test_a_manifest_with_more_files_than_an_output_has_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = write_manifest(SaveManifest("o", "e", "", 1, (file_named("a"), file_named("b"))))
+    assert len(read_manifest(data, PLACE).files) == 2
+    monkeypatch.setattr(save_manifest, "MOST_FILES", 1)
+    with pytest.raises(EngineError, match="is no manifest of riseml"):
+        read_manifest(data, PLACE)
