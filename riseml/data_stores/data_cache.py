@@ -106,9 +106,10 @@ class DataCache:
         """
         folder = self.folder / "sets" / key
         rows = read_rows(folder)
-        if rows is None:
+        if rows is None and not folder.exists():
             return None
-        if not all(_is_same(folder / "files" / row.path, row) for row in rows):
+        # without rows: a server that died while it removed the set has left the rest
+        if rows is None or not all(_is_same(folder / "files" / row.path, row) for row in rows):
             with self._lock:
                 has_readers = self._has_readers(key)
             if has_readers:
@@ -207,7 +208,7 @@ class DataCache:
         found = []
         for path in (*self._list("sets"), *self._list("parts")):
             with contextlib.suppress(FileNotFoundError):
-                url = _read_json(path / "files.json").get("url", "") if path.parent.name == "sets" else ""
+                url = read_url(path) if path.parent.name == "sets" else ""
                 with self._lock:
                     is_used = self._is_used(path.name)
                 found.append(HeldSet(path.name, url, _measure(path), path.stat().st_mtime, is_used))

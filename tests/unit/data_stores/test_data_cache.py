@@ -115,6 +115,18 @@ def test_a_set_that_someone_changed_comes_again(tmp_path: Path) -> None:
         fetch(cache, "a")
 
 
+def test_what_a_removal_that_was_cut_has_left_of_a_set_is_listed_and_the_set_comes_again(tmp_path: Path) -> None:
+    cache = DataCache(tmp_path / "cache")
+    found = fetch(cache, "a")
+    (found.parent / "files.json").unlink()  # of the two things in the folder a removal may take this one first
+    assert [(held.key, held.url, held.size) for held in cache.list_sets()] == [(found.parent.name, "", 1000)]
+    assert (fetch(cache, "a") / "x").read_bytes() == b"a" * 1000
+    (found.parent / "files.json").unlink()
+    cache.note_use(7, {"mnist": str(found)})
+    with pytest.raises(EngineError, match="were changed"):
+        fetch(cache, "a")
+
+
 def test_parts_of_a_fetch_that_ended_make_room(tmp_path: Path) -> None:
     cache = DataCache(tmp_path / "cache")
     part = tmp_path / "cache" / "parts" / "0" / "files"
