@@ -16,6 +16,7 @@ from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import DataScheme, DataUrl
 
 if TYPE_CHECKING:
+    from obstore import GetOptions
     from obstore.store import AzureConfig, ClientConfig, GCSConfig, ObjectStore, RetryConfig, S3Config, S3Credential
 
 _TIMEOUT = "60s"  # of one request; a range is a few MiB
@@ -44,8 +45,11 @@ class ObjectFolder:
 
     def read(self, file: RemoteFile, start: int, stop: int) -> bytes:
         """Return a range of an object."""
+        options: GetOptions = {"range": (start, stop)}
+        if file.etag:  # a list need not have ETags
+            options["if_match"] = file.etag
         try:
-            answer = obstore.get(self._objects, file.key, options={"range": (start, stop), "if_match": file.etag})
+            answer = obstore.get(self._objects, file.key, options=options)
         except FileNotFoundError:
             raise Changed(f"{self._url}: {file.path!a} is gone") from None
         except (BaseError, ValueError) as error:
@@ -54,7 +58,7 @@ class ObjectFolder:
             meta, data = answer.meta, answer.bytes().to_bytes()
         except (BaseError, ValueError):  # the store has answered: its rest did not come
             raise Broken(f"{self._url}: the connection broke") from None
-        is_same = (meta["size"], _strip(meta["e_tag"])) == (file.size, _strip(file.etag))
+        is_same = meta["size"] == file.size and (not file.etag or _strip(meta["e_tag"]) == _strip(file.etag))
         if not is_same or len(data) != stop - start:
             raise Changed(f"{self._url}: {file.path!a} changed while it was fetched")
         return data

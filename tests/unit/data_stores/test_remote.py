@@ -27,6 +27,7 @@ LIST = (
 )
 HEADERS = {"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT", "ETag": '"e1"'}
 
+WHOLE = {"Content-Range": "bytes 0-5/6"}
 REFUSED = re.compile(r"refused/(\d+)/([A-Za-z]+)")
 
 
@@ -41,17 +42,21 @@ class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.asked.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
         if "secret" in self.path:
-            self.answer(206, b"SECRET", {**HEADERS, "Content-Range": "bytes 0-5/6"})
+            self.answer(206, b"SECRET", {**HEADERS, **WHOLE})
         elif self.path.startswith("/away"):
             self.answer(503, b"")
         elif self.path.startswith("/elsewhere"):
             self.answer(302, b"", {"Location": "/secret"})
         elif self.path.startswith("/cut"):
             status = 206 if "Range" in self.headers else 200
-            self.answer(status, b"abc", {**HEADERS, "Content-Range": "bytes 0-5/6"}, claimed=6)
+            self.answer(status, b"abc", {**HEADERS, **WHOLE}, claimed=6)
         elif refused := REFUSED.search(unquote(self.path)):
             error = f"<Error><Code>{refused[2]}</Code><Message>the store's own words</Message></Error>"
             self.answer(int(refused[1]), error.encode(), {"Content-Type": "application/xml"})
+        elif self.path.startswith("/unmarked") and "list-type" in self.path:
+            self.answer(200, LIST.replace('<ETag>"e1"</ETag>', "").encode(), {"Content-Type": "application/xml"})
+        elif self.path.startswith("/unmarked"):
+            self.answer(412 if "If-Match" in self.headers else 206, b"abcdef", {**HEADERS, **WHOLE})
         elif "list-type" in self.path:
             self.answer(200, LIST.encode(), {"Content-Type": "application/xml"})
         else:
@@ -196,6 +201,12 @@ def test_a_status_alone_says_what_was_done_and_what_to_do(url: str, purpose: Pur
     error = explain_status(parse_data_url(url), status, purpose)
     assert (error.permanent, error.message) == (True, f"{url} {message}")
     assert hint in str(error.hint)
+
+
+def test_an_object_whose_etag_the_list_does_not_have_is_read(site: tuple[str, list[dict[str, str]]]) -> None:
+    remote = open_remote(parse_data_url("s3://unmarked/x"), Store("lab", (), endpoint=f"http://{site[0]}"))
+    (file,) = remote.list_files()
+    assert (file.etag, remote.read(file, 0, 6)) == ("", b"abcdef")
 
 
 def test_an_answer_of_another_place_is_refused(site: tuple[str, list[dict[str, str]]]) -> None:
