@@ -101,21 +101,22 @@ def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
         EngineError: it cannot be had, or `order.stop` was set.
     """
     tally, pause, changes = _Tally(order), order.first_pause, 0
+    silent_since: float | None = None  # when the store first did not answer; None: it has answered so far
     while True:
         before = tally.progressed_at
         try:
             files = order.remote.list_files()
-            key = _make_key(order.url, files)
-            hold.enter_context(cache.hold_set(key))
-            return _fetch_listed(cache, order, _Listed(key, files), tally)
+            listed = _name_set(order.url, files)
+            hold.enter_context(cache.hold_set(listed.key))
+            return _fetch_listed(cache, order, listed, tally)
         except Changed as error:
             changes += 1
             if changes == _MOST_CHANGES:
                 raise EngineError(error.message, "try again when nothing writes there", permanent=True) from None
         except Away as error:
-            if tally.progressed_at > before:
-                pause = order.first_pause
-            elif time.monotonic() - tally.progressed_at > order.patience:
+            if silent_since is None or tally.progressed_at > before:
+                silent_since, pause = time.monotonic(), order.first_pause
+            elif time.monotonic() - silent_since > order.patience:
                 text = f"{error.message}; nothing came for {order.patience:.0f} s"
                 raise EngineError(text, error.hint, permanent=True) from None
             order.progress(tally.done, tally.total, error.message)
@@ -130,14 +131,15 @@ class _Listed:
 
     key: str
     files: Sequence[RemoteFile]
+    is_lasting: bool  # the key is the same as long as nothing changes there
 
 
-def _make_key(url: DataUrl, files: Sequence[RemoteFile]) -> str:
-    """Return the name of a set: another one when a path, a size or an ETag is another one."""
+def _name_set(url: DataUrl, files: Sequence[RemoteFile]) -> _Listed:
+    """Return the set with its key: another one when a path, a size or an ETag is another one."""
     if not all(file.etag for file in files):  # nothing says whether it is the same: it is fetched each time
-        return hashlib.sha256(os.urandom(32)).hexdigest()[:32]
+        return _Listed(hashlib.sha256(os.urandom(32)).hexdigest()[:32], files, is_lasting=False)
     table = [str(url), [[file.path, file.size, file.etag] for file in files]]
-    return hashlib.sha256(json.dumps(table).encode()).hexdigest()[:32]
+    return _Listed(hashlib.sha256(json.dumps(table).encode()).hexdigest()[:32], files, is_lasting=True)
 
 
 def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _Tally) -> Path:
@@ -158,6 +160,9 @@ def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _
                 text = f"no space was left in {cache.folder} while {order.url} was fetched"
                 raise EngineError(text, "free some space there", permanent=True) from None
             raise EngineError(f"{cache.folder} cannot be used: {error.strerror or error}", permanent=True) from None
+        finally:
+            if not listed.is_lasting:  # no later try would go on with it
+                cache.drop_part(listed.key)
 
 
 def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:

@@ -6,9 +6,11 @@ import errno
 import itertools
 import os
 import threading
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -152,6 +154,48 @@ def test_a_store_that_lists_its_files_and_never_answers_a_read_fails_in_time(sce
     scene.remote.before_read = refuse
     error = scene.refusal()
     assert (error.permanent, error.message) == (True, "the store answers 503; nothing came for 0 s")
+
+
+def test_the_patience_with_a_store_begins_when_it_does_not_answer(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before that, a fetch may have waited for another one, or have read what an earlier try has left."""
+    scene.order = replace(scene.order, patience=60.0)
+    scene.remote.contents = {"labels": b"0 1 2"}
+    waited = 0.0
+
+    def refuse(_: RemoteFile) -> None:
+        nonlocal waited
+        waited = 3600.0
+        scene.remote.before_read = lambda _: None
+        raise Away("the store answers 503")
+
+    scene.remote.before_read = refuse
+    monkeypatch.setattr(fetch, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + waited))
+    assert (scene.fetch() / "labels").read_bytes() == b"0 1 2"
+
+
+def test_a_try_that_no_other_goes_on_with_leaves_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    list_files = scene.remote.list_files
+    monkeypatch.setattr(MemoryRemote, "list_files", lambda _: [replace(one, etag="") for one in list_files()])
+    monkeypatch.setattr(MemoryRemote, "read", lambda remote, file, *span: read_unmarked(remote, file, *span))
+    tries = itertools.count()
+
+    def cut(file: RemoteFile) -> None:
+        if file.path == "train/images" and next(tries) < 3:
+            assert len(list(scene.cache.folder.glob("parts/*"))) == 1
+            raise Away("the connection broke")
+
+    scene.order = replace(scene.order, patience=60.0)
+    scene.remote.before_read = cut
+    assert (scene.fetch() / "labels").read_bytes() == b"0 1 2"
+    assert list(scene.cache.folder.glob("parts/*")) == []
+
+
+def read_unmarked(remote: MemoryRemote, file: RemoteFile, start: int, stop: int) -> bytes:
+    """Read from a store that tells no ETags."""
+    remote.before_read(file)
+    return remote.contents[file.path][start:stop]
 
 
 def test_what_changes_all_the_time_is_refused(scene: Scene) -> None:
