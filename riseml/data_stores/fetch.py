@@ -49,6 +49,10 @@ class _Abandoned(EngineError):
     """A file was left because another one failed."""
 
 
+class _Wrong(EngineError):
+    """What there is of a file is not what its store has."""
+
+
 @dataclass(frozen=True, slots=True)
 class FetchOrder:
     """What to fetch, and what the caller allows and wants to know."""
@@ -204,6 +208,18 @@ class _Place:
 
 
 def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
+    """Fetch a file. When an earlier try has left something else, as after a power cut, the whole file comes again."""
+    is_left = place.final.exists() or place.new.exists()
+    try:
+        return _fetch_rest(order, file, place, tally)
+    except _Wrong:
+        if not is_left:
+            raise
+    return _fetch_rest(order, file, place, tally)
+
+
+def _fetch_rest(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
+    """Fetch what an earlier try has not left of a file."""
     source = place.final if place.final.exists() else place.new
     sha, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     done = 0
@@ -225,7 +241,15 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
             if file.size >= _SYNCED:
                 target.flush()
                 os.fsync(target.fileno())
-    _check_content(order, file, md5.hexdigest(), done, source)
+    if not _is_right(order, file, md5.hexdigest(), done):
+        source.parent.chmod(0o700)  # a try that died shortly before its end has left folders that are read-only
+        source.unlink()
+        tally.add_kept(-done)
+        raise _Wrong(
+            f"{order.url}: what came of {file.path!a} is not what its ETag says",
+            "if the store encrypts objects with keys of its own, write `etag_is_md5: false` in stores.yml",
+            permanent=True,
+        )
     if source == place.new:
         place.final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.chmod(place.new, 0o444)
@@ -270,17 +294,10 @@ def _read_range(order: FetchOrder, file: RemoteFile, span: range, tally: _Tally)
     return b"".join(_read_range(order, file, half, tally) for half in (span[:middle], span[middle:]))
 
 
-def _check_content(order: FetchOrder, file: RemoteFile, md5: str, size: int, source: Path) -> None:
-    """Refuse what is not what the store has; it is removed, so that the next try gets it again."""
+def _is_right(order: FetchOrder, file: RemoteFile, md5: str, size: int) -> bool:
+    """Return False when the bytes that are there cannot be what the store has."""
     given = _MD5.fullmatch(file.etag)
-    if size == file.size and (given is None or not order.etag_is_md5 or given[1] == md5):
-        return
-    source.unlink()
-    raise EngineError(
-        f"{order.url}: what came of {file.path!a} is not what its ETag says",
-        "if the store encrypts objects with keys of its own, write `etag_is_md5: false` in stores.yml",
-        permanent=True,
-    )
+    return size == file.size and (given is None or not order.etag_is_md5 or given[1] == md5)
 
 
 def _read_pieces(path: Path) -> Iterator[bytes]:

@@ -115,6 +115,27 @@ def test_a_fetch_goes_on_in_the_middle_of_a_file(scene: Scene, monkeypatch: pyte
     assert starts == sorted(set(starts)), "no range came twice"
 
 
+@pytest.mark.parametrize("place", ["files/labels", "new/1"])
+@pytest.mark.parametrize("left", [b"", b"\0\0\0"])
+def test_what_a_power_cut_has_damaged_comes_again(scene: Scene, place: str, left: bytes) -> None:
+    def cut(file: RemoteFile) -> None:
+        if file.path == "train/images":
+            scene.order.stop.set()
+
+    scene.remote.before_read = cut
+    scene.refusal()
+    (part,) = scene.cache.folder.glob("parts/*")
+    for path in (part / "files" / "labels", part / "new" / "1"):
+        path.unlink(missing_ok=True)
+    (part / place).write_bytes(left)
+    (part / "files").chmod(0o555)  # as after a try that died shortly before its end
+    scene.remote.before_read = lambda _: None
+    scene.order.stop.clear()
+    assert (scene.fetch() / "labels").read_bytes() == b"0 1 2"
+    total = sum(map(len, FILES.values()))
+    assert scene.reports[-1] == (total, total, "")
+
+
 def test_a_file_comes_from_a_server_that_cuts_each_connection(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     image, most = "train/images", 3 << 20
     read = scene.remote.read
