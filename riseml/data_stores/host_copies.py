@@ -6,6 +6,7 @@ A note is written before its volume is made, and dropped after the volume is rem
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from dataclasses import asdict
@@ -14,6 +15,8 @@ from pathlib import Path
 from riseml.folders import make_private
 from riseml.names import HostName
 from riseml.records import dataclass
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,15 @@ class HostCopies:
             self._write(host, {**self._held.get(host, {}), copy.key: copy})
 
     def drop(self, host: HostName, key: str) -> None:
-        """Forget a copy.
-
-        Raises:
-            OSError: the folder cannot be written.
+        """Forget a copy. Where the disk is full, its note stays there until the next one is written: the next server
+        compares what it knows with the volumes of the host.
         """
         with self._lock:
-            self._write(host, {one: copy for one, copy in self._held.get(host, {}).items() if one != key})
+            self._held[host] = {one: copy for one, copy in self._held.get(host, {}).items() if one != key}
+            try:
+                self._write(host, self._held[host])
+            except OSError as error:
+                log.warning("the copy %s of host %s stays noted in %s: %s", key, host, self._folder, error.strerror)
 
     def _write(self, host: HostName, copies: dict[str, HostCopy]) -> None:
         make_private(self._folder)

@@ -132,6 +132,8 @@ class Cleaner:
                 return replace(leftover, problem=f"host {leftover.host} cannot remove it any more")
         except RisemlError as error:
             return replace(leftover, problem=error.message)
+        except OSError as error:  # the other things are removed nevertheless
+            return replace(leftover, problem=f"it cannot be removed: {error.strerror or error}")
         place = "" if leftover.host is None else f" from {leftover.host}"
         text = f"leftover {item.kind.value} {item.name} removed{place}: {leftover.why}"
         write_line(log, LogLine(text, host=leftover.host))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import uuid
@@ -13,6 +14,8 @@ from pathlib import Path
 import docker
 import pytest
 
+from riseml.data_stores import data_cache
+from riseml.data_stores.data_cache import DataCache, remove_tree
 from riseml.data_stores.save_notes import SaveNote
 from riseml.errors import UsageError
 from riseml.executors.base import Executor
@@ -321,6 +324,28 @@ def test_what_is_known_of_saved_outputs(make_place: Callable[..., Place], tmp_pa
     assert sorted(place.clean()) == [f"saves/{ended.id}.0123abcd.new", "saves/999.json"]
     assert place.clean(ALL) == [f"saves/{ended.id}.json"]
     assert [held.name for held in notes.files.list_records()] == [f"{running}.json"]
+
+
+def test_a_thing_that_the_disk_does_not_let_go_is_one_problem_of_the_answer(
+    make_place: Callable[..., Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, cache = make_place(), DataCache(tmp_path / "data-cache")
+    for key in ("kept", "removed"):
+        cache.begin_set(key, 1, 1 << 20)
+        cache.finish_set(key, f"s3://datasets/{key}", [])
+        os.utime(tmp_path / "data-cache" / "sets" / key, (0, 0))
+
+    def remove(folder: Path) -> None:
+        if folder.name == "kept":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        remove_tree(folder)
+
+    monkeypatch.setattr(data_cache, "remove_tree", remove)
+    done = place.cleaner.remove_leftovers(place.cleaner.find_leftovers(ALL, LATER)).leftovers
+    assert sorted((one.item.identity, one.problem) for one in done if one.item.kind is InventoryKind.DATA) == [
+        ("kept", "it cannot be removed: Input/output error"),
+        ("removed", None),
+    ]
 
 
 def test_code_on_a_host(make_place: Callable[..., Place]) -> None:

@@ -126,3 +126,11 @@ def test_notes_of_copies_outlive_the_server(tmp_path: Path) -> None:
     assert (again.find_copy(HostName("h1"), "k1"), again.list_copies(HostName("h2"))) == (first, [])
     (tmp_path / "copies" / "h1.json").write_text("[{")
     assert HostCopies(tmp_path / "copies").list_copies(HostName("h1")) == []
+
+
+def test_a_copy_is_forgotten_also_where_its_note_cannot_be_removed(tmp_path: Path) -> None:
+    notes, host = HostCopies(tmp_path / "copies"), HostName("h1")
+    notes.note(host, HostCopy("k1", "v1", "s3://a/b", 10, 2, whole=True, used=5.0))
+    (tmp_path / "copies" / "h1.new").mkdir()
+    notes.drop(host, "k1")
+    assert notes.list_copies(host) == []
