@@ -67,6 +67,9 @@ def sort_rows(rows: Sequence[ResultRow], keys: Sequence[SortKey], columns: Colum
     """
     ordered = sorted(rows, key=lambda row: row.number)
     for key in reversed(keys):  # sorting is stable, so that the first key is applied last
+        if key.name == "id":  # 144.9 is before 144.10
+            ordered.sort(key=lambda row: row.number, reverse=key.descending)
+            continue
         read = columns.find_reader(key.name)
         ordered = _sort_by(ordered, read, descending=key.descending)
     return ordered
