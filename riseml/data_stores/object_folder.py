@@ -85,13 +85,12 @@ class ObjectFolder:
         return [RemoteFile(self._url.names[-1], one["size"], one["e_tag"] or "", one["path"])]
 
     def _explain(self, error: Exception) -> EngineError:
-        text = str(error).partition("Debug source")[0]
         if isinstance(error, PreconditionError):
             return Changed(f"{self._url} changed while it was fetched")
         if isinstance(error, (InvalidPathError, ValueError)):
             problem = f"{self._url} has an object with a name that no file can have"
             return EngineError(problem, "rename it in the store", permanent=True)
-        return explain_store_error(self._url, self._store, text)
+        return explain_store_error(self._url, self._store, str(error))
 
 
 def _strip(etag: str | None) -> str:

@@ -107,7 +107,6 @@ class ObjectTarget:
             raise EngineError(f"{self._url}: the store has {found:,} of {size:,} bytes of {key!a}")
 
     def _explain(self, error: Exception) -> EngineError:
-        text = str(error).partition("Debug source")[0]
         if isinstance(error, (InvalidPathError, ValueError)):
             return EngineError(f"{self._url} has no room for a name that a file has", permanent=True)
-        return explain_store_error(self._url, self._store, text, Purpose.SAVE)
+        return explain_store_error(self._url, self._store, str(error), Purpose.SAVE)

@@ -14,6 +14,8 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 _REGION = re.compile(r"expecting '([a-z0-9-]{1,40})'")
 _OWN_FILE = "stores.yml"
+_DETAILS = "Debug source"  # obstore's words before what the libraries below it say
+_UNTRUSTED = "InvalidCertificate"  # the word of its TLS library
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _WRONG_KEYS = frozenset(
     {"SignatureDoesNotMatch", "InvalidAccessKeyId", "InvalidToken", "ExpiredToken", "AuthenticationFailed"}
@@ -32,6 +34,7 @@ class Purpose(Enum):
 
 def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose = Purpose.FETCH) -> EngineError:
     """Return the error for what obstore said."""
+    text, _, details = text.partition(_DETAILS)
     done, right_to = purpose.value
     status, code = _STATUS.search(text), _CODE.search(text)
     number, name = int(status[1]) if status else 0, code[1] if code else ""
@@ -60,9 +63,17 @@ def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose 
             f"{url} cannot be {done}: the store {store.name} has no right to {right_to}",
             f"allow it at the store, or {_name_place_of_keys(store)}",
         )
+    if not number and _UNTRUSTED in details:
+        return explain_untrusted(url)
     if not number:
         return Away(f"{url}: the store{at} does not answer")
     return explain_status(url, number, purpose)
+
+
+def explain_untrusted(url: DataUrl) -> EngineError:
+    """Return the error for a certificate of an authority that this machine does not know."""
+    text = f"{url}: this machine does not trust the server's certificate"
+    return _refuse(text, "check the address, or start the riseml server with SSL_CERT_FILE=/path/to/your/authority.pem")
 
 
 def explain_status(url: DataUrl, status: int, purpose: Purpose = Purpose.FETCH) -> EngineError:

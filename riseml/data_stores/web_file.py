@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from riseml.data_stores.remote import Away, Broken, Changed, RemoteFile
-from riseml.data_stores.store_errors import explain_status
+from riseml.data_stores.store_errors import explain_status, explain_untrusted
 from riseml.data_stores.store_file import Store
 from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import DataUrl
@@ -60,11 +60,9 @@ class WebFile:
         return bytes(data)
 
     def _explain_silence(self, error: Exception) -> EngineError:
-        if _UNTRUSTED not in str(error):
-            return Away(f"{self._url}: the server does not answer")
-        text = f"{self._url}: this machine does not trust the server's certificate"
-        hint = "check the address, or start the riseml server with SSL_CERT_FILE=/path/to/your/authority.pem"
-        return EngineError(text, hint, permanent=True)
+        if _UNTRUSTED in str(error):
+            return explain_untrusted(self._url)
+        return Away(f"{self._url}: the server does not answer")
 
     def _check(self, answer: httpx.Response) -> httpx.Headers:
         if answer.status_code not in (_OK, _PART):

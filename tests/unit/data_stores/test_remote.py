@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 from riseml.data_stores.remote import Away, Broken, Changed, RemoteFile, check_names, open_remote
+from riseml.data_stores.save_target import open_target
 from riseml.data_stores.store_errors import Purpose, explain_status
 from riseml.data_stores.store_file import Store
 from riseml.errors import EngineError
@@ -122,18 +123,29 @@ def test_a_web_server_that_is_away_or_cuts_is_tried_again(site: tuple[str, list[
         open_remote(parse_data_url("http://127.0.0.1:1/x"), Store("web", ())).list_files()
 
 
+@pytest.mark.parametrize("kind", ["https", "s3"])
 def test_a_certificate_that_this_machine_does_not_trust_is_said_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     authority = Authority(tmp_path, "own")
     with serve(authority.sign("web", ("127.0.0.1",))) as (address, _):
-        url, store = parse_data_url(f"https://{address}/cut"), Store("web", ())
+        store = Store("lab", (), endpoint=f"https://{address}")
+        url = parse_data_url(f"https://{address}/cut" if kind == "https" else "s3://b/x")
         with pytest.raises(EngineError, match="does not trust the server's certificate") as raised:
             open_remote(url, store).list_files()
         assert (raised.value.permanent, "SSL_CERT_FILE" in str(raised.value.hint)) == (True, True)
         monkeypatch.setenv("SSL_CERT_FILE", authority.ca)
         (file,) = open_remote(url, store).list_files()
-        assert (file.path, file.size) == ("cut", 6)
+        assert (file.path, file.size) == ("cut" if kind == "https" else "file", 6)
+
+
+def test_an_output_is_not_saved_where_the_certificate_is_not_trusted(tmp_path: Path) -> None:
+    with serve(Authority(tmp_path, "own").sign("web", ("127.0.0.1",))) as (address, _):
+        target = open_target(parse_data_url("s3://b/x"), Store("lab", (), endpoint=f"https://{address}"))
+        with pytest.raises(EngineError, match="does not trust the server's certificate"):
+            target.read("riseml-saved.json", 0, 100)
+        with pytest.raises(EngineError, match="does not trust the server's certificate"):
+            target.write("a", 1, iter([b"x"]))
 
 
 def test_an_object_store_gets_no_variable_of_the_server(
