@@ -11,7 +11,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from riseml.data_stores.remote import MOST_FILES, Broken, Changed, RemoteFile, check_names
 from riseml.data_stores.store_errors import explain_store_error
-from riseml.data_stores.store_file import Store
+from riseml.data_stores.store_file import FILE, Store
 from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import DataScheme, DataUrl
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 _TIMEOUT = "60s"  # of one request; a range is a few MiB
 _CONNECT = "10s"
 _PAGE = 1000  # objects of one answer
+_ACCESS = {
+    DataScheme.S3: "`endpoint` or `region`",
+    DataScheme.GOOGLE: "`service_account` names no JSON file with a key, or `endpoint` is no address",
+    DataScheme.AZURE: "`account`, `account_key` or `endpoint`",
+}
+"""What may be wrong in an entry of stores.yml, so that obstore does not even try to connect."""
 
 
 class ObjectFolder:
@@ -102,17 +108,24 @@ def connect_store(url: DataUrl, store: Store) -> ObjectStore:
     """Return obstore's access, with everything that it would otherwise take from variables of the server.
 
     Without keys no request is signed: obstore would ask the machine's metadata service for some.
+
+    Raises:
+        EngineError: what stores.yml says of the store can be no access (permanent).
     """
     insecure = store.endpoint.startswith("http://")
     client: ClientConfig = {"timeout": _TIMEOUT, "connect_timeout": _CONNECT, "allow_http": insecure}
     retry: RetryConfig = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
-    match url.scheme:
-        case DataScheme.GOOGLE:
-            return GCSStore(url.place, config=_google(store), client_options=client, retry_config=retry)
-        case DataScheme.AZURE:
-            return AzureStore(url.place, config=_azure(store), client_options=client, retry_config=retry)
-        case _:
-            return _connect_s3(url.place, store, client, retry)
+    try:
+        match url.scheme:
+            case DataScheme.GOOGLE:
+                return GCSStore(url.place, config=_google(store), client_options=client, retry_config=retry)
+            case DataScheme.AZURE:
+                return AzureStore(url.place, config=_azure(store), client_options=client, retry_config=retry)
+            case _:
+                return _connect_s3(url.place, store, client, retry)
+    except (BaseError, ValueError):  # its text may have a part of a key
+        text = f"{url}: what {FILE} has for the store {store.name} cannot be used: {_ACCESS[url.scheme]}"
+        raise EngineError(text, f"change it in {FILE}", permanent=True) from None
 
 
 def _connect_s3(bucket: str, store: Store, client: ClientConfig, retry: RetryConfig) -> ObjectStore:

@@ -221,6 +221,21 @@ def test_an_object_whose_etag_the_list_does_not_have_is_read(site: tuple[str, li
     assert (file.etag, remote.read(file, 0, 6)) == ("", b"abcdef")
 
 
+@pytest.mark.parametrize(
+    ("url", "store", "wrong"),
+    [
+        ("gs://b/x", Store("lab", (), service_account="/nowhere.json"), "`service_account` names no JSON file"),
+        ("az://c/x", Store("lab", (), account="paul", account_key="hush!"), "`account_key`"),
+    ],
+)
+def test_an_entry_that_can_be_no_access_is_one_sentence(url: str, store: Store, wrong: str) -> None:
+    for connect in (open_remote, open_target):
+        with pytest.raises(EngineError, match=r"what stores\.yml has for the store lab cannot be used") as raised:
+            connect(parse_data_url(url), store)
+        error = raised.value
+        assert (error.permanent, wrong in error.message, "hush" in str(error)) == (True, True, False)
+
+
 def test_an_answer_of_another_place_is_refused(site: tuple[str, list[dict[str, str]]]) -> None:
     address, _ = site
     remote = open_remote(parse_data_url("s3://elsewhere/x"), Store("lab", (), endpoint=f"http://{address}"))
