@@ -205,6 +205,9 @@ class SaveKeeper:
 
         try:
             with self._translated():
+                if 0 < draft.now.filling <= find_attempt(experiment):
+                    draft.skip(last)
+                    return
                 files = self._open_files(experiment, host)
                 wants = _make_choice(save.only)
                 order = SaveOrder(
@@ -299,6 +302,22 @@ class _Draft:
         done = replace(self.now, named=known.named, loose=(), missing=(), is_swept=True, left_out=found.left_out)
         done = replace(done, trouble="")
         self._notes.write(self._experiment, replace(done, saved_at=now(), last=max(done.last, last)))
+
+    def skip(self, last: int) -> None:
+        """Note that an attempt ended before its output was filled. The output lacks files that are in the store: a copy
+        of it would take them out of the manifest.
+
+        Raises:
+            EngineError: what an earlier attempt wrote last is not in the store either (permanent).
+        """
+        if last and self.now.last < self.now.filling - 1:
+            number = self.now.filling
+            text = (
+                f"attempt {number} ended before its output was filled, and the end of attempt {number - 1} is not saved"
+            )
+            raise EngineError(text, "the last complete copy stays in the store", permanent=True)
+        if last:
+            self._notes.write(self._experiment, replace(self.now, last=max(self.now.last, last)))
 
     def fail(self, error: RisemlError) -> None:
         """Note why a copy ended."""

@@ -177,6 +177,24 @@ def test_another_attempt_waits_for_no_copy_where_it_finds_the_output() -> None:
     assert simulation.stored[1].gang[0].attempt == 2
 
 
+def test_an_output_is_not_copied_while_it_is_filled() -> None:
+    """It lacks files that are in the store, and the manifest would no longer name them."""
+    simulation = make_simulation(Capacity(8, 8192), Capacity(8, 8192))
+    simulation.shared_output = False
+    witness = run(simulation, make_saving_plan(restore=True))
+    simulation.exit(1, "master", 3)
+    while not any(isinstance(one, SaveOutput) for one in witness.acted):
+        simulation.settle(1)
+    simulation.store_trouble, simulation.stores_answer = AWAY, False
+    witness.acted.clear()
+    simulation.settle(100)
+    assert simulation.stored[1].gang[0].attempt == 2
+    assert {type(one) for one in witness.acted} == {RestoreOutput}
+    simulation.stores_answer = True
+    simulation.settle(100)
+    assert SaveOutput(witness.acted[0].host, 1, 0) in witness.acted
+
+
 def test_an_output_that_cannot_be_filled_fails_its_attempt() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     run(simulation, make_saving_plan(restore=True))
