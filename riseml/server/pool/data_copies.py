@@ -133,13 +133,13 @@ class DataCopies:
             RisemlError: the host does not answer.
         """
         data = self._find_data(host)
-        there, known = data.list_volumes(), self.list_copies(host)
+        # before the host is asked: the volume of a copy that begins meanwhile is not in its answer
+        known, claimed = self.list_copies(host), self._list_claimed(host)
+        there = data.list_volumes()
         for name, copy in known.items():
-            if name not in there and not (copy.arrived == 0 and self._is_claimed(host, copy.key)):
+            if name not in there and not (copy.arrived == 0 and name in claimed):
                 self._notes.drop(host, copy.key)
-        with self._free:
-            claimed = {self.name_volume(key) for one, key in self._claimed if one == host}
-        for name in there - known.keys() - claimed:
+        for name in there - known.keys() - self._list_claimed(host) - self.list_copies(host).keys():
             with suppress(EngineError):  # a container uses it
                 data.remove_volume(name)
 
@@ -233,9 +233,10 @@ class DataCopies:
             raise Unreachable(f"host {host} is no longer in the pool", "`riseml pool` lists the hosts")
         return executor.open_data()
 
-    def _is_claimed(self, host: HostName, key: str) -> bool:
+    def _list_claimed(self, host: HostName) -> frozenset[str]:
+        """Return the volumes of a host that threads work on."""
         with self._free:
-            return (host, key) in self._claimed
+            return frozenset(self.name_volume(key) for one, key in self._claimed if one == host)
 
     @contextmanager
     def _claim_unused(self, host: HostName, copy: HostCopy) -> Iterator[bool]:

@@ -14,6 +14,7 @@ import pytest
 from riseml.data_stores.data_cache import DataCache, FileRow
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import WorkCancelled, WorkInterrupted, WorkReport
+from riseml.executors.capabilities import DataVolume
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.memory_data import MemoryData
 from riseml.names import HostName
@@ -85,6 +86,43 @@ def test_a_missing_volume_is_filled_again_and_unknown_files_are_removed(scene: S
     assert scene.copies.find_hosts(frozenset({"k1"})) == frozenset()
     scene.copy(files)
     assert list(scene.data.volumes.values()) == [SET]
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_copy_that_ends_while_a_host_lists_its_volumes_is_not_lost(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, *, has_begun: bool
+) -> None:
+    files, list_volumes = scene.make_set("k1", SET), MemoryData.list_volumes
+    goes_on, copied, begun = threading.Event(), threading.Event(), threading.Event()
+    make_volume = MemoryData.make_volume
+
+    def wait(data: MemoryData, volume: DataVolume) -> None:
+        begun.set()
+        assert goes_on.wait(DEADLINE)
+        make_volume(data, volume)
+
+    def copy() -> None:
+        scene.copy(files)
+        copied.set()
+
+    def answer_late(data: MemoryData) -> frozenset[str]:
+        found = list_volumes(data)
+        if threading.current_thread() is threading.main_thread():
+            if not has_begun:
+                pool.submit(copy)
+            goes_on.set()
+            assert copied.wait(DEADLINE)
+        return found
+
+    monkeypatch.setattr(MemoryData, "make_volume", wait)
+    monkeypatch.setattr(MemoryData, "list_volumes", answer_late)
+    with ThreadPoolExecutor(1) as pool:
+        if has_begun:
+            pool.submit(copy)
+            assert begun.wait(DEADLINE)
+        scene.copies.find_lost(H1)
+    assert scene.copies.find_hosts(frozenset({"k1"})) == {H1}
+    assert scene.read("k1") == SET
 
 
 def test_a_copy_that_is_cut_goes_on(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
