@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from riseml.clusters import OwnQueue
@@ -292,6 +292,7 @@ class ActionFailure:
     permanent: bool  # another try cannot succeed
     since: datetime  # of the first failure in a row
     count: int = 1  # failures in a row
+    lasted: timedelta = timedelta()  # from the first to the last failure in a row
     subnet_taken: bool = False  # another network uses the addresses of the experiment's network
     image_missing: bool = False  # the host does not have the image and cannot fetch it; another host may have it
 

@@ -23,7 +23,7 @@ from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
 
 GIVE_UP_STARTING = timedelta(minutes=5)
-"""How long a start may fail for temporary reasons before the job fails."""
+"""How long the tries of a start may fail for temporary reasons before the job fails."""
 
 GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED, Reason.STOPPED_EARLY})
 """Reasons to end a job that make its end a good one, whatever its exit code."""
@@ -135,7 +135,7 @@ def _settle_image(job: Job, action: EnsureImage, seen: Observation) -> Job:
     if image is None:
         return job
     problem = seen.problems.get(action)
-    if problem is not None and _is_final(problem, seen):
+    if problem is not None and _is_final(problem):
         if problem.image_missing and _was_asked_earlier(action.reference, seen):
             return job
         return _settle_failed_build(job, problem, seen)
@@ -159,7 +159,7 @@ def _settle_data(experiment: Experiment, job: Job, host: HostName, seen: Observa
     """Return the record of a build that has all environments and waits for its data."""
     action = FetchData(host, experiment.id)
     problem = seen.problems.get(action)
-    if problem is not None and _is_final(problem, seen):
+    if problem is not None and _is_final(problem):
         failed = replace(job, state=State.FAILED, reason=Reason.DATA_FAILED, message=problem.message)
         return replace(failed, exit_code=1, ended_at=seen.now)
     state = State.RUNNING if action in seen.busy else State.STARTING
@@ -273,7 +273,7 @@ def _find_image_problems(
     return {
         key: problem.message
         for key, problem in problems.items()
-        if problem is not None and _is_final(problem, seen) and not (problem.image_missing and waits)
+        if problem is not None and _is_final(problem) and not (problem.image_missing and waits)
     }
 
 
@@ -309,7 +309,7 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
         problem = seen.problems.get(action)
         # the controller of the cluster may start it later
         waits = host.queue is not None and problem is not None and not problem.permanent
-        if problem is not None and _is_final(problem, seen) and not waits:
+        if problem is not None and _is_final(problem) and not waits:
             return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problem.message)
     if job.ending is not None and start not in seen.busy:
         return _end_without_exit(job, seen, State.FAILED, Reason.VANISHED, "")
@@ -366,8 +366,9 @@ def _find_exit_reason(found: ContainerSeen) -> Reason:
     return Reason.SIGNAL if signal_name(found.exit_code) else Reason.EXIT_CODE
 
 
-def _is_final(problem: ActionFailure, seen: Observation) -> bool:
-    return problem.permanent or seen.now - problem.since >= GIVE_UP_STARTING
+def _is_final(problem: ActionFailure) -> bool:
+    """Return True when no further try follows. A try that runs now, or that waits for its host, is no failure yet."""
+    return problem.permanent or problem.lasted >= GIVE_UP_STARTING
 
 
 def _end_without_exit(job: Job, seen: Observation, state: State, reason: Reason, message: str) -> Job:

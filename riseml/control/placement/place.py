@@ -169,7 +169,7 @@ class PlacementPass:
     def _find_usable(self, waiting: Experiment) -> frozenset[HostName]:
         """Return the candidates to which the data of an experiment can be copied, or has been."""
         problems = {name: find_copy_problem(waiting, name, self.seen) for name in self.room.candidates}
-        return frozenset(name for name, one in problems.items() if one is None or not _is_final(one, self.seen.now))
+        return frozenset(name for name, one in problems.items() if one is None or not _is_final(one))
 
     def _find_lasting_problem(self, waiting: Experiment) -> ActionFailure | None:
         """Return why no host can get the data of an experiment; None: one can or has, or no host could hold it."""
@@ -231,8 +231,8 @@ def _keep_waiting(experiment: Experiment, reason: Reason) -> Experiment:
     return replace(experiment, state=State.PENDING, reason=reason)
 
 
-def _is_final(problem: ActionFailure, now: datetime) -> bool:
-    return problem.permanent or now - problem.since >= _GIVE_UP_COPYING
+def _is_final(problem: ActionFailure) -> bool:
+    return problem.permanent or problem.lasted >= _GIVE_UP_COPYING
 
 
 def _fail_for_data(experiment: Experiment, problem: ActionFailure) -> Experiment:

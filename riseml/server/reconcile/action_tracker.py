@@ -198,10 +198,16 @@ class ActionTracker:
             self._pending.discard(action)
             known = None if isinstance(error, WorkInterrupted) else self._failed.get(action)
             count = 1 if known is None else known.failure.count + 1
-            failure = ActionFailure(
-                message, permanent, now(), count, isinstance(error, SubnetTaken), isinstance(error, ImageMissing)
-            )
             since = clock if known is None else known.since
+            failure = ActionFailure(
+                message,
+                permanent,
+                now(),
+                count,
+                timedelta(seconds=clock - since),
+                subnet_taken=isinstance(error, SubnetTaken),
+                image_missing=isinstance(error, ImageMissing),
+            )
             self._failed[action] = _Failed(failure, since, clock + _find_pause(count))
             if isinstance(action, StopJob):
                 self._sent.pop(action, None)

@@ -236,6 +236,7 @@ class Simulation:
                 permanent,
                 since,
                 count,
+                max(timedelta(), self.now - since),
                 subnet_taken=isinstance(error, SubnetTaken),
                 image_missing=isinstance(error, ImageMissing),
             )

@@ -146,6 +146,22 @@ def test_the_data_comes_to_a_host_that_has_room_when_the_one_with_a_copy_has_non
     assert (simulation.state(1), simulation.copied[1]) == (State.RUNNING, {H1, H2})
 
 
+def test_a_host_that_was_away_for_long_after_a_copy_broke_gets_the_data() -> None:
+    simulation = make_pool(H1)
+    simulation.submit(make_experiment(2, make_plan("master", "worker.1")))
+    simulation.settle()
+    simulation.stores_answer, simulation.store_trouble = False, "the connection broke"
+    simulation.fetched.add(1)
+    simulation.submit(make_experiment(1, make_data_plan()))
+    while CopyData(H2, 1) not in simulation.problems:
+        simulation.turn()
+    simulation.hosts[H2].faults.silent = True
+    simulation.settle(10, 60)
+    simulation.hosts[H2].faults.silent, simulation.stores_answer = False, True
+    simulation.settle()
+    assert (simulation.state(1), simulation.copied[1]) == (State.RUNNING, {H1, H2})
+
+
 def test_a_placed_experiment_whose_host_has_lost_the_copy_gets_it_again() -> None:
     simulation = make_pool(H1)
     simulation.submit(make_experiment(1, make_data_plan()))

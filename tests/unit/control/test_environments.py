@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from riseml.control.actions import Action, StartJob
+from riseml.control.actions import Action, EnsureImage, StartJob
 from riseml.control.observation import Observation
+from riseml.control.settle import GIVE_UP_STARTING
 from riseml.model import Capacity, Image
 from riseml.names import HostName
 from riseml.spec.config.types import Resources, Retry
 from riseml.states import Reason, State
 from tests.unit.control.pools import site
-from tests.unit.control.simulation import Witness, job_of, make_experiment, make_plan, make_pool, make_simulation
+from tests.unit.control.simulation import (
+    Simulation,
+    Witness,
+    job_of,
+    make_experiment,
+    make_plan,
+    make_pool,
+    make_simulation,
+)
 
 GANG = ("master", "worker.1", "worker.2", "ps.1")
 
@@ -163,3 +172,49 @@ def test_a_tag_that_has_not_moved_takes_no_further_pass() -> None:
     simulation.settle()
     assert dict(simulation.stored[3].resolved) == {"base": "base@2"}
     assert host.launches[-1].image.resolved == "base@2"
+
+
+def begin_build_that_breaks(simulation: Simulation) -> None:
+    """Submit an experiment whose build breaks with its connection a second after it began."""
+    simulation.submit(make_experiment(1, make_plan("train")))
+    simulation.slow = 1
+    simulation.turn()
+    simulation.hosts[HostName("h1")].faults.silent = True
+    simulation.finish()
+    assert not simulation.problems[EnsureImage(HostName("h1"), 1, "base")].permanent
+
+
+def test_a_second_try_of_a_build_may_take_longer_than_starts_may_fail() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    begin_build_that_breaks(simulation)
+    simulation.hosts[HostName("h1")].faults.silent = False
+    simulation.slow = 1
+    simulation.settle(3, GIVE_UP_STARTING.total_seconds())
+    assert simulation.state(1) is State.BUILDING
+    simulation.finish()
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+
+
+def test_a_build_is_tried_again_on_a_host_that_was_away_for_long() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    begin_build_that_breaks(simulation)
+    simulation.settle(3, GIVE_UP_STARTING.total_seconds())
+    simulation.hosts[HostName("h1")].faults.silent = False
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+
+
+def test_a_build_fails_once_its_tries_have_failed_for_long() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    begin_build_that_breaks(simulation)
+    faults = simulation.hosts[HostName("h1")].faults
+    states = []
+    for _ in range(3):
+        faults.silent, simulation.slow = False, 1
+        simulation.turn(seconds=GIVE_UP_STARTING.total_seconds() / 2)
+        states.append(simulation.state(1))
+        faults.silent = True
+        simulation.finish()
+    assert states == [State.BUILDING, State.BUILDING, State.FAILED]
+    assert job_of(simulation, 1, "build").reason is Reason.BUILD_FAILED

@@ -110,6 +110,9 @@ def test_a_problem_lasts_as_long_as_the_clock_says_whatever_the_time_of_day() ->
     scene.begin(RELEASE)
     problem = scene.tracker.list_failures(NOW)[RELEASE]
     assert (problem.since, problem.count) == (NOW - timedelta(seconds=40), 2)
+    scene.seconds = 400.0
+    problem = scene.tracker.list_failures(NOW)[RELEASE]
+    assert (problem.since, problem.lasted) == (NOW - timedelta(seconds=400), timedelta(seconds=40)), "no try since"
 
 
 def test_an_action_that_fails_for_days_is_still_tried_in_its_time() -> None:
