@@ -14,6 +14,7 @@ class FramePosition(NamedTuple):
 
     at: str  # timestamp of the last frame of the stream that the store holds
     frames_held: int  # frames of the stream with exactly this timestamp that the store holds
+    goes_on: bool = False  # the last frame ends no line: the next one has the same timestamp, whenever it comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class LogCursor:
     """Where a reader of a job's log has stopped, and where the next reader continues.
 
     Timestamps grow in each stream, and not from one stream to the other: an engine takes the time of a frame before it
-    writes the frame, and writes stdout and stderr side by side.
+    writes the frame, and writes stdout and stderr side by side. Every piece of a long line has the timestamp of the
+    first one, so that a progress bar of an hour comes with a timestamp an hour old.
     """
 
     positions: Mapping[int, FramePosition] = field(default_factory=dict)  # of streams of which the store holds frames

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from riseml.executors.timestamps import to_nanoseconds
 from riseml.log_cursor import LogCursor
@@ -40,14 +40,25 @@ class FramesAfter:
         at = to_nanoseconds(frame.at)
         if at < last:
             return False
-        if at == last and held:
+        if at == last and held > 1:
             self._left[frame.stream] = (last, held - 1)
             return False
-        del self._left[frame.stream]  # all further frames of this stream are new
-        return True
+        del self._left[frame.stream]  # all further frames of this stream are new, also if the clock was set back
+        return at > last
 
 
-def find_latest(cursor: LogCursor, streams: Iterable[int]) -> int | None:
+def find_start(cursor: LogCursor, streams: Collection[int]) -> int | None:
+    """Return the timestamp from which the frames of some streams come again that the store may lack, in nanoseconds;
+    None: it holds none of these streams.
+    """
+    latest = find_latest(cursor, streams)
+    if latest is None:
+        return None
+    open_lines = (one for stream, one in cursor.positions.items() if stream in streams and one.goes_on)
+    return max(0, min([latest - OVERLAP, *(to_nanoseconds(one.at) for one in open_lines)]))
+
+
+def find_latest(cursor: LogCursor, streams: Collection[int]) -> int | None:
     """Return the latest timestamp of some streams that the store holds, in nanoseconds; None: it holds none."""
     known = [cursor.positions[stream].at for stream in streams if stream in cursor.positions]
     return max(map(to_nanoseconds, known), default=None)

@@ -10,10 +10,14 @@ from riseml.model import Frame
 
 def cursor_after(frames: Sequence[Frame]) -> LogCursor:
     """Return the cursor of a store that holds these frames."""
-    last = {frame.stream: frame.at for frame in frames}
+    last = {frame.stream: frame for frame in frames}
     return LogCursor(
         {
-            stream: FramePosition(at, sum((frame.stream, frame.at) == (stream, at) for frame in frames))
-            for stream, at in last.items()
+            stream: FramePosition(
+                one.at,
+                sum((frame.stream, frame.at) == (stream, one.at) for frame in frames),
+                goes_on=not one.data.endswith(b"\n"),
+            )
+            for stream, one in last.items()
         }
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from riseml.executors.frames_after import OVERLAP, find_latest
+from riseml.executors.frames_after import find_start
 from riseml.log_cursor import LogCursor
 from riseml.model import Frame
 
@@ -81,8 +81,8 @@ class FrameReader:
 
 def format_since(cursor: LogCursor) -> str | None:
     """Return the engine's `since` of a cursor, seconds with nine digits; None: from the start of the log."""
-    latest = find_latest(cursor, _STREAMS)
-    if latest is None:
+    start = find_start(cursor, _STREAMS)
+    if start is None:
         return None
-    seconds, rest = divmod(max(0, latest - OVERLAP), 10**9)
+    seconds, rest = divmod(start, 10**9)
     return f"{seconds}.{rest:09d}"

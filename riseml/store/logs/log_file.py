@@ -127,6 +127,7 @@ class LogFile:
         positions = self.cursors.get(owner, LogCursor()).positions
         position = _advance_position(positions.get(stream), stamps_from_last)
         if position is not None:
+            position = position._replace(goes_on=stream in self._open_lines.get(owner, {}))
             self.cursors[owner] = LogCursor({**positions, stream: position})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import dropwhile
 from random import Random
 
 import pytest
@@ -53,6 +54,32 @@ def test_a_reader_with_a_cursor_loses_and_repeats_nothing(written: list[Frame], 
     cursor = cursor_after(before)
     again = [frame for frame in log if read_seconds(frame.at) >= float(format_since(cursor) or 0)]
     assert FramesAfter(cursor).keep_new(again) == rest
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 2]), st.booleans()), max_size=20), st.integers(0, 20))
+def test_the_pieces_of_a_long_line_come_once_however_old_its_timestamp_is(
+    steps: list[tuple[int, bool]], held: int
+) -> None:
+    """Every piece has the timestamp of the first one. Engine 20.10 compares each frame with `since`; newer ones send
+    all that follow the first frame that is not older."""
+    log: list[Frame] = []
+    begun: dict[int, str] = {}
+    for number, (stream, ends) in enumerate(steps):
+        at = begun.setdefault(stream, f"2026-08-31T07:23:{2 * number:02d}Z")
+        log.append(Frame(at, stream, b"%d%b" % (number, b"\n" if ends else b"")))
+        if ends:
+            del begun[stream]
+    cursor = cursor_after(log[:held])
+    since = float(format_since(cursor) or 0)
+    by_old_engine = [one for one in log if read_seconds(one.at) >= since]
+    by_new_engine = dropwhile(lambda one: read_seconds(one.at) < since, log)
+    for sent in (by_old_engine, by_new_engine):
+        assert FramesAfter(cursor).keep_new(sent) == log[held:]
+
+
+def test_lines_after_the_clock_of_a_host_was_set_back_come() -> None:
+    log = [Frame(f"2026-08-31T07:23:{second}Z", 1, b"%d\n" % second) for second in (46, 47, 17, 18)]
+    assert FramesAfter(cursor_after(log[:2])).keep_new(log) == log[2:]
 
 
 def read_seconds(at: str) -> float:

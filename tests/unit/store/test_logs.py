@@ -44,6 +44,15 @@ def test_a_cursor_counts_the_frames_with_one_timestamp(tmp_path: Path) -> None:
     assert logs.find_cursor(OTHER) == LogCursor()
 
 
+def test_a_cursor_says_whether_a_line_goes_on(tmp_path: Path) -> None:
+    logs = LogStore(tmp_path)
+    for data, goes_on in ((b"a" * 9, True), (b"b" * LONGEST_LINE, True), (b"c" * 9, True), (b"\n", False)):
+        logs.append_frames(KEY, [frame(1, data, 2), frame(2, b"between\n")])
+        positions = logs.find_cursor(KEY).positions
+        assert (positions[1].goes_on, positions[2].goes_on) == (False, goes_on)
+        assert LogStore(tmp_path).find_cursor(KEY) == logs.find_cursor(KEY), "a new server finds the same cursor"
+
+
 def test_a_torn_record_is_cut_off(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"a\n")])
