@@ -202,7 +202,7 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
         return job
     host = seen.hosts.get(job.host)
     if host is None:
-        return _settle_unseen(job, seen)
+        return _settle_unseen(job, job.host, seen)
     if job.unseen_since is not None:
         job = replace(job, unseen_since=None)
     if host.silent_since is not None:
@@ -229,15 +229,20 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
     return _settle_exit(job, found, seen)
 
 
-def _settle_unseen(job: Job, seen: Observation) -> Job:
+def _settle_unseen(job: Job, host: HostName, seen: Observation) -> Job:
     """Return the record of a job whose host is missing in the observation; it counts as silent from the first such pass
     on.
+
+    A host of the pool counts as silent for as long as this server has asked it. The record cannot say that: it does not
+    know how long the machine slept, or no server ran.
     """
     if job.unseen_since is None:
         return replace(job, unseen_since=seen.now)
-    if not seen.is_over(job.unseen_since):
+    asked_since = seen.unseen.get(host)
+    if not seen.is_over(asked_since or job.unseen_since):
         return job
-    return _end_without_exit(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is no longer in the pool")
+    why = "is no longer in the pool" if asked_since is None else "has not answered since the server started"
+    return _end_without_exit(job, seen, State.FAILED, Reason.HOST_LOST, f"host {host} {why}")
 
 
 def _settle_images(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
