@@ -37,6 +37,7 @@ from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.reconcile.decision_log import describe_done, describe_failure
 from riseml.server.reconcile.wake import Wake
+from riseml.spec.scalars.texts import make_valid
 
 _WORKERS = 8  # actions at the same time on one host; an engine slows down with more
 _FIRST_PAUSE = 0.5  # seconds; doubled with each failure in a row
@@ -193,7 +194,8 @@ class ActionTracker:
         has doubled."""
         clock = self._clock()
         permanent = isinstance(error, EngineError) and error.permanent
-        message = error.message if error.hint is None else f"{error.message} ({error.hint})"
+        # it may name a file whose name is not UTF-8, and records with it could not be saved
+        message = make_valid(error.message if error.hint is None else f"{error.message} ({error.hint})")
         with self._lock:
             self._pending.discard(action)
             known = None if isinstance(error, WorkInterrupted) else self._failed.get(action)

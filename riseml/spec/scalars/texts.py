@@ -27,6 +27,16 @@ def is_valid_text(text: str) -> bool:
     return _INVALID.search(text) is None
 
 
+def make_valid(text: str) -> str:
+    r"""Return a text with escapes in place of what `is_valid_text` refuses, such as bytes of a file name.
+
+    Example:
+        >>> make_valid("caf\udce9.py")
+        'caf\\udce9.py'
+    """
+    return _INVALID.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def quote_text(text: str) -> str:
     """Return a text in double quotes on one line, shortened when it is long."""
     short = text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."

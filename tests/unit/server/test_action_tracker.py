@@ -115,6 +115,14 @@ def test_a_problem_lasts_as_long_as_the_clock_says_whatever_the_time_of_day() ->
     assert (problem.since, problem.lasted) == (NOW - timedelta(seconds=400), timedelta(seconds=40)), "no try since"
 
 
+def test_the_message_of_a_failure_fits_into_a_record() -> None:
+    scene = Scene()
+    scene.trouble = EngineError("the folder of the job cannot be used: File name too long: caf\udce9\0.py")
+    scene.begin(RELEASE)
+    message = scene.tracker.list_failures(NOW)[RELEASE].message
+    assert message == r"the folder of the job cannot be used: File name too long: caf\udce9\x00.py"
+
+
 def test_an_action_that_fails_for_days_is_still_tried_in_its_time() -> None:
     scene = Scene()
     for count in range(1200):
