@@ -13,9 +13,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import field
 
+from riseml.errors import UsageError
 from riseml.model import Image
 from riseml.planning.files_read import list_files_read
 from riseml.records import dataclass
+from riseml.spec.scalars.texts import is_valid_text, make_valid
 
 CONTEXT_FOLDER = "project"
 """The folder of the project's files in the build context."""
@@ -40,11 +42,17 @@ def plan_image(base: str, install: tuple[str, ...], manifest: Manifest) -> Image
     """Return the environment that the steps make on top of `base` in this project.
 
     Raises:
-        UsageError: the files that the steps read include too many others, or too much text.
+        UsageError: the files that the steps read include too many others, or too much text, or a name is not UTF-8.
     """
     if not install:
         return Image(base)
     files = list_files_read(install, manifest.files, manifest.texts)
+    odd = next((path for path in files if not is_valid_text(path)), None)
+    if odd is not None:  # a plan with it could not be stored
+        raise UsageError(
+            f"the install steps may read a file whose name is not UTF-8: {make_valid(odd)}",
+            "rename it, or name it in .risemlignore",
+        )
     recipe = {"base": base, "install": install, "files": [(path, manifest.files[path]) for path in files]}
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     return Image(base, install, files, digest)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from riseml.errors import UsageError
 from riseml.model import Image, copy_name
 from riseml.planning.image import PACKAGES_FILE, Manifest, first_install_step, make_dockerfile, plan_image
 
@@ -53,6 +55,13 @@ def test_code_does_not_change_the_environment_and_requirements_do() -> None:
     assert plan_image("base", install, code).digest == image.digest
     assert plan_image("base", install, needs).digest != image.digest
     assert plan_image("other", install, PROJECT).digest != image.digest
+
+
+def test_a_file_whose_name_is_not_utf_8_is_refused_where_a_step_may_read_it() -> None:
+    manifest = Manifest({"setup.py": "ab" * 32, "caf\udce9.txt": "cd" * 32})
+    assert plan_image("python", ("pip install six",), manifest).files == ()
+    with pytest.raises(UsageError, match=re.escape(r"is not UTF-8: caf\udce9.txt")):
+        plan_image("python", ("pip install .",), manifest)
 
 
 def test_without_steps_the_base_is_the_environment() -> None:
