@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,10 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from tests.support.command import plain_environ, run_riseml, start_riseml
 from tests.support.hosts import Engine
+from tests.support.server_process import SERVER, start_server
 from tests.support.waiting import DEADLINE, wait_for
 
 RISEML = (str(Path(sys.executable).with_name("riseml")),)
@@ -115,6 +117,20 @@ class Console:
         self.engine = Engine(engine)
         self._environment = {"RISEML_HOME": str(home), "DOCKER_HOST": engine, **environment}
         self._server = ""
+
+    def fork_server(self) -> Self:
+        """Start the server before the first command does: its import would take a second of processor time. For tests
+        of what jobs do; how commands start a server is tried in this folder.
+        """
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        process = start_server(SERVER, self.environ(), self.home / "server.log")
+        self.wait("the server answers", lambda: process.poll() is not None or self._is_answered())
+        assert process.poll() is None, (self.home / "server.log").read_text()
+        return self
+
+    def _is_answered(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as door:
+            return door.connect_ex(str(self.home / "server.sock")) == 0
 
     def run(self, *words: str, where: Path | None = None, command: Sequence[str] = ()) -> Result:
         """Run one command to its end and return the result; with `command`, a program that is started, not forked."""

@@ -39,7 +39,7 @@ def digits(tmp_path: Path, engine_url: str, data: Path) -> Iterator[Console]:
     text = (project / SCRIPT).read_text()
     assert FIT in text
     (project / SCRIPT).write_text(text.replace(FIT, KILLED + FIT))
-    console = Console(tmp_path / "home", engine_url, project, RISEML_DATA=str(data))
+    console = Console(tmp_path / "home", engine_url, project, RISEML_DATA=str(data)).fork_server()
     yield console
     console.close()
 
@@ -66,7 +66,7 @@ def test_pytorch_learns_with_horovod(tmp_path: Path, engine_url: str, data: Path
     Four processes would wait for each other in a loop of `sched_yield`: on two cores that takes minutes of processor
     time, in which the engine answers no other test. tests/real/pool/slow_horovod.py has four.
     """
-    console = Console(tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(data))
+    console = Console(tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(data)).fork_server()
     try:
         changes = (f"image={horovod_pytorch_image}", "pytorch.horovod.workers.processes=1")
         options = [word for change in changes for word in ("--set", f"train.{change}")]

@@ -42,7 +42,7 @@ def digits(tmp_path: Path, engine_url: str) -> Iterator[Console]:
     shutil.copytree(DIGITS, project)
     text = (project / SCRIPT).read_text()
     (project / SCRIPT).write_text(text.replace(BROKEN.splitlines(keepends=True)[0], BROKEN))
-    console = Console(tmp_path / "home", engine_url, project, RISEML_DATA=str(data))
+    console = Console(tmp_path / "home", engine_url, project, RISEML_DATA=str(data)).fork_server()
     yield console
     console.close()
 
@@ -67,9 +67,11 @@ def test_an_exception_or_an_exit_ends_the_attempt_at_once_and_the_next_one_learn
 
 
 def test_two_processes_of_one_job_learn_without_docker(tmp_path: Path, engine_url: str) -> None:
-    """With the JAX that riseml installs."""
-    data = provide_data()
-    console = Console(tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(data), RISEML_EXECUTOR="process")
+    """With the JAX that riseml installs. Its processes compile what they import: pip would take three times as long for
+    all of it.
+    """
+    settings = {"RISEML_DATA": str(provide_data()), "RISEML_EXECUTOR": "process", "PIP_COMPILE": "0"}
+    console = Console(tmp_path / "home", engine_url, DIGITS, **settings).fork_server()
     two = ("--set", "train.jax.distributed.worker=1", "--set", "train.jax.distributed.processes=2")
     try:
         result = console.run("train", "-p", "epochs=4", *two)

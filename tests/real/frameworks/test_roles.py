@@ -51,7 +51,7 @@ def check_gang(result: Result, console: Console) -> None:
 
 
 def test_a_gang_of_roles_learns_in_containers(tmp_path: Path, engine_url: str, data: str) -> None:
-    console = Console(tmp_path / "home", engine_url, GANG, RISEML_DATA=data)
+    console = Console(tmp_path / "home", engine_url, GANG, RISEML_DATA=data).fork_server()
     try:
         check_gang(console.run("train", "--set", "train.image=riseml-test/base:py311", *PATIENT), console)
         assert console.leftovers() == []
@@ -60,7 +60,7 @@ def test_a_gang_of_roles_learns_in_containers(tmp_path: Path, engine_url: str, d
 
 
 def test_a_gang_of_roles_learns_without_docker(tmp_path: Path, engine_url: str, data: str) -> None:
-    console = Console(tmp_path / "home", engine_url, GANG, RISEML_DATA=data, RISEML_EXECUTOR="process")
+    console = Console(tmp_path / "home", engine_url, GANG, RISEML_DATA=data, RISEML_EXECUTOR="process").fork_server()
     try:
         check_gang(console.run("train", *PATIENT), console)
     finally:
@@ -80,7 +80,7 @@ def test_a_wait_for_a_role_that_has_ended_is_named(process_rig: Rig) -> None:
 
 
 def test_a_ray_cluster_runs_a_ray_job(tmp_path: Path, engine_url: str, data: str) -> None:
-    console = Console(tmp_path / "home", engine_url, RAY, RISEML_DATA=data)
+    console = Console(tmp_path / "home", engine_url, RAY, RISEML_DATA=data).fork_server()
     try:
         result = console.run("train", "--set", "train.image=riseml-test/ray:2.60.0")
         assert (result.code, result.err) == (0, ""), result.out

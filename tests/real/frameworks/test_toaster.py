@@ -39,7 +39,7 @@ def toaster(tmp_path_factory: pytest.TempPathFactory, engine_url: str) -> Iterat
     data = find_cache() / "data"
     subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
     home = tmp_path_factory.mktemp("toaster") / "home"
-    console = Console(home, engine_url, EXAMPLE, RISEML_DATA=str(data), RISEML_BUILD_NETWORK="host")
+    console = Console(home, engine_url, EXAMPLE, RISEML_DATA=str(data), RISEML_BUILD_NETWORK="host").fork_server()
     yield console
     console.close()
 
