@@ -129,6 +129,17 @@ def rig(tmp_path: Path, host: str | None) -> Iterator[Rig]:
 
 
 @pytest.fixture(scope="session")
+def shared_environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with virtual environments that the servers of all workers share, by a link in the place of their own:
+    to install PyTorch takes half a minute of processor time.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "environments"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def kept_rigs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptRigs]:
     """The servers that `shared_rig` hands out in this process."""
     kept = KeptRigs(tmp_path_factory)

@@ -29,7 +29,9 @@ PAUSED = f"""{EPOCH}\
 def digits(tmp_path_factory: pytest.TempPathFactory, engine_url: str) -> Iterator[Console]:
     data = find_cache() / "data"
     subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
-    console = Console(tmp_path_factory.mktemp("digits") / "home", engine_url, DIGITS, RISEML_DATA=str(data))
+    console = Console(
+        tmp_path_factory.mktemp("digits") / "home", engine_url, DIGITS, RISEML_DATA=str(data)
+    ).fork_server()
     yield console
     console.close()
 
@@ -77,10 +79,12 @@ def test_a_killed_rank_ends_the_attempt_and_the_next_goes_on_from_the_checkpoint
     assert "Message: exit code 137 (SIGKILL)" in result.out, "the cause, not what it did to the others"
 
 
-def test_digits_are_learned_without_docker(tmp_path: Path, engine_url: str) -> None:
-    console = Console(
-        tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(find_cache() / "data"), RISEML_EXECUTOR="process"
-    )
+def test_digits_are_learned_without_docker(tmp_path: Path, engine_url: str, shared_environments: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "environments").symlink_to(shared_environments)
+    data = str(find_cache() / "data")
+    console = Console(home, engine_url, DIGITS, RISEML_DATA=data, RISEML_EXECUTOR="process").fork_server()
     try:
         result = console.run("train", "-p", "epochs=3", *FAST, "--set", "train.pytorch.version=2.13.0-cpu")
     finally:

@@ -23,11 +23,13 @@ TEN = 10
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, cluster: SlurmCluster) -> Iterator[Rig]:
+def site(tmp_path_factory: pytest.TempPathFactory, cluster: SlurmCluster, shared_environments: Path) -> Iterator[Rig]:
     """A server with the digits in the data of its shared folder."""
     home = tmp_path_factory.mktemp("site") / "home"
     cluster.write_pool(home, ", build_on: server")  # private nodes reach no package index on the internet
-    digits = home.with_name("shared") / "data" / "digits"
+    shared = home.with_name("shared")
+    (shared / "environments").symlink_to(shared_environments)
+    digits = shared / "data" / "digits"
     subprocess.run([sys.executable, EXAMPLE / "get_data.py", find_cache() / "data" / "digits"], check=True)
     digits.parent.mkdir(mode=0o700, exist_ok=True)
     digits.symlink_to(find_cache() / "data" / "digits")
