@@ -73,61 +73,67 @@ def test_training_goes_on_when_the_server_stops(rig: Rig) -> None:
     rig.wait_closed("1")
 
 
-def test_a_log_is_read_on_from_its_cursor(rig: Rig) -> None:
-    rig.submit(single(COUNTER))
-    entries = rig.logs("1")
+def test_a_log_is_read_on_from_its_cursor(shared_rig: Rig) -> None:
+    name = shared_rig.submit(single(COUNTER))["id"]
+    entries = shared_rig.logs(name)
     middle = len(entries) // 2
-    rest = rig.logs("1", cursor=entries[middle]["cursor"])
+    rest = shared_rig.logs(name, cursor=entries[middle]["cursor"])
     assert rest == entries[middle + 1 :]
 
 
-def test_two_servers_on_one_home(rig: Rig) -> None:
+def test_two_servers_on_one_home(shared_rig: Rig) -> None:
+    rig = shared_rig
     pid = rig.get("/v1/server")["pid"]
     second = subprocess.run([sys.executable, "-m", "riseml.server"], env=rig.environ(), timeout=DEADLINE, check=False)
     assert second.returncode == 4, "it is refused"
     assert rig.get("/v1/server")["pid"] == pid
 
 
-def test_an_old_key_is_the_same_experiment(rig: Rig) -> None:
+def test_an_old_key_is_the_same_experiment(shared_rig: Rig) -> None:
+    rig = shared_rig
     body = rig.submission(single("exit 0"), key="abc")
     first, second = rig.post("/v1/experiments", body), rig.post("/v1/experiments", body)
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json()["id"] == second.json()["id"]
-    rig.wait_closed("1")
+    rig.wait_closed(first.json()["id"])
 
 
-def test_long_lines_and_odd_bytes(rig: Rig) -> None:
+def test_long_lines_and_odd_bytes(shared_rig: Rig) -> None:
     script = "import sys\nprint('x' * 100_000, flush=True)\nsys.stdout.buffer.write(bytes(range(256)) + b'\\nend\\n')\n"
-    rig.submit(single("python3 odd.py"), {"odd.py": script})
-    lines = rig.lines("1.train")
-    assert lines[0] == "1.train " + "x" * 100_000
-    assert lines[-1] == "1.train end"
+    name = shared_rig.submit(single("python3 odd.py"), {"odd.py": script})["id"]
+    lines = shared_rig.lines(f"{name}.train")
+    assert lines[0] == f"{name}.train " + "x" * 100_000
+    assert lines[-1] == f"{name}.train end"
 
 
-def test_output_belongs_to_its_user_and_holds_the_configuration(rig: Rig) -> None:
-    rig.submit(
+def test_output_belongs_to_its_user_and_holds_the_configuration(shared_rig: Rig) -> None:
+    rig = shared_rig
+    submitted = rig.submit(
         single(
             'echo 42 > "$OUTPUT_DIR/result"; touch "$DATA_DIR/x" 2>/dev/null || echo read-only',
             env={"TOKEN": "s3cret-value"},
             parameters={"lr": 0.0001, "decay": "1e-7", "n": 3, "name": "adam"},
         )
     )
-    found = rig.wait_closed("1")
+    name = submitted["id"]
+    found = rig.wait_closed(name)
     result = os.path.join(found["output"], "result")
     assert os.stat(result).st_uid == os.getuid()
-    assert not rig.host.contained or rig.lines("1.train")[-1] == "1.train read-only"
+    assert not rig.host.contained or rig.lines(f"{name}.train")[-1] == f"{name}.train read-only"
     record = Path(found["output"], "riseml-configuration.yml").read_text()
     assert "revision" in record
     assert yaml.safe_load(record)["params"] == {"lr": 0.0001, "decay": 1e-7, "n": 3, "name": "adam"}
     assert "s3cret-value" not in record
 
 
-def test_containers_are_hardened(docker_rig: Rig) -> None:
-    rig, engine = docker_rig, docker_rig.host
+def test_containers_are_hardened(shared_docker_rig: Rig) -> None:
+    rig, engine = shared_docker_rig, shared_docker_rig.host
     assert isinstance(engine, Engine), "a rig on an engine"
-    rig.submit(gang({}))
-    rig.wait_state("1", "RUNNING")
-    for row in engine.rows(rig.server_id()):
+    name = rig.submit(gang({}))["id"]
+    rig.wait_state(name, "RUNNING")
+    rows = engine.rows(rig.server_id())
+    assert len(rows) >= 4
+    for row in rows:
         found = engine.api.inspect_container(row["Id"])
         config = found["HostConfig"]
         assert config["CapDrop"] == ["ALL"]
@@ -138,5 +144,5 @@ def test_containers_are_hardened(docker_rig: Rig) -> None:
         assert config["RestartPolicy"]["Name"] in ("", "no")
         assert all(mount["Destination"] in ("/output", "/data") for mount in found["Mounts"])
         assert json.dumps(found).count("docker.sock") == 0
-    rig.post("/v1/experiments/1/kill")
-    rig.wait_closed("1")
+    rig.post(f"/v1/experiments/{name}/kill")
+    rig.wait_closed(name)

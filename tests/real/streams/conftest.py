@@ -18,10 +18,11 @@ RISEML = (sys.executable, "-m", "riseml.cli")
 
 
 class Hands:
-    """Calls of `riseml` about the jobs of a rig."""
+    """Calls of `riseml` about the jobs of a rig; `name` is the experiment that most of them are about."""
 
-    def __init__(self, rig: Rig) -> None:
+    def __init__(self, rig: Rig, name: str = "1") -> None:
         self.rig = rig
+        self.name = name
         self.folder = rig.home  # the working directory of the calls
 
     def call(self, *words: str, given: bytes = b"") -> tuple[int, bytes, str]:
@@ -62,9 +63,9 @@ class Hands:
 
 
 def use_two_shells(hands: Hands) -> None:
-    """Use a shell in the job of experiment 1 as a person does, beside a second one; leave both."""
-    with hands.open("shell", "1") as one, hands.open("shell", "1.train") as other:
-        one.wait_for("A shell in 1.train")
+    """Use a shell in the job of the experiment as a person does, beside a second one; leave both."""
+    with hands.open("shell", hands.name) as one, hands.open("shell", f"{hands.name}.train") as other:
+        one.wait_for(f"A shell in {hands.name}.train")
         one.type("stty size; echo job=$RISEML_JOB term=$TERM\n")
         one.wait_for("33 101")
         one.wait_for("job=train term=xterm")
@@ -84,7 +85,7 @@ def use_two_shells(hands: Hands) -> None:
 @pytest.fixture(autouse=True)
 def end_experiments(request: pytest.FixtureRequest) -> Iterator[None]:
     """End what a test leaves running, before its server ends."""
-    names = {"rig", "docker_rig", "process_rig"} & set(request.fixturenames)
+    names = {"rig", "docker_rig", "process_rig", "shared_rig", "shared_docker_rig"} & set(request.fixturenames)
     rigs: list[Rig] = [request.getfixturevalue(name) for name in names]
     yield
     for rig in rigs:
@@ -94,16 +95,19 @@ def end_experiments(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def hands(rig: Rig) -> Hands:
+def hands(shared_rig: Rig) -> Hands:
     """A job that runs until the test makes its file, on each executor in its turn."""
-    rig.submit(single(GO))
-    rig.wait_state("1", "RUNNING")
-    return Hands(rig)
+    return start_job(shared_rig)
 
 
 @pytest.fixture
-def docker_hands(docker_rig: Rig) -> Hands:
+def docker_hands(shared_docker_rig: Rig) -> Hands:
     """The same on the engine alone."""
-    docker_rig.submit(single(GO))
-    docker_rig.wait_state("1", "RUNNING")
-    return Hands(docker_rig)
+    return start_job(shared_docker_rig)
+
+
+def start_job(rig: Rig) -> Hands:
+    """Start a job that runs until the test makes its file."""
+    name = rig.submit(single(GO))["id"]
+    rig.wait_state(name, "RUNNING")
+    return Hands(rig, name)

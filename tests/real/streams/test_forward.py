@@ -51,12 +51,11 @@ class EchoJob:
     """A job with an HTTP server at two ports: one that its network reaches, one on its loopback."""
 
     def __init__(self, rig: Rig) -> None:
-        self.hands = Hands(rig)
         self.open, self.inner = (8888, 9999) if rig.host.contained else (find_free_port(), find_free_port())
-        rig.submit(
-            single(f"exec python3 server.py '0.0.0.0 {self.open}' '127.0.0.1 {self.inner}'"), {"server.py": SERVER}
-        )
-        rig.wait("the job listens", lambda: "1.train listens" in rig.lines("1", follow=False))
+        run = f"exec python3 server.py '0.0.0.0 {self.open}' '127.0.0.1 {self.inner}'"
+        self.name: str = rig.submit(single(run), {"server.py": SERVER})["id"]
+        self.hands = Hands(rig, self.name)
+        rig.wait("the job listens", lambda: f"{self.name}.train listens" in rig.lines(self.name, follow=False))
 
     @contextmanager
     def forward(self, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
@@ -83,9 +82,9 @@ def post(port: int, body: bytes) -> bool:
 
 
 @pytest.mark.every_engine
-def test_many_connections_reach_both_ports(rig: Rig) -> None:
-    job = EchoJob(rig)
-    with job.forward("1", f"0:{job.open}", f"0:{job.inner}") as (process, (open_, inner)):
+def test_many_connections_reach_both_ports(shared_rig: Rig) -> None:
+    rig, job = shared_rig, EchoJob(shared_rig)
+    with job.forward(job.name, f"0:{job.open}", f"0:{job.inner}") as (process, (open_, inner)):
         bodies = [bytes([number]) * (number * 40_000) for number in range(1, 25)]
         with ThreadPoolExecutor(24) as pool:
             assert all(pool.map(post, [open_] * 24, bodies))
@@ -105,24 +104,24 @@ def test_many_connections_reach_both_ports(rig: Rig) -> None:
             with suppress(ConnectionResetError):
                 assert silent.recv(10) == b""
     rig.wait("no relay is left", lambda: not any("RELAY" in line for line in job.hands.list_commands()))
-    assert rig.experiment("1")["state"] == "RUNNING"
+    assert rig.experiment(job.name)["state"] == "RUNNING"
 
 
-def test_what_cannot_be_forwarded_is_said_in_one_sentence(rig: Rig) -> None:
-    job = EchoJob(rig)
+def test_what_cannot_be_forwarded_is_said_in_one_sentence(shared_rig: Rig) -> None:
+    rig, job = shared_rig, EchoJob(shared_rig)
     call = job.hands.call
-    code, _, err = call("forward", "1", "7")
-    assert (code, "nothing listens on port 7 in 1.train" in err) == (3, True)
+    code, _, err = call("forward", job.name, "7")
+    assert (code, f"nothing listens on port 7 in {job.name}.train" in err) == (3, True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, _, err = call("forward", "1", f"{port}:{job.open}")
+        code, _, err = call("forward", job.name, f"{port}:{job.open}")
         assert (code, f"port {port} of this machine cannot be used: Address already in use" in err) == (4, True)
-    assert call("forward", "1", "70000")[0] == call("forward", "1", "a:1")[0] == 2
-    with job.forward("1.train", f"0:{job.open}") as (process, (port,)):
-        rig.post("/v1/experiments/1/kill")
-        rig.wait_closed("1")
+    assert call("forward", job.name, "70000")[0] == call("forward", job.name, "a:1")[0] == 2
+    with job.forward(f"{job.name}.train", f"0:{job.open}") as (process, (port,)):
+        rig.post(f"/v1/experiments/{job.name}/kill")
+        rig.wait_closed(job.name)
         with socket.create_connection(("127.0.0.1", port)) as late:
             with suppress(ConnectionError):  # the command may be faster: it has closed the connection, and ends
                 late.sendall(b"POST / HTTP/1.1\r\n\r\n")
             _, err_ = process.communicate(timeout=DEADLINE)
-        assert (process.returncode, b"1.train has ended (KILLED)" in err_) == (4, True)
+        assert (process.returncode, f"{job.name}.train has ended (KILLED)".encode() in err_) == (4, True)
