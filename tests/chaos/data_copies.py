@@ -5,6 +5,7 @@ The host is an engine on this machine behind a relay over TCP, so that the serve
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -33,7 +34,6 @@ COPY_POINTS = {
     Point.COPY_ARRIVED: "data on a host, not compared",
     Point.COPY_COMPARED: "data compared, not noted",
 }
-_FILES = {"x/a": os.urandom(1 << 20) * 2, "x/b": os.urandom(1 << 20) * 64}  # more than one archive
 _ROOM = 40  # MiB for the volumes of a host: the data is larger
 _DOCKER = ("docker",)
 
@@ -45,6 +45,12 @@ def copy_faults() -> list[Fault]:
         Fault("dockerd kill -9 while data is copied", kill_engine_while_copying, _DOCKER),
         Fault("disk of the host full while data is copied", fill_disk_of_host, _DOCKER),
     ]
+
+
+@functools.cache
+def _make_files() -> dict[str, bytes]:
+    """Return more than one archive holds. It is made for the fault that needs it: all workers import this module."""
+    return {"x/a": os.urandom(1 << 20) * 2, "x/b": os.urandom(1 << 20) * 64}
 
 
 def copy_with_crashes(site: Site, *points: Point) -> Tally:
@@ -96,7 +102,7 @@ def fill_disk_of_host(site: Site) -> Tally:
 
 def _make_scene() -> Scene:
     """Return an experiment whose job sees exactly what the store has."""
-    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in _FILES.items())
+    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in _make_files().items())
     check = f"cd $DATA_DIR; printf '{sums}' | sha256sum -c - >/dev/null && [ $(find . -type f | wc -l) = 2 ] || exit 9"
     run = f"{check}; {count_lines(5)}"
     return Scene(write_solo(run, data=[{"from": "s3://runs/x", "to": "x"}]), lines={"train": 5})
@@ -110,7 +116,7 @@ def _enter(site: Site, engine: PrivateEngine) -> Site:
 def _start_rig(site: Site, relay: Proxy, orders: Iterable[str] = ()) -> Iterator[PatientRig]:
     """Give a rig, not started yet, with one host that shares no file with it, and a store with the data."""
     with open_store(site) as store, site.rig(orders) as rig:
-        store.put("runs", _FILES)
+        store.put("runs", _make_files())
         allow_store(rig, store)
         output = rig.home / "output"
         output.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -33,7 +34,6 @@ RESTORE_POINTS = {
     Point.OUTPUT_RESTORING: "a part of an output restored",
     Point.OUTPUT_RESTORED: "output restored, not noted",
 }
-_DATA = os.urandom(1 << 20) * 20  # several ranges
 _SAVE = {"to": "s3://runs", "every": "1s"}
 
 
@@ -49,16 +49,22 @@ def store_faults() -> list[Fault]:
 def fetch_with_crashes(site: Site, *points: Point) -> Tally:
     """Run an experiment whose data several servers in turn begin to fetch: its job gets exactly what the store has."""
     orders = [f"{point.value}:{2 if point is Point.DATA_FETCHING else 1}" for point in points]
-    digest = hashlib.sha256(_DATA).hexdigest()
+    digest = hashlib.sha256(_make_data()).hexdigest()
     run = f'[ "$(sha256sum <$DATA_DIR/x/file)" = "{digest}  -" ] || exit 9; {count_lines(20)}'
     scene = Scene(write_solo(run, data=[{"from": "s3://runs/x", "to": "x"}]), lines={"train": 20})
     with open_store(site) as store, site.rig(orders) as rig:
-        store.put("runs", {"x/file": _DATA})
+        store.put("runs", {"x/file": _make_data()})
         allow_store(rig, store)
         rig.run_scene(scene)
         tally = rig.retry_until_answered(lambda: judge(rig, scene, rig.deaths))
         left = sorted(path.name for path in (rig.home / "data-cache" / "parts").glob("*"))
         return replace(tally, notes=(*tally.notes, *(f"{rig.home}: {name} is left of a fetch" for name in left)))
+
+
+@functools.cache
+def _make_data() -> bytes:
+    """Return several ranges of bytes. They are made for the fault that needs them: all workers import this module."""
+    return os.urandom(1 << 20) * 20
 
 
 def save_with_crashes(site: Site, *points: Point) -> Tally:

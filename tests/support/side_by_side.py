@@ -14,6 +14,7 @@ _FIRST = (
     "tests/real/slurm/",
     "tests/real/web/",
     "tests/real/api/test_openapi.py",
+    "tests/real/data/",
     "tests/real/e2e/",
     "tests/real/store/",
     "tests/real/process/",
@@ -33,6 +34,8 @@ _FILES_TOGETHER = (
     "tests/exploits/test_archive_readers.py",  # mutants for the module
     "tests/exploits/test_archives.py",  # a server for the module
     "tests/real/api/test_openapi.py",  # a server for the module
+    "tests/real/data/test_saving.py",  # an object store for the module
+    "tests/real/data/test_stores.py",  # another
     "tests/real/e2e/test_train.py",  # a home for the module
     "tests/real/e2e/test_trouble.py",
     "tests/real/process/test_jobs.py",  # a virtual environment for the session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import threading
@@ -27,7 +28,11 @@ from tests.support.root import need_root
 from tests.unit.control.simulation import make_experiment, make_plan
 from tests.unit.server.test_data_keeper import make_keeper
 
-FILES = {"large": os.urandom(1 << 20) * 20, "small": b"0 1 2"}  # several ranges
+
+@functools.cache
+def make_files() -> dict[str, bytes]:
+    """Return a file of several ranges and a small one. They are made for the test: all workers import this module."""
+    return {"large": os.urandom(1 << 20) * 20, "small": b"0 1 2"}
 
 
 @pytest.fixture
@@ -48,7 +53,7 @@ def list_files(folder: Path) -> list[str]:
 
 
 def test_a_fetch_whose_disk_gets_full_leaves_nothing(disk: Path) -> None:
-    cache, remote = DataCache(disk / "cache"), MemoryRemote(FILES)
+    cache, remote = DataCache(disk / "cache"), MemoryRemote(make_files())
     url = parse_data_url("s3://datasets/mnist")
     order = FetchOrder(
         url, remote, 1 << 30, etag_is_md5=True, stop=threading.Event(), progress=lambda *_: None, patience=0.0
@@ -74,7 +79,7 @@ def test_a_fetch_whose_disk_gets_full_leaves_nothing(disk: Path) -> None:
     assert list_files(disk) == ["cache/uses/1.json"]
     with ExitStack() as hold:
         found = fetch_set(cache, order, hold)
-    assert {path: (found / path).read_bytes() for path in FILES} == FILES
+    assert {path: (found / path).read_bytes() for path in make_files()} == make_files()
 
 
 def test_a_save_on_a_full_disk_keeps_what_is_noted(disk: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -15,16 +16,23 @@ import pytest
 from tests.support.object_store import SECRET, ObjectStoreServer, run_object_store
 from tests.support.rig import BASE, Rig
 
-LARGE = os.urandom(1 << 20) * 20  # several ranges
-DIGEST = hashlib.sha256(LARGE).hexdigest()
-OBJECTS = {"mnist/train/images": LARGE, "mnist/labels.txt": b"0 1 2\n", "secret/x": b"x"}
+
+@functools.cache
+def make_images() -> bytes:
+    """Return several ranges of bytes. They are made when a test needs them: all workers import this module."""
+    return os.urandom(1 << 20) * 20
+
+
+def find_digest() -> str:
+    """Return what `sha256sum` prints of the images."""
+    return f"{hashlib.sha256(make_images()).hexdigest()}  -"
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStoreServer]:
     """A store with the bucket `datasets`."""
     with run_object_store(tmp_path_factory.mktemp("store")) as server:
-        server.put("datasets", OBJECTS)
+        server.put("datasets", {"mnist/train/images": make_images(), "mnist/labels.txt": b"0 1 2\n", "secret/x": b"x"})
         yield server
 
 
@@ -69,7 +77,7 @@ def test_jobs_share_one_read_only_copy(rig: Rig, store: ObjectStoreServer) -> No
             "own",
             "0 1 2",
             "mine",
-            f"{DIGEST}  -",
+            find_digest(),
             f"{store.endpoint} test:tester {len(SECRET)}",
             *mode,
         ]
@@ -143,5 +151,5 @@ def test_a_server_that_dies_in_a_fetch_leaves_nothing_half(
         rig.environment.clear()
         rig.start()
         assert rig.wait_closed("1")["state"] == "FINISHED"
-        assert read_lines(rig, "1") == [f"{DIGEST}  -"]
+        assert read_lines(rig, "1") == [find_digest()]
         assert not list(cache.glob("parts/*"))
