@@ -30,7 +30,7 @@ def make_config() -> str:
     train = {
         "framework": "tensorflow",
         "image": BASE,
-        "install": "pip install tensorboard",
+        "install": "pip install --no-compile tensorboard",  # to compile all of it takes longer than to run it
         "tensorflow": {"tensorboard": {"logdir": "s3://runs/logs"}},
         "resources": {"cpus": 0.1, "mem": "256MiB"},
         "store": "lab",
