@@ -335,7 +335,7 @@ def test_samples_measure_the_whole_tree(bench: Bench) -> None:
     assert sample.mem_used > 2 * (80 << 20)
     assert sample.mem_total >= sample.mem_used
     bench.executor.stop(job, Signal.KILL)
-    assert list(samples) is not None, "the end of the job ends the samples"
+    list(samples)  # the end of the job ends them
 
 
 def test_a_follower_gets_every_line_and_the_end(bench: Bench) -> None:
