@@ -1,6 +1,6 @@
 """Distributed training on Docker hosts you own.
 
-This package is imported inside users' containers too, so that nothing heavy may be imported here.
+Users' containers import this package too, so it must not import anything heavy.
 """
 
 __version__ = "2.0.0.dev0"

@@ -13,7 +13,7 @@ def format_bytes(size: float) -> str:
 
 
 def format_rate(rate: float) -> str:
-    """Return what happens `rate` times a second: `12/s`, or `6/min` below once a second."""
+    """Return a rate per second as text: `12/s`, or `6/min` when it is below 1/s."""
     return f"{format_digits(rate)}/s" if rate >= 1 else f"{format_digits(rate * 60)}/min"
 
 

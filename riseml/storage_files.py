@@ -97,7 +97,7 @@ _CHANGED_HINT = "copy it again when nothing writes to it"
 _SENTENCES: dict[Trouble, tuple[type[RisemlError], str, str | None]] = {
     Trouble.BAD_PATH: (
         UsageError,
-        "is no path that can be used",
+        "is not a path that can be used",
         "names are at most 255 bytes, and none is empty, `.` or `..`",
     ),
     Trouble.MISSING: (NotFound, "does not exist", "`riseml ls` shows what is there"),

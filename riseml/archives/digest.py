@@ -1,7 +1,7 @@
 """The digest of a project: it names kind, path, content and executable bit of every entry, and nothing else.
 
-Client and server compute it alike: the client from its files, the server from the archive that it received. Times of
-change and owners are not part of it.
+Client and server compute it in the same way: the client from its files, the server from the archive that it received.
+Modification times and owners are not part of it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ def digest_entries(entries: Iterable[tuple[ArchiveEntry, str]]) -> str:
     byte, which none of them can hold.
 
     Args:
-        entries: all files and links, and the folders that nothing is in; with the SHA-256 (hex) of a file.
+        entries: all files, links and empty folders, each with the SHA-256 (hex) of its content if it is a file.
     """
     from hashlib import sha256
 
     kinds = {kind: kind.value for kind in EntryKind}  # `value` of an enum's member takes longer
     pairs = list(entries)
-    is_plain = all(entry.path.isascii() for entry, _ in pairs)  # text has the order of its bytes, and compares faster
+    is_plain = all(entry.path.isascii() for entry, _ in pairs)  # ASCII text sorts like its bytes, and compares faster
     ordered = sorted(pairs, key=lambda pair: pair[0].path if is_plain else os.fsencode(pair[0].path))
     text = "".join(
         f"{kinds[entry.kind]}\0{entry.path}\0{'x' if entry.executable and entry.kind is EntryKind.FILE else '-'}\0"

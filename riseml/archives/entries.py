@@ -9,11 +9,11 @@ from operator import attrgetter
 from typing import NamedTuple
 
 LATEST_MTIME = 8**11 - 1
-"""Seconds since 1970 (the year 2242): a later time of change does not fit into a plain header, and is cut to this."""
+"""Seconds since 1970 (the year 2242): a plain header holds no later modification time, so that it is cut to this."""
 
 
 class EntryKind(Enum):
-    """What an entry of a project is. The values are part of the digest."""
+    """The kind of a project's entry. The values are part of the digest."""
 
     FILE = "file"
     LINK = "link"
@@ -29,12 +29,12 @@ class ArchiveEntry(NamedTuple):
     mtime: int = 0  # seconds since 1970
     executable: bool = False  # of a file
     target: str = ""  # of a link
-    content: str = ""  # of a file: SHA-256 (hex), once it was read
+    content: str = ""  # of a file that was read: SHA-256 (hex)
 
 
 def sort_by_path(entries: Iterable[ArchiveEntry]) -> list[ArchiveEntry]:
     """Return the entries sorted by the bytes of their paths."""
     found = list(entries)
-    if all(entry.path.isascii() for entry in found):  # text has the order of its bytes, and compares faster
+    if all(entry.path.isascii() for entry in found):  # ASCII text sorts like its bytes, and compares faster
         return sorted(found, key=attrgetter("path"))
     return sorted(found, key=lambda entry: os.fsencode(entry.path))

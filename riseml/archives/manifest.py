@@ -1,8 +1,8 @@
-"""The manifest of a project's state: every entry with its size, its time of change and the SHA-256 of its content.
+"""The manifest of a project's state: every entry with its size, its modification time and the SHA-256 of its content.
 
-Client and server exchange it, and the server keeps it: the contents are elsewhere, each of them once. A field ends
-with a NUL byte, which no field can hold. A manifest has one form for each state: the entries are sorted by the bytes of
-their paths, and numbers have no leading zeros.
+Client and server exchange it, and the server keeps it: the contents are stored elsewhere, each of them once. A field
+ends with a NUL byte, which no field can hold. A manifest has one form for each state: the entries are sorted by the
+bytes of their paths, and numbers have no leading zeros.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST_MANIFEST = 2 * LONGEST_NAMES + 128 * MOST_FILES
 """Bytes of a manifest with the most files and the longest paths."""
 
 _BEGIN = b"riseml manifest 1"
-_FIELDS = 6  # of an entry: kind, path, x or -, size, time of change, content or target
+_FIELDS = 6  # of an entry: kind, path, x or -, size, modification time, content or target
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 _CONTENT = re.compile(r"[0-9a-f]{64}")
 _Fields = tuple[str, str, str, str, str, str]
@@ -48,7 +48,7 @@ def read_manifest(data: bytes) -> tuple[ArchiveEntry, ...]:
     """Return the entries of a manifest from a client, once every field and all of them together are checked.
 
     Raises:
-        UsageError: it is malformed, or holds something else than files, empty folders and links inside the project.
+        UsageError: it is malformed, or holds anything but files, empty folders and links inside the project.
         TooLarge: it has too many entries.
     """
     entries = tuple(_read_entries(data))
@@ -86,7 +86,7 @@ def list_contents(data: bytes) -> set[bytes]:
 
 def _read_entries(data: bytes) -> Iterator[ArchiveEntry]:
     last = b""
-    names = data.split(b"\0")[2::_FIELDS]  # paths have the order of their bytes, which that of text may not be
+    names = data.split(b"\0")[2::_FIELDS]  # sorted as bytes, which is not always the order of text
     is_number = _NUMBER.fullmatch
     for fields, name in zip(_split_entries(data), names, strict=False):
         kind, _, flag, size, mtime, rest = fields
@@ -94,11 +94,11 @@ def _read_entries(data: bytes) -> Iterator[ArchiveEntry]:
             raise _make_refusal("its paths are not in order")
         last = name
         if kind not in _KINDS or flag not in ("-", "x") or not is_number(size) or not is_number(mtime):
-            raise _make_refusal("an entry has a field that is none")
+            raise _make_refusal("an entry has an invalid field")
         check_path(name)
         entry = _make_entry(fields)
         if entry.mtime > LATEST_MTIME:
-            raise _make_refusal("a time of change is too late")
+            raise _make_refusal("a modification time is too late")
         if entry.kind is EntryKind.FILE:
             if not _CONTENT.fullmatch(rest):
                 raise _make_refusal("a file has no SHA-256")

@@ -1,8 +1,8 @@
 """The stream in which a client sends contents: many small files in a piece, each piece compressed if that helps.
 
-A piece is a header and its bytes: how they are written (as they are, or by zlib), how many they are, and how many of
-them travel. The bytes of all pieces together are one record for each content: its length in 8 bytes, and the content.
-Nothing names a content: the receiver computes its SHA-256.
+A piece is a header and its bytes. The header says how the bytes are written (as they are, or by zlib), how many there
+are, and how many of them travel. The bytes of all pieces together are one record for each content: its length in 8
+bytes, and the content. Nothing names a content: the receiver computes its SHA-256.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _inflate(packed: bytes, size: int) -> bytes:
 
 
 class Sink(Protocol):
-    """Gets contents one after the other."""
+    """Receives contents one after the other."""
 
     def begin_content(self, size: int) -> None:
         """Take the length of the next content."""

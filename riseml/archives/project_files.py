@@ -36,7 +36,7 @@ class StateChanges:
 class KeptState(ProjectFiles, Protocol):
     """A state of a project whose files the server keeps, so that a host can keep them, too."""
 
-    identity: str  # SHA-256 (hex) of every field of every entry, with the times of change
+    identity: str  # SHA-256 (hex) of every field of every entry, modification times included
     size: int  # bytes of its contents
     count: int  # files, links and empty folders
 
@@ -63,7 +63,7 @@ class OpenTar:
         """Yield each entry with its content.
 
         Raises:
-            UsageError: it is no plain tar archive, or is cut off.
+            UsageError: it is not a plain tar archive, or is cut off.
         """
         for entry, at in read_entries(self.file):
             yield entry, read_content(self.file, at, entry.size)
@@ -79,7 +79,7 @@ class TarFiles:
         """Yield each entry with its content.
 
         Raises:
-            UsageError: it is no plain tar archive, or is cut off.
+            UsageError: it is not a plain tar archive, or is cut off.
             OSError: it cannot be read.
         """
         with self.path.open("rb") as file:

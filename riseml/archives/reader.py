@@ -59,11 +59,11 @@ class _Extension:
         self.longs: dict[bytes, bytes] = {}  # GNU's long name and long target, by type
 
     def fields_of(self, header: _Header) -> tuple[bytes, bytes, int, int]:
-        """Return name, target, size and time of change of the entry that follows."""
+        """Return name, target, size and modification time of the entry that follows."""
         if (self.records and not header.is_posix) or (self.longs and header.is_posix):
             raise _make_refusal("an extended header belongs to another format than its member")
         if LONG_TARGET in self.longs and header.kind != TYPES[EntryKind.LINK]:
-            raise _make_refusal("a member that is no link has the target of one")
+            raise _make_refusal("a member that is not a link has the target of one")
         name = self.longs.get(LONG_NAME) or self.records.get(b"path") or header.name
         target = self.longs.get(LONG_TARGET) or self.records.get(b"linkpath") or header.target
         return name, target, self._find_size(header), self._find_mtime(header)
@@ -83,15 +83,15 @@ class _Extension:
             return header.mtime
         found = _SECONDS.fullmatch(text)
         if found is None:
-            raise _make_refusal("a pax header has a time of change that is no number")
+            raise _make_refusal("a pax header has a modification time that is not a number")
         return 0 if found[1] else min(int(found[2]), LATEST_MTIME)
 
 
 class ArchiveFile(Protocol):
-    """What the reader needs of a file. It moves forwards only, as long as the caller does."""
+    """The methods that the reader calls on a file. It moves forwards only, as long as the caller does."""
 
     def read(self, size: int, /) -> bytes:
-        """Return so many bytes; fewer at the end."""
+        """Return `size` bytes; fewer at the end."""
 
     def seek(self, position: int, /) -> object:
         """Move to a position, counted from the beginning."""
@@ -103,7 +103,7 @@ def read_entries(file: ArchiveFile) -> Iterator[tuple[ArchiveEntry, int]]:
     The file may be read and moved between two entries.
 
     Raises:
-        UsageError: it is no plain tar archive, or is cut off.
+        UsageError: it is not a plain tar archive, or is cut off.
     """
     at = 0
     extension = _Extension()
@@ -151,12 +151,12 @@ def _round_up(size: int) -> int:
 
 
 def _check_end(file: ArchiveFile) -> None:
-    """Check that nothing but zeros follows the first block of zeros, and one block at least."""
+    """Check that only zeros follow the first block of zeros, at least one block of them."""
     length = BLOCK
     while piece := file.read(_PIECE):
         length += len(piece)
         if piece.count(0) != len(piece):
-            raise _make_refusal("something follows its end")
+            raise _make_refusal("it has bytes after its end")
     if length < len(END) or length % BLOCK:
         raise _make_refusal("it is cut off")
 
@@ -176,7 +176,7 @@ def _parse_header(block: bytes) -> _Header:
         raise _make_refusal("a header has fields of another format")
     for number in (ids[:8], ids[8:], devices[:8], devices[8:]):
         if not _IGNORED_NUMBER.fullmatch(number):
-            raise _make_refusal("a header has a field that is no number")
+            raise _make_refusal("a header has a field that is not a number")
     start = _read_text(prefix)
     return _Header(
         name=start + b"/" + _read_text(name) if start else _read_text(name),
@@ -200,13 +200,13 @@ def _read_number(field: bytes) -> int:
         return int(found[1], 8)
     if len(field) == 12 and field[:4] == b"\x80\0\0\0":
         return int.from_bytes(field[4:], "big")
-    raise _make_refusal("a header has a field that is no number")
+    raise _make_refusal("a header has a field that is not a number")
 
 
 def _read_text(field: bytes) -> bytes:
     text, _, rest = field.partition(b"\0")
     if rest.strip(b"\0"):
-        raise _make_refusal("a header has a text with something behind its end")
+        raise _make_refusal("a header has a text field with bytes after its end")
     return text
 
 
@@ -242,7 +242,7 @@ def _parse_records(data: bytes) -> dict[bytes, bytes]:
             shown = key[:60].decode("ascii", "backslashreplace")
             raise _make_refusal(f"it has the pax key {shown!r}, and only path, linkpath, size and mtime are plain")
         if not value or b"\0" in value:
-            raise _make_refusal("a pax header has an empty value, or one with a zero")
+            raise _make_refusal("a pax header has a value that is empty or contains a NUL byte")
         records[key] = value
         data = data[length:]
     if not records:

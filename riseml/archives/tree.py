@@ -25,7 +25,7 @@ class ProjectTree:
 
     def __init__(self) -> None:
         self._kinds: dict[str, EntryKind] = {}  # kind of every path, including folders that have no entry of their own
-        self._filled: set[str] = set()  # folders that something is in
+        self._filled: set[str] = set()  # folders that are not empty
         self._links: dict[str, str] = {}  # targets
         self._count = self._length = 0
 
@@ -49,7 +49,7 @@ class ProjectTree:
             self._links[entry.path] = entry.target
 
     def is_empty(self, folder: str) -> bool:
-        """Return whether nothing is in a folder."""
+        """Return whether a folder is empty."""
         return folder not in self._filled
 
     def check_links(self) -> None:

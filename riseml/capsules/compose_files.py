@@ -47,9 +47,9 @@ exit "$code"
 
 
 OWN_DATA = "./data"
-"""The folder with the data, in the folder of compose.yaml; used when the folder of the original run is not."""
+"""The folder with the data, in the folder of compose.yaml; used when the folder of the original run is not used."""
 
-_ODD = re.compile(r"[:$}\x00-\x1f\x7f]")  # what compose reads as more than a path
+_ODD = re.compile(r"[:$}\x00-\x1f\x7f]")  # characters that compose reads as more than a path
 
 
 def choose_data(run: ExportedRun) -> str:

@@ -61,7 +61,7 @@ class ExportedRun:
     has_code: bool
     data: str  # the folder with the data
     is_foreign: bool = False  # the capsule is from a folder: any person may have written its paths of this machine
-    owner: str = "1000:1000"  # uid and gid of who runs it
+    owner: str = "1000:1000"  # uid and gid of the user who runs it
     title: str = field(default="")  # `riseml-4`, a name for other systems
 
     @property
@@ -73,12 +73,12 @@ class ExportedRun:
 def make_run(
     capsule: wire.Capsule, config: str, owner: str, *, has_code: bool, is_foreign: bool = False
 ) -> ExportedRun:
-    """Return what a capsule says of a run.
+    """Return the run that a capsule describes.
 
     Args:
         capsule: what ran.
-        config: a riseml.yml with the values of `env` that stand in it; empty: there is none.
-        owner: uid and gid of who runs the export.
+        config: the text of a riseml.yml, with the values that its `env` contains; empty: there is none.
+        owner: uid and gid of the user who runs the export.
         has_code: the project's files are beside it.
         is_foreign: the capsule is from a folder, and not from the user's server.
 
@@ -154,7 +154,7 @@ def name_dockerfile(environment: int) -> str:
 
 
 def _write_dockerfile(run: ExportedRun, environment: wire.CapsuleEnvironment) -> str:
-    # BuildKit reads `# syntax=...` in the first line as an order, so that words stand before the name.
+    # BuildKit reads `# syntax=...` in the first line as a directive, so other words precede the name.
     lines = [f"# The image was {environment['image']}"]
     lines += [f"FROM {environment['digest'] or environment['image']}", "WORKDIR /code"]
     if run.has_code:

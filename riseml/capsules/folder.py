@@ -35,7 +35,7 @@ class CapsuleInFolder:
         names.
 
         Raises:
-            UsageError: it is no plain tar, or larger than a capsule's can be.
+            UsageError: it is not a plain tar, or larger than a capsule's can be.
         """
         path = self.folder / CODE_FILE
         if not path.is_file():
@@ -111,7 +111,7 @@ def compute_digest(file: BinaryIO) -> str:
     """Return the digest of a project from its archive.
 
     Raises:
-        UsageError: it is no plain tar.
+        UsageError: it is not a plain tar.
     """
     from hashlib import sha256
 
@@ -147,7 +147,7 @@ def _check_capsule(path: Path, found: Any) -> None:
     error = next(Draft202012Validator(_load_schema()).iter_errors(found), None)
     if error is not None:
         where = "".join(f".{part}" for part in error.absolute_path)
-        raise UsageError(f"{path} is no capsule: {where or 'it'}: {error.message[:200]}", "see docs/repeating.md")
+        raise UsageError(f"{path} is not a capsule: {where or 'it'}: {error.message[:200]}", "see docs/repeating.md")
 
 
 def _load_schema() -> Any:

@@ -170,7 +170,7 @@ def _share_variables(run: ExportedRun, kind: KubeflowKind, jobs: Sequence[Export
 
 
 def _name_pods(run: ExportedRun, kind: KubeflowKind) -> Callable[[str], str]:
-    """Return what gives the pod of a job, whose name the operator's service resolves."""
+    """Return a function from a host name to the name of the pod, which the operator's service resolves."""
     names = {
         job.hostname: f"{run.title}-{kind.roles[role].lower()}-{at}"
         for role, jobs in list_roles(run).items()

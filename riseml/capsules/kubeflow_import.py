@@ -28,7 +28,7 @@ _TAKEN = frozenset({"name", "image", "command", "args", "env", "resources", "wor
 
 @dataclass(frozen=True, slots=True)
 class ImportedConfig:
-    """A riseml.yml, and what it leaves out."""
+    """A riseml.yml, and the parts of the manifest that it leaves out."""
 
     project: str
     text: str
@@ -43,13 +43,13 @@ def import_manifest(text: str, name: str) -> ImportedConfig:
         name: of its file, for messages.
 
     Raises:
-        UsageError: it is no such manifest.
+        UsageError: it is not such a manifest.
     """
     document = parse_document(text, name)
     found = _load_manifest(text, name) if document.root is not None and not document.problems else None
     kind = found.get("kind") if isinstance(found, dict) else None
     if not isinstance(found, dict) or kind not in _KINDS:
-        raise UsageError(f"{name} is no TFJob and no PyTorchJob", "`kubectl get tfjob NAME -o yaml` writes one")
+        raise UsageError(f"{name} is neither a TFJob nor a PyTorchJob", "`kubectl get tfjob NAME -o yaml` writes one")
     try:
         return _convert(found, *_KINDS[str(kind)])
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
@@ -63,7 +63,7 @@ def _load_manifest(text: str, name: str) -> Any:
         return yaml.safe_load(text)
     except ValueError as error:  # such as a date in the 99th month
         raise UsageError(
-            f"{name} has a value that is none: {error}", "a text that looks like a date needs quotes"
+            f"{name} has an invalid value: {error}", "a text that looks like a date needs quotes"
         ) from None
 
 
@@ -128,7 +128,7 @@ def _read_resources(container: dict[str, Any]) -> dict[str, Any]:
     if "memory" in amounts:
         match = _QUANTITY.fullmatch(str(amounts["memory"]))
         if match is None:
-            raise ValueError(f"{amounts['memory']!r} is no amount of memory")
+            raise ValueError(f"{amounts['memory']!r} is not an amount of memory")
         found["mem"] = f"{max(1, round(float(match[1]) * _UNITS[match[2]] / _MIB))}MiB"
     gpus = {**wanted.get("requests", {}), **wanted.get("limits", {})}.get("nvidia.com/gpu")
     if gpus is not None:

@@ -74,7 +74,7 @@ exit "$code"
 
 _TASK = """\
 #!/bin/sh
-# One task of job.sbatch: which job it is, its number says.
+# One task of job.sbatch: its number decides which job it runs.
 case "$SLURM_PROCID" in
 {cases}
 esac
@@ -86,10 +86,10 @@ exit "$code"
 
 _INSTALL = """\
 #!/bin/sh
-# Makes the environment: the install steps of the run, in a virtual environment. {image} was the image.
+# Makes the environment: runs the install steps in a virtual environment. The image of the run was {image}.
 set -eu
 cd "$(dirname "$0")"
-complete=$PWD/venv/.complete # is there only when every step has succeeded; without it the next run installs again
+complete=$PWD/venv/.complete # exists only when every step has succeeded; without it the next run installs again
 "${{PYTHON:-python3}}" -m venv venv
 . venv/bin/activate
 {constraints}cd {folder}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
 
-_HEADERS = 1 << 30  # bytes of an archive in addition to the contents, to which the limit of uploads applies
+_HEADERS = 1 << 30  # bytes that an archive may have beyond its contents, whose size the upload limit bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def read_source(
 
     Args:
         command: its context.
-        text: as the user wrote it.
+        text: the run as the user named it.
         place: what `find_capsule` returns for the text.
         client: needed for an experiment of the server.
     """
@@ -68,7 +68,7 @@ def read_source(
 
 @contextmanager
 def open_archive(command: CommandContext, source: CapsuleSource, client: Client | None) -> Iterator[Path]:
-    """Give the archive with the project's files: from the capsule, else a copy from the server.
+    """Yield the archive with the project's files: from the capsule, otherwise a copy from the server.
 
     Raises:
         NotFound: neither has it.

@@ -1,6 +1,6 @@
-"""What `train` must know of a riseml.yml before it asks the server, kept for a file that it has checked before.
+"""Cache what `train` must know of a riseml.yml before it asks the server, for a file that it has checked before.
 
-The check takes a third of the time of `train -d`. The server checks each file itself, whatever a command has kept.
+The check takes a third of the time of `train -d`. The server checks each file itself, whatever a command has cached.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CheckedConfig:
 
 
 class CheckedFile:
-    """The place of what is kept about one text of a riseml.yml, with the values of the command line.
+    """The cache entry of one text of a riseml.yml, together with the values of the command line.
 
     Args:
         settings: of this user.
@@ -53,7 +53,7 @@ class CheckedFile:
         self._file = CacheFile(settings.home / "cache" / "checked" / name, _KIND, _MOST_FILES)
 
     def load(self) -> CheckedConfig | None:
-        """Return what an earlier command has kept; None: nothing."""
+        """Return what an earlier command has cached; None: nothing."""
         content = self._file.read()
         if not content:
             return None
@@ -61,7 +61,7 @@ class CheckedFile:
         return CheckedConfig(project, tuple(notes), tuple(passed))
 
     def keep(self, checked: CheckedConfig) -> None:
-        """Keep it for later commands, if a server has made the home: a refused command leaves nothing behind.
+        """Cache it for later commands, if a server has made the home: a refused command leaves nothing behind.
 
         The caller has found no problem in the file, and no warning either.
         """

@@ -171,7 +171,7 @@ def add_commands(app: typer.Typer, words: Sequence[str]) -> None:
 
 
 def _do_nothing() -> None:
-    """Do nothing: stands for a command in the list of all commands."""
+    """Do nothing: a placeholder for a command in the list of all commands."""
 
 
 def _choose(places: Iterable[CommandPlace], verb: str, known: set[str]) -> list[CommandPlace]:

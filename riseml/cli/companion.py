@@ -33,7 +33,7 @@ _NOTE = "note: "  # prefix of a line for the user of the command
 class CompanionView:
     """The options for opening a companion."""
 
-    program: str  # as users call it: `TensorBoard`
+    program: str  # its name for users: `TensorBoard`
     port: int  # port of the job, unless riseml chose another, and of this machine, when it is free
     local: int | None  # the port of this machine that the user has chosen; None: any
     json: bool

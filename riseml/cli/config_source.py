@@ -31,7 +31,7 @@ class ConfigSource:
     text: str
 
     def place(self, folder: Path) -> str:
-        """Return the project's folder as messages call it from `folder`."""
+        """Return the project's folder for messages: relative to `folder`, or absolute if that is shorter."""
         return min(os.path.relpath(self.project.folder, folder), str(self.project.folder), key=len)
 
 
@@ -58,7 +58,7 @@ def check_config_source(
 
 
 def write_new_config(folder: Path, name: str, text: str) -> None:
-    """Write a riseml.yml that is not there yet; one that cannot be written whole is removed.
+    """Write a new riseml.yml; remove it again when it cannot be written whole.
 
     Args:
         folder: the working directory.

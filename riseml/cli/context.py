@@ -1,4 +1,4 @@
-"""The surroundings of every command as values, so that a test can pass its own."""
+"""The context of every command (streams, environment, clock) as values, so that a test can pass its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Exit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """The surroundings of one command.
+    """The context of one command.
 
     Example:
         execute(["status"], CommandContext(printer, {"RISEML_HOME": "/tmp/home"}, Path.cwd()))

@@ -57,7 +57,7 @@ class NamedJobs(Generic[Value]):
 
     found: Mapping[str, Value]  # by the names of the jobs
     job: str | None  # a job or a role; None: all jobs
-    prefix: str  # before the names of the jobs: `4.`; empty for a file
+    prefix: str  # prefix of the jobs' names: `4.`; empty for a file
 
 
 def read_jobs(
@@ -73,8 +73,8 @@ def read_jobs(
         command: the running command.
         words: an ID and a job; with a file only a job.
         options: the file, and the values that change it.
-        ask: asks the server about an experiment or a job.
-        plan: reads the same from a plan.
+        ask: reads the values of an experiment or a job from the server.
+        plan: reads the values from a plan.
     """
     if options.file is None:
         refuse_changes(options.parameters, options.settings)

@@ -51,7 +51,7 @@ async def _run_command(address: Address, identity: str, order: CommandOrder) -> 
     this = asyncio.current_task()
     assert this is not None, "asyncio.run has made it"
     loop = asyncio.get_running_loop()
-    for number in _ENDINGS:  # restore the terminal also when this process is told to end
+    for number in _ENDINGS:  # restore the terminal when a signal ends this process, too
         loop.add_signal_handler(number, this.cancel)
     try:
         async with open_stream(address, command_path(identity), order) as stream:
@@ -93,8 +93,7 @@ async def _copy_output(stream: StreamConnection) -> int:
 
 
 def _copy_input(stream: StreamConnection, loop: asyncio.AbstractEventLoop) -> None:
-    """Send the input of this process, from a thread, because a file cannot be awaited. The thread ends with the
-    process."""
+    """Send this process's input. A thread reads it, as asyncio cannot wait for a file; it ends with the process."""
     data = b"."
     while data:
         try:

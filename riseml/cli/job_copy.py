@@ -29,8 +29,8 @@ from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
 
 _PIECE = 256 * 1024  # bytes of a file that are read at once
 _MOST_ERRORS = 4096  # bytes of the messages of `tar`
-_MOST_SAID = 4096  # bytes that a job may say where one word, or nothing, is expected
-_MISSING, _NO_TAR, _CHANGED = 44, 45, 1  # exit codes; _CHANGED: of tar, a file changed while it was read
+_MOST_SAID = 4096  # bytes that a job may print where one word, or nothing, is expected
+_MISSING, _NO_TAR, _CHANGED = 44, 45, 1  # exit codes; _CHANGED: tar's code when a file changed while tar read it
 _PACK = r"""
 command -v tar >/dev/null 2>&1 || exit 45
 cd "$1" 2>/dev/null || exit 44
@@ -67,11 +67,11 @@ def copy_out(address: Address, source: JobPath, target: Path, *, wants_folder: b
         address: where the server is.
         source: what to copy.
         target: an existing folder, into which it goes under its own name, or the new name.
-        wants_folder: the target is a folder, also when it does not exist yet.
+        wants_folder: the target is a folder, even if it does not exist yet.
 
     Raises:
         NotFound: the job has no such file.
-        Refused: a folder of this name is there already, or the job sent what riseml does not take.
+        Refused: a folder of this name exists already, or the job sent something that riseml does not take.
     """
     above, name = split_path(source.path)
     if wants_folder:
@@ -157,7 +157,7 @@ def _unpack(archive: BinaryIO, folder: Path, source: JobPath) -> None:
 
 
 def _pack(source: Path, name: str) -> Iterator[bytes]:
-    """Yield a tar of a file or folder under a name. What is neither, nor a link, is left out."""
+    """Yield a tar of a file or folder under a name; only files, folders and links are in it."""
     for path, entry in _list_entries(source, name):
         yield write_header(entry)
         if entry.kind is EntryKind.FILE:
@@ -196,7 +196,7 @@ def _read_file(path: Path, size: int) -> Iterator[bytes]:
 
 
 class _ShortAnswer:
-    """Takes what a script says that has little to say: programs of the job run it, and may say anything without end."""
+    """Receives the short output of a script, up to a limit: the job's own programs run it, and may print anything."""
 
     def __init__(self, place: JobPath) -> None:
         self._place = place
@@ -238,7 +238,7 @@ def _run_tar(
     code, errors = asyncio.run(_run_script(address, place.job, ("/bin/sh", "-c", *script), sink, pieces))
     words = errors.decode("utf-8", "replace").strip().splitlines()
     grows = script[0] is _PACK and code == _CHANGED and any("changed" in line for line in words)
-    if code == 0 or grows:  # a log that grows is copied as it was
+    if code == 0 or grows:  # a log that grows is copied as it was when tar read it
         return
     if code == _MISSING:
         raise NotFound(f"{place.job} has no {place.path}", f"`riseml exec {place.job} -- ls` shows what is there")

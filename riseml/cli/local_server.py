@@ -1,4 +1,4 @@
-"""The user's own server: commands start it when it does not run, and replace it when it is older than the command."""
+"""The user's own server: commands start it when it is not running, and replace it when it is older than the command."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
 def _is_there(pid: int) -> bool:
     """Return True while a process of this machine runs: a server that has stopped answering may still be saving.
 
-    A zombie has ended. Its parent is no server, and may never read its exit code.
+    A zombie has ended. Its parent may never read its exit code.
     """
     import psutil
 
@@ -139,7 +139,7 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
     server = client.get_server()
     if server["executor"] == wanted and not server["missing_engine"]:
         return
-    # The next executor could not remove what is left; a server of an earlier version counts both as active.
+    # The next executor could not clean up after this one; a server of an earlier version counts both as active.
     in_use = server["active"] + server.get("closing", 0)
     if in_use:
         used, count = server["executor"], count_noun(in_use, "experiment")
@@ -163,10 +163,11 @@ def _start_server(client: Client, settings: Settings, starter: ServerStarter | N
         code = _wait_briefly(process)
         if (server := probe_server(client)) is not None:
             if server["pid"] != process.pid:
-                process.terminate()  # else it would serve this home later, when that other server has been stopped
+                process.terminate()  # otherwise it would serve this home later, once that other server has stopped
             return server
         if code in (0, Refused.exit_code):
-            # Another server holds the lock. It answers soon; or it is ending, and this command starts the next one.
+            # Another server holds the lock. Either it will answer soon, or it is ending, and this command starts the
+            # next one.
             starter.wait(_RESTART_DELAY)
             process = starter.spawn(settings, starter.command)
         elif code is not None:
@@ -208,7 +209,7 @@ def _warn_of_version(server: wire.ServerView, printer: Printer) -> None:
 def _warn_of_settings(
     server: wire.ServerView, settings: Settings, environ: Mapping[str, str], printer: Printer
 ) -> None:
-    """Warn of settings of this command that the running server does not have: it has read its own when it started."""
+    """Warn of settings of this command that the running server does not have: it read its own when it started."""
     engine = environ.get("DOCKER_HOST")
     if engine and server["engine"] not in ("", engine) and server["executor"] == "docker":
         _warn_of_setting(f"the engine {server['engine']}", f"DOCKER_HOST={engine}", printer)

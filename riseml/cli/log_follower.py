@@ -39,7 +39,7 @@ def follow_log(
     display: LogDisplay,
     query: LogQuery | None = None,
 ) -> wire.EndEntry | None:
-    """Print the log and return its last entry; None when the query does not follow the log to its end.
+    """Print the log and return its last entry; None if the query does not follow the log to its end.
 
     Raises:
         Exit: the user pressed Ctrl-C, which leaves the log and does not stop the experiment.

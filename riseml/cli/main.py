@@ -84,7 +84,7 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     except Exception:  # with --debug alone
-        sys.excepthook = _print_traceback  # typer has set one that prints foreign text as it is
+        sys.excepthook = _print_traceback  # typer has set a hook that prints foreign text as it is
         raise
 
 
@@ -151,7 +151,7 @@ def _convert_error(error: Exception) -> RisemlError:
 
 
 def _find_odd_word(error: UnicodeEncodeError) -> str:
-    """Return the value that has a byte which is not UTF-8; it may stand in the JSON of a request."""
+    """Return the value with a byte that is not UTF-8; the value may be inside the JSON of a request."""
     before, after = error.object[: error.start], error.object[error.start :]
     word = before.rpartition('"')[2] + after.partition('"')[0]
     return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -170,7 +170,7 @@ def _make_context() -> CommandContext:
     try:
         folder = Path.cwd()
     except OSError:
-        folder = Path(os.environ.get("PWD") or "/proc/self/cwd")  # the folder was removed; its path finds no file
+        folder = Path(os.environ.get("PWD") or "/proc/self/cwd")  # it was removed: the path finds no file
     asks = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))  # questions go to stderr
     return CommandContext(make_printer(os.environ), os.environ, folder, asks=asks)
 
@@ -185,7 +185,7 @@ def _call_app(words: Sequence[str], context: CommandContext) -> int:
         context.printer.say("Nothing was done.")
         return Interrupted.exit_code
     except _UsageFault as error:
-        message: str = error.format_message()  # type: ignore[attr-defined]  # its class is found at run time
+        message: str = error.format_message()  # type: ignore[attr-defined]  # the class is known at run time only
         message = message.replace("is not a valid int range", "is not a whole number")
         hint = f"`{_find_command_path(error, words)} -h` shows what it takes"
         raise UsageError(message[:1].lower() + message[1:].rstrip("."), hint) from None

@@ -16,7 +16,7 @@ from riseml.records import dataclass
 from riseml.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
 
 HOST = "127.0.0.1"
-_PATIENCE = 60.0  # seconds of tries to open a connection while the server or the host does not answer
+_PATIENCE = 60.0  # seconds to retry opening a connection while the server or the host does not answer
 _PAUSE = 0.5  # seconds between two tries
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -100,13 +100,13 @@ class _Forwarder:
         self._address = address
         self._order = order
         self._on_failure = on_failure
-        self._failures: set[str] = set()  # what the user has been told
+        self._failures: set[str] = set()  # the failures that were reported to the user
         self._is_over = asyncio.Event()
-        self._error: RisemlError | None = None  # why it is over; None: the user ends it
+        self._error: RisemlError | None = None  # why the command ends; None: the user ends it
         self._connections: set[asyncio.Task[None]] = set()
 
     async def run(self, on_ready: Callable[[Sequence[PortPair]], None]) -> None:
-        """Listen until the command is to end."""
+        """Listen until the command ends."""
         attended = self._order.attended
         presence = None if attended is None else asyncio.create_task(self._attend_companion(attended))
         loop = asyncio.get_running_loop()

@@ -54,7 +54,7 @@ class ProgressFooter:
         self._end_drawing()
 
     def note_entry(self, entry: wire.Entry) -> None:
-        """Note a change of state in the log: it says whether the experiment waits."""
+        """Take note of a change of state in the log, which shows whether the experiment waits."""
         if entry["type"] != "state" or is_job_id(entry["id"]):
             return
         if entry["state"] in BEFORE_OUTPUT:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def confirm_processes(command: CommandContext, client: Client) -> None:
-    """Ask once for each home whether jobs may run as processes, when neither the command nor the home says so.
+    """Ask once for each home whether jobs may run as processes, unless the command or the home already allows it.
 
     No question for a server at RISEML_SERVER: it refuses such jobs itself.
 
@@ -32,7 +32,7 @@ def confirm_processes(command: CommandContext, client: Client) -> None:
     settings = command.settings()
     if settings.executor is not None or client.address.socket is None:
         return
-    server = client.recall_server()  # as of the moment when the command connected
+    server = client.recall_server()  # the state when the command connected
     missing = server["missing_engine"]
     if not missing and server["executor"] != "process":
         return

@@ -28,7 +28,7 @@ class ViewMode:
     """How a view is printed."""
 
     json: bool
-    refresh: bool  # again every 2 s, in the place of the last one, until it is final
+    refresh: bool  # refresh it in place every 2 s, until it is final
 
 
 def print_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:

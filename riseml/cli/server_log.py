@@ -45,7 +45,7 @@ class ServerLogReader:
             self._file.close()
 
     def read_last_lines(self, count: int | None) -> list[str]:
-        """Return the last whole lines, at most `count`; None: all that is kept. Call it once.
+        """Return the last whole lines, at most `count`; None: all lines that are kept. Call it once.
 
         Raises:
             NotFound: there is no log.
@@ -77,7 +77,7 @@ class ServerLogReader:
             if lines:
                 yield lines
             elif self._is_renamed():
-                if last := self._read_lines():  # those that came before the server renamed it
+                if last := self._read_lines():  # lines that the server wrote before it renamed the file
                     yield last
                 self._open_next()
             else:

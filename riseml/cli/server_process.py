@@ -59,7 +59,7 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
     """
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_home(settings.home)  # check again: another user may have created the home since the command began
+        check_home(settings.home)  # check again: another user may have created the home since the command started
         log = os.open(settings.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         no_folder = settings.home.exists() and not settings.home.is_dir()

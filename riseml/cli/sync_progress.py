@@ -1,4 +1,4 @@
-"""A bar for the files that are being sent, on a terminal, when sending takes a while."""
+"""A progress bar for a sync, on a terminal, when sending the files takes a while."""
 
 from __future__ import annotations
 

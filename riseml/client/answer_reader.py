@@ -1,7 +1,7 @@
 """Answers of HTTP/1.1, read from a connection: what riseml's own server sends, and nothing else.
 
-http.client does the same with the parser of e-mails and imports ssl: 12 ms of processor time, more than all else that a
-request takes.
+http.client parses headers with the parser of e-mails and imports ssl: 12 ms of processor time, more than the rest of a
+request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AnswerCut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AnswerHead:
-    """What comes before a body."""
+    """The status line and the headers of an answer."""
 
     status: int
     headers: Mapping[str, str]  # by name, in lower case

@@ -1,8 +1,8 @@
 """One HTTP request to a server: where the server is, how it is reached, and failures as errors of riseml.
 
 `socket_http` does the HTTP on the unix socket of the user's own server. httpx reaches every other server: it knows TLS,
-proxies and deadlines. Its import takes longer than all else that `status` does, so riseml imports it at the first
-request, and without httpx's own command line: 106 ms instead of 185 ms (`_import_httpx`).
+proxies and deadlines. Its import takes longer than the rest of `status`, so riseml imports it at the first request, and
+without httpx's own command line: 106 ms instead of 185 ms (`_import_httpx`).
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class Exchange:
             raise self._make_absent_error(str(error)) from error
         except httpx.TimeoutException as error:
             raise self._make_late_error(timeout) from error
-        except httpx.RequestError as error:  # a body that cannot be unpacked, too
+        except httpx.RequestError as error:  # including a body that cannot be decompressed
             raise self._make_cut_error(error) from error
 
     def _make_late_error(self, timeout: float) -> AnswerLost:
@@ -322,7 +322,7 @@ class Exchange:
             raise error
 
     def _read_json(self, response: ServerAnswer) -> Any:
-        """Return the JSON of an answer; what answers may be another program, and may send without end."""
+        """Return the JSON of an answer; another program may have sent it, and may send without end."""
         size, pieces = 0, []
         for piece in response.iter_bytes():
             size += len(piece)

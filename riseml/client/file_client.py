@@ -20,7 +20,7 @@ from riseml.records import dataclass
 from riseml.storage_files import ListOrder
 
 _PATIENCE = 120.0  # seconds; a server measures large folders, and a host starts a helper
-_PROOF = 33  # bytes behind a content
+_PROOF = 33  # bytes after a content: its proof
 _KINDS = ("file", "folder", "link", "other")
 
 Content = Callable[[int], Iterator[bytes]]
@@ -149,7 +149,7 @@ class FileClient:
         failure: list[BaseException] = []
 
         def guard() -> Iterator[bytes]:
-            """End the body early when its source fails, so that the server keeps nothing of it."""
+            """End the body early when its source fails, so that the server discards it."""
             try:
                 yield from pieces
             except GeneratorExit:

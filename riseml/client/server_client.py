@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 __all__ = ["Address", "Client", "LogQuery", "RetryPolicy", "make_error", "read_address"]
 
-_SLOW_ANSWER = 120.0  # seconds; for a plan the server asks the hosts, an upload it stores and lists
+_SLOW_ANSWER = 120.0  # seconds; for a plan the server asks the hosts, and it stores and lists an upload
 _SILENCE = 45.0  # seconds; three heartbeats of a log stream
 _REPEATS = 3  # tries of a request that the server recognises by its key
 

@@ -133,7 +133,7 @@ class SocketConnections:
     """The connections to one server; several threads use them at the same time.
 
     Args:
-        dial: opens a connection, and makes sure whose it is.
+        dial: opens a connection, and checks that the server belongs to this user.
     """
 
     def __init__(self, dial: Callable[[], socket.socket]) -> None:
@@ -151,7 +151,7 @@ class SocketConnections:
             self._idle.clear()
             self._busy.clear()
         for connection in busy:
-            _shut_down(connection)  # the thread that reads from it closes it
+            _shut_down(connection)  # the thread that reads from this connection closes it
         for connection in idle:
             connection.door.close()
 
@@ -262,7 +262,7 @@ def _write_head(request: SocketRequest) -> bytes:
 
 def _make_chunks(body: Iterable[bytes]) -> Iterator[bytes]:
     for piece in body:
-        if len(piece) > _SMALL_BODY:  # to copy it takes longer than to send it by itself
+        if len(piece) > _SMALL_BODY:  # copying it takes longer than sending it separately
             yield b"%x\r\n" % len(piece)
             yield piece
             yield b"\r\n"

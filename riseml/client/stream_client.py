@@ -34,7 +34,7 @@ from riseml.stream_messages import (
     encode_message,
 )
 
-_ANSWER = 60.0  # seconds until the stream must be open: an engine may be busy
+_ANSWER = 60.0  # deadline in seconds for opening the stream: an engine may be busy
 _CLOSE = 1.0  # seconds for an orderly end of the connection
 
 

@@ -113,7 +113,7 @@ def read_manifest(data: bytes, place: str) -> SaveManifest:
         return SaveManifest(owner, experiment, saved_at, attempt, files)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, FilesError):
         hint = "remove it if you do not need what it names; the next copy writes it again"
-        raise EngineError(f"{place}/{MANIFEST} is no manifest of riseml", hint, permanent=True) from None
+        raise EngineError(f"{place}/{MANIFEST} is not a manifest of riseml", hint, permanent=True) from None
 
 
 def _read_file(row: Any) -> SavedFile:

@@ -179,7 +179,7 @@ def _parse(data: bytes) -> tuple[Store, ...]:
     try:
         found: Any = yaml.safe_load(data)
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise _make_mistake("it is no YAML") from None
+        raise _make_mistake("it is not YAML") from None
     rows = found.get("stores") if isinstance(found, dict) and found.keys() == {"stores"} else None
     if not isinstance(rows, list) or len(rows) > _MOST:
         raise _make_mistake(f"it has one key, `stores`, with a list of at most {_MOST}")

@@ -63,7 +63,7 @@ class Seen(NamedTuple):
 
     path: str  # below the requested folder
     kind: str  # `file`, `folder`, `link` or `other`
-    size: int  # bytes; 0 for what is no file
+    size: int  # bytes; 0 for everything but files
     mtime: int  # nanoseconds since 1970
     executable: bool
     target: str | None  # of a link

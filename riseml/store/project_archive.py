@@ -17,7 +17,7 @@ def receive_tar(path: Path, sink: Sink) -> tuple[ArchiveEntry, ...]:
     """Pass the contents of an archive on, and return its files, links and empty folders.
 
     Raises:
-        UsageError: it is no plain tar, or holds something else than files, folders and links inside the project.
+        UsageError: it is not a plain tar, or holds something else than files, folders and links inside the project.
         TooLarge: it has too many entries.
         OSError: the disk is full.
     """

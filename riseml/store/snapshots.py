@@ -90,7 +90,7 @@ class SnapshotStore:
         a while.
 
         Raises:
-            UsageError: the text is no digest.
+            UsageError: the text is not a digest.
         """
         return self._find_manifest(digest) is not None
 
@@ -98,7 +98,7 @@ class SnapshotStore:
         """Return the files of a snapshot; None: it is not there.
 
         Raises:
-            UsageError: the text is no digest.
+            UsageError: the text is not a digest.
         """
         data = self._find_manifest(digest)
         return None if data is None else StoredFiles(self._contents, data, self._read_manifest)
@@ -117,7 +117,7 @@ class SnapshotStore:
 
         Raises:
             NotFound: the snapshot is not on the server.
-            UsageError: the text is no digest.
+            UsageError: the text is not a digest.
         """
         return load_manifest(self._load_manifest(digest))
 
@@ -126,7 +126,7 @@ class SnapshotStore:
 
         Raises:
             NotFound: the snapshot is not on the server.
-            UsageError: the text is no digest.
+            UsageError: the text is not a digest.
         """
         return measure_manifest(self._load_manifest(digest))[1]
 
@@ -248,7 +248,7 @@ class SnapshotStore:
         """Store an uploaded tar, unless a snapshot with this digest is there already.
 
         Raises:
-            UsageError: it is no plain tar, holds something else than files, folders and links inside the project, or
+            UsageError: it is not a plain tar, holds something else than files, folders and links inside the project, or
                 has another digest.
             TooLarge: it has too many bytes or files.
             TooSlow: it came to a stop.

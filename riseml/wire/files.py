@@ -12,7 +12,7 @@ class FileView(TypedDict):
 
     path: str  # below the listed folder; with `riseml ls`, the whole address
     kind: Literal["file", "folder", "link", "other"]
-    size: int  # bytes; 0 for what is no file
+    size: int  # bytes; 0 for everything but files
     mtime: int  # nanoseconds since 1970
     executable: bool
     target: str | None  # of a link

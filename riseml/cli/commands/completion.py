@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
 
 _OF_RUNNING = frozenset({"kill", "monitor", "exec", "shell", "forward", "cp", "notebook"})
-_IDS = ("ID", "JOB")  # words in the place of an argument that is an ID
+_IDS = ("ID", "JOB")  # metavars of arguments that are IDs
 _JOB_PATHS = frozenset({"cp"})  # commands whose paths may begin with the ID of a job
-_PATHS = ("PATH", "SOURCE", "CAPSULE", "FILE")  # words in the place of an argument or a value that may be a path
+_PATHS = ("PATH", "SOURCE", "CAPSULE", "FILE")  # metavars of arguments and values that may be paths
 
 
 class ShellChoice(Enum):
@@ -52,7 +52,7 @@ def print_completion(
 
 
 def _list_commands(command: Any, path: str) -> Iterator[CompletedCommand]:
-    """Yield a command and all below it. `command` is of the library that typer parses with, and has no types."""
+    """Yield a command and all below it. `command` belongs to typer's parser, which has no types."""
     below: dict[str, Any] = getattr(command, "commands", {})
     shown = {name: one for name, one in below.items() if not one.hidden}
     options = [one for one in command.params if one.param_type_name == "option"]

@@ -112,7 +112,7 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
                 "name what it leads to; in a folder that is copied links stay links",
             )
         if len(found) > 1 and not into:
-            raise UsageError(f"{text} is no folder, and there are {len(found)} sources", f"write {text}/")
+            raise UsageError(f"{text} is not a folder, and there are {len(found)} sources", f"write {text}/")
         _check_names(found)
         progress = CopyProgress(command.printer, dry=dry, quiet=json)
         tallies = []

@@ -241,7 +241,7 @@ def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.Experime
     """
     found: list[wire.ExperimentView] = []
     before = None
-    while choice.most is None or len(found) <= choice.most:  # one more says that there are older ones
+    while choice.most is None or len(found) <= choice.most:  # one more shows whether there are older ones
         wanted = _PAGE if choice.most is None else min(_PAGE, choice.most + 1 - len(found))
         page = client.list_experiments(ended=choice.ended, limit=wanted, before=before)
         shown = [one for one in page if one["project"] != TEST_PROJECT or one["state"] not in ENDED_STATES]
@@ -253,7 +253,7 @@ def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.Experime
 
 
 def _fetch_samples(command: CommandContext, client: Client, identity: str | None, trends: Trends | None) -> ViewContent:
-    """Return the current samples of jobs; `trends` remembers them for the next call."""
+    """Return the current samples of jobs, after adding them to `trends` for the next call."""
     from riseml.cli.output.monitor_view import list_use
 
     answer = client.get_samples(identity)

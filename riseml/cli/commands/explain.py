@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
 
-_MOST_MEMBERS = 20  # members of a set that are explained
+_MOST_MEMBERS = 20  # the most members of a set that are explained
 
 
 def explain_experiment(

@@ -106,7 +106,7 @@ def _export(
 
 
 def _list_notes(run: ExportedRun, kind: ExportKind) -> Iterator[str]:
-    """Yield remarks for the user before the files run."""
+    """Yield what the user should know before running the files."""
     from riseml.capsules.compose_files import choose_data
     from riseml.capsules.shell_files import list_other_environments
 
@@ -126,13 +126,13 @@ def _encode_file(file: ExportedFile) -> tuple[bytes, int]:
     """Return the bytes and the mode of a file.
 
     Raises:
-        UsageError: a text of the capsule is no UTF-8.
+        UsageError: a text of the capsule is not UTF-8.
     """
     try:
         return file.text.encode(), 0o755 if file.executable else 0o644
     except UnicodeEncodeError as error:
         odd = ascii(error.object[error.start])
-        raise UsageError(f"the capsule has {odd}, which is no character of UTF-8", "it was changed by hand") from None
+        raise UsageError(f"the capsule has {odd}, which is not a UTF-8 character", "it was changed by hand") from None
 
 
 def _write_kind(run: ExportedRun, kind: ExportKind) -> Iterable[tuple[str, ExportedFile]]:

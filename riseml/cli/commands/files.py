@@ -171,7 +171,7 @@ def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
 
 
 def _list_parts(found: list[OpenedPath], *, deep: bool, everything: bool) -> Iterator[tuple[str, list[Seen]]]:
-    """Yield entries for people, files first, with the line above them: of several paths, which folder they are in."""
+    """Yield entries for people, files first, under a heading: with several paths, the folder that they are in."""
     several = len(found) > 1
     folders = [opened for opened in found if opened.seen.kind == "folder"]
     files = [opened for opened in found if opened.seen.kind != "folder"]
@@ -185,7 +185,7 @@ def _list_parts(found: list[OpenedPath], *, deep: bool, everything: bool) -> Ite
 
 
 def _leave_out_hidden(opened: OpenedPath, page: list[Seen], *, everything: bool) -> list[Seen]:
-    """Return the entries without hidden ones of a folder; what the user has named is never hidden."""
+    """Return the entries without a folder's hidden ones; an entry that the user has named is never hidden."""
     if everything or opened.seen.kind != "folder":
         return page
     return [one for one in page if not _is_hidden(one)]
@@ -242,7 +242,7 @@ def _measure_folders(opened: OpenedPath) -> list[wire.UsageView]:
 
 
 def _cut_proof(pieces: Iterator[bytes], size: int, shown: str) -> Iterator[bytes]:
-    """Yield a content, and check its SHA-256 at the end."""
+    """Yield a content without its proof, and check its SHA-256 at the end."""
     import hashlib
 
     digest, seen = hashlib.sha256(), 0

@@ -93,10 +93,10 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
 
 
 def _check_open(identity: str, options: Mapping[str, object], idle_timeout: str) -> None:
-    """Check the words with which a notebook that runs is opened.
+    """Check the arguments of a command that opens a running notebook.
 
     Raises:
-        UsageError: the text is no ID, or an option is one of a new notebook.
+        UsageError: the text is not an ID, or an option applies only to a new notebook.
     """
     parse_id(identity)
     given = [name for name, value in options.items() if value is not None]
@@ -140,7 +140,7 @@ def _forward(command: CommandContext, client: Client, view: CompanionView, exper
 
     identity = experiment["id"]
     if experiment["type"] != _JOB:
-        raise UsageError(f"{identity} is no notebook", "`riseml notebook` without an ID starts one")
+        raise UsageError(f"{identity} is not a notebook", "`riseml notebook` without an ID starts one")
     if experiment["state"] in ENDED_STATES:
         raise Conflict(
             f"notebook {identity} has ended ({experiment['state']}); what it saved is in {experiment['output']}",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from riseml.cli.output.chart import Chart
     from riseml.client.server_client import Client
 
-_CURVES = 10  # most curves in one chart
+_CURVES = 10  # the most curves in one chart
 
 
 AgainstOption = Annotated[

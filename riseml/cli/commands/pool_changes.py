@@ -117,7 +117,7 @@ def _read_gpus(text: str | None) -> dict[str, object]:
 
 
 def _make_absolute(command: CommandContext, path: Path | None) -> str | None:
-    """Return an absolute path, because the server has another working directory."""
+    """Return an absolute path: the server has another working directory."""
     return None if path is None else str(command.folder / path.expanduser())
 
 

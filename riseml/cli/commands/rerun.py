@@ -164,7 +164,7 @@ def _name_file(source: CapsuleSource) -> str:
 
 
 def _read_written(source: CapsuleSource) -> dict[str, str]:
-    """Return the values of `env` that stand in the riseml.yml among the project's files: a capsule has only names."""
+    """Return the values of `env` in the riseml.yml among the project's files: a capsule has only names."""
     from riseml.capsules.folder import read_project_file
     from riseml.spec.config.resolved import read_written_variables
 
@@ -219,7 +219,7 @@ def _suggest_step(missing: list[wire.MissingPart], unset: list[str]) -> str:
     """Return what the user does about missing parts.
 
     Args:
-        missing: the missing parts; those without which it is impossible, where there are some.
+        missing: the missing parts; only those without which the run is impossible, if there are any.
         unset: the variables that are not set here.
     """
     parts = {one["part"] for one in missing}
@@ -248,10 +248,9 @@ def confirm_rerun(
 
 
 def _identify_run(source: CapsuleSource, submission: wire.Submission) -> str:
-    """Return the key under which a yes is remembered: a digest of everything that decides which code gets the
-    variables. A capsule could name the code of another run.
+    """Return the key of the stored consent: a digest of everything that decides which code gets the variables.
 
-    The user's own `-p` and `--set` are not in it.
+    A capsule could name the code of another run. The user's own `-p` and `--set` are not part of the digest.
     """
     import json
     from hashlib import sha256

@@ -102,7 +102,7 @@ def _forward_companion(
 
 
 def _forward_new(command: CommandContext, client: Client, view: CompanionView, chosen: Sequence[str]) -> None:
-    """Start a TensorBoard over these experiments, forward its port, and end it."""
+    """Start a TensorBoard over these experiments, forward its port until the user leaves, then end it."""
     import uuid
 
     from riseml.cli.questions import confirm_processes

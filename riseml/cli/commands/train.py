@@ -113,7 +113,7 @@ def _show_run(command: CommandContext, client: Client, experiment: wire.Experime
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a command shows the experiment that it has started."""
+    """Options for showing the experiment that a command has started."""
 
     detach: bool
     json: bool
@@ -165,8 +165,7 @@ def follow_to_end(
 def confirm_environment(
     command: CommandContext, source: ConfigSource, submission: wire.Submission, allowed: list[str]
 ) -> None:
-    """Name the variables of the user's environment that will be sent, and ask about those that the user has not
-    allowed."""
+    """Name the variables of the user's environment that will be sent, and ask about those that are not allowed yet."""
     from riseml.cli.questions import confirm_variables
 
     confirm_variables(command, _list_passed_variables(source, submission), allowed, source.name)

@@ -34,7 +34,7 @@ class StorageAddress:
 
 
 def parse_storage_address(text: str) -> StorageAddress | None:
-    """Return a path of a storage; None: the text is no such address.
+    """Return a path of a storage; None: the text is not such an address.
 
     Raises:
         UsageError: the text begins as an address, but is not valid.
@@ -85,6 +85,6 @@ def _parse_path(text: str, whole: str) -> str:
         split_path(path)
     except FilesError:
         raise UsageError(
-            f"{whole[:200]!r} is no path that can be used", "no name in it may be empty, `.`, `..` or over 255 bytes"
+            f"{whole[:200]!r} is not a path that can be used", "no name in it may be empty, `.`, `..` or over 255 bytes"
         ) from None
     return path

@@ -41,7 +41,7 @@ class CopyTally:
     links: int = 0
     unchanged: int = 0
     left_out: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)  # files that were not copied, because they changed each time
+    changed: list[str] = field(default_factory=list)  # files that were not copied, because they changed during each try
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _copy_link(source: CopyEnd, seen: Seen, target: CopyEnd, about: tuple[CopyWa
 
 
 def _copy_content(source: CopyEnd, seen: Seen, target: CopyEnd, watch: CopyWatch) -> int | None:
-    """Return the bytes that were copied; None: the file changed each time."""
+    """Return how many bytes were copied; None: the file changed during each try."""
     for _ in range(_TRIES):
         reader = _ContentReader(source, watch)
         try:

@@ -8,7 +8,7 @@ from riseml.job_programs.folder_paths import decode_name, encode_name
 
 
 def show_name(path: str) -> str:
-    r"""Return a path on one line: what a terminal does not show as it is, is escaped.
+    r"""Return a path on one line, with every character escaped that a terminal does not show as it is.
 
     Example:
         >>> show_name("a\nb%FF")
@@ -19,7 +19,7 @@ def show_name(path: str) -> str:
 
 
 def to_text(path: str) -> str:
-    """Return a path as Python's own functions take it; `--json` shows it so."""
+    """Return a path as Python's own functions take it; `--json` shows it in this form."""
     return os.fsdecode(decode_name(path))
 
 

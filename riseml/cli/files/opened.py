@@ -1,4 +1,4 @@
-"""Addresses that a user has typed, opened: the side of each, with its patterns resolved."""
+"""Open the addresses that a user has typed: find the side of each, and resolve its patterns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OpenedPath:
     end: CopyEnd
     seen: Seen
     name: str  # its last name, as typed; of a root, the ID of the experiment or `data`
-    address: str = ""  # as typed, where that is not the title and the path of `end`
+    address: str = ""  # as typed, if that differs from the title and the path of `end`
 
     @property
     def shown(self) -> str:
@@ -95,7 +95,7 @@ class Openings:
         return end, side.look_at(end.path), text.endswith("/")
 
     def open_stored(self, address: StorageAddress) -> CopyEnd:
-        """Return a path of a storage, whether it exists or not. Its connection is its own: a copy reads and writes."""
+        """Return a path of a storage, whether it exists or not, on its own connection: a copy reads and writes."""
         self._check_address(address)
         return CopyEnd(self._connect_storage(address.place), address.path, f"{address.place}/")
 
@@ -163,7 +163,7 @@ class Openings:
 
 
 def _match_names(end: CopyEnd, above: str, patterns: list[str]) -> Iterator[tuple[str, Seen]]:
-    """Yield the paths that match a pattern, name by name; a name with a dot first needs one in the pattern."""
+    """Yield the paths that match a pattern, name by name; a name with a leading dot needs one in the pattern."""
     pattern, rest = patterns[0], patterns[1:]
     after: str | None = None
     while True:

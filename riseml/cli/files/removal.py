@@ -14,7 +14,7 @@ def check_removal(found: Sequence[OpenedPath], text: str, *, recursive: bool) ->
     """Return the paths to remove.
 
     Raises:
-        UsageError: it is a path of this machine, a whole storage, or a folder without `recursive`.
+        UsageError: one is a path of this machine, a whole storage, or a folder without `recursive`.
     """
     for one in found:
         if not isinstance(one.end.side, FileClient):

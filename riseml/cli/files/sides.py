@@ -35,7 +35,7 @@ class FileSide(Protocol):
         """Yield a header, a content and its proof, as `folder_contents.read_pieces` does."""
 
     def write_file(self, order: Incoming, content: Content) -> None:
-        """Write a file; it has its name when this returns."""
+        """Write a file; it has its final name when this returns."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -45,7 +45,7 @@ class LocalSide:
     """The files below a folder of this machine. No link below it is followed.
 
     Args:
-        folder: exists; may itself be behind links, because the user has named it.
+        folder: exists; its path may contain links, because the user has named it.
 
     Raises:
         NotFound: there is no such folder.

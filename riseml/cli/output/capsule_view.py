@@ -10,7 +10,7 @@ from riseml.cli.output.text import clean_text, count_noun
 if TYPE_CHECKING:
     from riseml import wire
 
-_MOST_NAMES = 8  # of packages and files in one line
+_MOST_NAMES = 8  # the most packages or files in one line
 
 
 def list_capsule(capsule: wire.Capsule) -> list[str]:

@@ -19,7 +19,7 @@ def build_cards(columns: Sequence[Column], rows: Sequence[Sequence[str]], heads:
     Args:
         columns: of the table.
         rows: their cells.
-        heads: how many first cells of a row form the first line of its card, without titles.
+        heads: how many cells at the beginning of a row form the first line of its card, without titles.
         style: has the width.
 
     Example:
@@ -49,7 +49,7 @@ def measure_card(columns: Sequence[Column], rows: Sequence[Sequence[str]], heads
 
 
 def fit_cards(each: int, width: int) -> tuple[int, int]:
-    """Return how many pairs of title and cell stand side by side, and how wide each may be.
+    """Return how many pairs of title and cell fit side by side, and how wide each may be.
 
     Args:
         each: columns of the terminal that a pair needs.

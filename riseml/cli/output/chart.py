@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BEST = " (best)"
 _LEAST_PLAIN, _MOST_PLAIN = 1e-4, 1e7  # between these ends of a y axis, its numbers are short without an exponent
 _Y_TICKS = 7
-_DIGITS = (1, 2, 3, 4, 5)  # after the point of a number with an exponent
+_DIGITS = (1, 2, 3, 4, 5)  # digits after the point of a number with an exponent
 _WIDE = 50.0  # a positive axis whose ends differ by this factor is logarithmic
 
 
@@ -26,7 +26,7 @@ class ChartSeries:
 
     label: str
     points: tuple[tuple[float, float], ...]  # finite numbers, in order
-    is_best: bool = False  # drawn last, so that no other one hides it, and marked
+    is_best: bool = False  # True: marked, and drawn last so that no other series hides it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Chart:
     series: tuple[ChartSeries, ...]
     joined: bool = True  # curves; False: points alone
     x_log: bool = False  # the x axis is logarithmic
-    x_names: tuple[str, ...] = ()  # what stands at 1, 2, ... of the x axis; empty: numbers
+    x_names: tuple[str, ...] = ()  # labels at 1, 2, ... of the x axis; empty: numbers
     note: str = ""  # what is not drawn; empty: everything is
 
     @property
@@ -86,7 +86,7 @@ def _list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tupl
         step = count if counted or bucket["last_step"] is None else bucket["last_step"]
         if bucket["mean"] is not None:
             points.append((float(step), bucket["mean"]))
-    return tuple(points) if counted else tuple(sorted(points, key=lambda point: point[0]))  # equal steps as they came
+    return tuple(points) if counted else tuple(sorted(points, key=lambda point: point[0]))  # a stable sort
 
 
 def make_scatter(
@@ -124,7 +124,7 @@ def has_points(chart: Chart) -> bool:
 
 
 def list_x_ticks(chart: Chart, ends: tuple[float, float], most: int) -> list[tuple[float, str]]:
-    """Return where the x axis has ticks, and what they say; a logarithmic axis is in powers of ten."""
+    """Return the positions and labels of the ticks on the x axis; a logarithmic axis is in powers of ten."""
     if chart.x_names:
         return [(float(at), name) for at, name in enumerate(chart.x_names, 1)]
     ticks = choose_ticks(*ends, most)
@@ -132,7 +132,7 @@ def list_x_ticks(chart: Chart, ends: tuple[float, float], most: int) -> list[tup
 
 
 def list_y_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Return where the y axis has ticks and what they say, such as `1.0e+35`.
+    """Return the positions and labels of the ticks on the y axis, such as `1.0e+35`.
 
     Return nothing where the plain numbers are short, and where numbers with an exponent would be as long.
     """
@@ -149,7 +149,7 @@ def list_y_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def find_ends(values: Sequence[float]) -> tuple[float, float]:
-    """Return the smallest and the largest value, a little apart where they are equal."""
+    """Return the smallest and the largest value; equal ones are moved a little apart."""
     low, high = min(values), max(values)
     if low < high:
         return low, high

@@ -13,9 +13,9 @@ from riseml.cli.output.widths import pad_to_width, shorten_to_width, wrap_to_wid
 if TYPE_CHECKING:
     from riseml import wire
 
-_USUAL_WIDTH = 80  # columns, where the output is no terminal
+_USUAL_WIDTH = 80  # columns, where the output is not a terminal
 _LONG = 40  # characters; a longer value gets lines of its own
-_MOST_FILES = 40  # that are listed
+_MOST_FILES = 40  # the most files that are listed
 _HEADS = (
     Column("ID"),
     Column("PROJECT", shrinks=True),

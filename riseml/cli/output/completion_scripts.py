@@ -15,12 +15,12 @@ from riseml.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """What can be typed behind one command or group."""
+    """What a user can type after one command or group."""
 
     path: str  # `pool add`; empty for `riseml` itself
     commands: tuple[str, ...] = ()  # of a group
     options: tuple[str, ...] = ()  # `-f`, `--file`
-    names: str = ""  # which IDs its argument may be: `running` or `all`; empty: it takes none
+    names: str = ""  # which IDs its argument may be: `running` or `all`; empty: it takes no ID
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # option -> its values; none: a file
     takes_path: bool = False  # its argument may be a file or a folder
 

@@ -22,7 +22,7 @@ from riseml.records import dataclass
 if TYPE_CHECKING:
     from riseml import wire
 
-_MOST_METRICS = 20  # that the status of one experiment names
+_MOST_METRICS = 20  # the most metrics in the status of one experiment
 _LIST = (
     Column("ID"),
     Column("PROJECT", shrinks=True),
@@ -64,7 +64,7 @@ def list_experiments(
 
 
 def _yield_with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[wire.ExperimentView]:
-    """Yield each experiment, and behind a set its members; what all members have alike is shown for the set."""
+    """Yield each experiment, and after a set its members; a value that all members share is shown for the set."""
     for one in experiments:
         common = _find_common_parameters(one["experiments"])
         yield one if not common else {**one, "parameters": common}
@@ -73,7 +73,7 @@ def _yield_with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[
 
 
 def _count_jobs(one: wire.ExperimentView) -> str:
-    """Return how many jobs run, the build apart: `4/4 run`; of a set, how many experiments have ended: `3/8 ended`."""
+    """Return how many jobs run, not counting the build: `4/4 run`; of a set, how many members ended: `3/8 ended`."""
     if one["type"] == "set":
         ended = sum(member["state"] in ENDED_STATES for member in one["experiments"])
         return f"{ended}/{len(one['experiments'])} ended"
@@ -150,7 +150,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
 
 
 def _list_saved(one: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:
-    """Return what is saved of its output; nothing without `save`, and of a server of an earlier version."""
+    """Return what is saved of its output; nothing without `save`, or if the server is of an earlier version."""
     saved = one.get("saved")
     if saved is None:
         return []
@@ -161,7 +161,7 @@ def _list_saved(one: wire.ExperimentView, now: datetime) -> list[tuple[str, str]
 
 
 def _find_role_images(one: wire.ExperimentView) -> dict[str, str]:
-    """Return the images of roles that have another one than the experiment."""
+    """Return the images of roles whose image differs from that of the experiment."""
     found = {job["name"].partition(".")[0]: job["image"] for job in one["jobs"]}
     return {role: image for role, image in found.items() if image != one["image"]}
 
@@ -207,7 +207,7 @@ def _describe_reason(one: wire.ExperimentView) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ShownMetric:
-    """The metric that a set shows of each member."""
+    """The metric that the table of a set shows for each member."""
 
     name: str
     part: Literal["last", "min", "max"]
@@ -242,7 +242,7 @@ def _make_member_row(
 
 def _list_metrics(one: wire.ExperimentView) -> str:
     """Return the last value of each metric: `accuracy=0.98, loss=0.2`."""
-    found = one.get("metrics", ())  # a server of an earlier version tells none
+    found = one.get("metrics", ())  # a server of an earlier version sends none
     shown = [f"{metric['name']}={format_metric(metric['last'])}" for metric in found[:_MOST_METRICS]]
     return ", ".join([*shown, *([f"and {len(found) - _MOST_METRICS} more"] if len(found) > _MOST_METRICS else [])])
 

@@ -58,7 +58,7 @@ def list_set_explanation(found: wire.SetExplanation, style: Style) -> list[str]:
 
 
 def _make_shortage_rows(hosts: list[wire.HostFitView]) -> Iterator[list[str]]:
-    """Yield one row for a host, or one row for each job that lacks something there."""
+    """Yield one row for a host as a whole, or one for each job that lacks something there."""
     for host in hosts:
         if host["obstacle"] is not None:
             yield [host["host"], "all", host["text"]]
@@ -83,7 +83,7 @@ def _list_places(jobs: list[wire.JobPlaceView], style: Style) -> list[str]:
 def _make_place_row(job: wire.JobPlaceView) -> list[str]:
     address = f"{job['address']}:{job['port']}" if job["address"] and job["port"] else job["address"] or "-"
     others = f" (also possible: {', '.join(job['alternatives'])})" if job["alternatives"] else ""
-    host = job.get("node") or job["host"]  # a server of an earlier version tells no node
+    host = job.get("node") or job["host"]  # a server of an earlier version sends no node
     return [job["job"], host, " ".join(job["gpus"]) or "-", address, f"{job['why']}{others}"]
 
 

@@ -52,9 +52,9 @@ def list_outputs(outputs: Sequence[wire.OutputView], style: Style) -> list[str]:
 
 
 def summarise_outputs(outputs: Sequence[wire.OutputView], *, removed: bool = False) -> str:
-    """Return how much can be removed, or was."""
+    """Return how much can be removed, or was removed."""
     if not outputs:
-        return "Nothing was removed." if removed else "No output is to be removed."
+        return "Nothing was removed." if removed else "There is no output to remove."
     size = format_size(sum(one["size"] for one in outputs))
     return f"{'Removed ' if removed else ''}{count_noun(len(outputs), 'output')}, {size}."
 

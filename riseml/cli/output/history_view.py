@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "-"
 _SPARK = 24  # columns of a terminal
-_MOST_PLACES = 10_000  # moments that a sparkline is made of; a server could name any span
+_MOST_PLACES = 10_000  # the most moments of a sparkline; a server could name any span
 
 Values = Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """An amount and its two columns: the mean, with its sparkline, and the most."""
+    """An amount and its two columns: the mean, with its sparkline, and the maximum."""
 
     title: str
     pick: Callable[[wire.JobSamples], Values]
     show: Callable[[float], str]
     asked: Callable[[wire.JobSamples], float] | None = None  # the job's requested amount, in the same unit
-    most: bool = True  # whether the most has a column
+    most: bool = True  # whether the maximum has a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class TimeScale:
     step: int  # seconds
 
     def place(self, times: Sequence[int], values: Values) -> Values:
-        """Return a value for each step of the scale; None where there is none. Too many steps are left out."""
+        """Return a value or None for each step of the scale; with too many steps, return the values as they are."""
         step = max(1, self.step)
         count = (self.last - self.first) // step + 1
         if count > _MOST_PLACES:
@@ -77,7 +77,7 @@ _COURSES = (
 
 
 def list_past_use(found: wire.SampleHistory, style: Style, *, bars: bool) -> list[str]:
-    """Return what jobs have used: means with their course, and the most. The bars of all jobs have one scale of time.
+    """Return what jobs have used: means over time, and maxima. The bars of all jobs have one scale of time.
 
     Args:
         found: the answer of the server.

@@ -36,7 +36,7 @@ class LiveScreen:
     Args:
         out: the terminal.
         colour: whether the lines may have colours.
-        stays: whether the last frame stays when the screen is closed; else nothing of it is left.
+        stays: whether the last frame stays when the screen is closed; otherwise it is erased.
 
     Example:
         screen = LiveScreen(sys.stdout, colour=True)
@@ -70,7 +70,7 @@ class LiveScreen:
         """
         size = shutil.get_terminal_size()
         if self._live is not None and size != self._size:
-            # A terminal breaks long lines again when its size changes: the command no longer knows where the frame is.
+            # A terminal re-wraps long lines when its size changes, so the command no longer knows where the frame is.
             self._stop()
             self._frame.write(_CLEAR)
         self._size = size
@@ -115,7 +115,7 @@ class LiveScreen:
 
 
 def _cut_frame(lines: Sequence[str], height: int) -> Sequence[str]:
-    room = max(1, height - 1)  # the cursor's line stays free
+    room = max(1, height - 1)  # the line of the cursor stays empty
     if len(lines) <= room:
         return lines
     return [*lines[: room - 1], f"... {len(lines) - room + 1} more lines; a higher terminal shows them"]

@@ -19,12 +19,12 @@ ID_WIDTH = 13
 """Columns of the ID before the bar, as RiseML printed it."""
 
 _LAST_LINES = 10
-_MOST_CAUSES = 3  # of failed members of a set that are told
+_MOST_CAUSES = 3  # the most causes of failed members that are listed
 _INDENT = " " * len("[2026-08-31T07:23:46Z] ")
 _JOB_COLOURS = ("36", "33", "35", "34", "32", "96", "93", "95", "94", "92")
 
 _SELF_EXPLAINING = frozenset({"SUBMITTED", "RUNNING", "PLACED", "WAITING_FOR_IMAGE"})
-"""Reasons that add nothing to the state that they come with."""
+"""Reasons that add nothing to the state that they accompany."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ def is_job_id(identity: str) -> bool:
 
 
 def _describe_reason(entry: wire.StateEntry) -> Iterator[str]:
-    """Yield the reason, the message and the exit code, where the state alone does not say them."""
+    """Yield the reason, the message and the exit code, unless the state already implies them."""
     reason, message = entry["reason"], entry["message"]
     if reason not in _SELF_EXPLAINING:
         yield f"Reason: {reason}"
@@ -104,7 +104,7 @@ def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[st
     if end["state"] != "FINISHED" or experiment["type"] == "set":
         is_set = experiment["type"] == "set"  # its cause has a line of its own
         job = f"{end['id']}.{end['cause']}" if end["cause"] and not is_set else ""
-        is_own = end["cause"] == BUILD  # riseml itself has chosen the exit code, and the message has that of the step
+        is_own = end["cause"] == BUILD  # riseml itself chose it; the message has that of the step
         code = f"exit code {end['exit_code']}" if end["exit_code"] is not None and not (is_set or is_own) else ""
         why = end["message"].splitlines()[0] if end["message"] else ""
         parts = [job, *((why,) if code in why else (why, code))]

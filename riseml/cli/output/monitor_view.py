@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from riseml import wire
 
 _UNKNOWN = "-"
-_MARK = "!"  # of a job that a remark is about
+_MARK = "!"  # marks a job that a remark is about
 _ATTENTION = "1;33"
 _HEADS = (Column("ID"), Column("STATE", states=True), Column("PROJECT"))
 _HOST = Column("HOST")
@@ -40,7 +40,7 @@ class Series:
     column: Column
     amount: Amount | None = None  # None: it has no sparkline
     asked: Callable[[wire.SampleView], float] = _read_nothing  # its sparkline reaches at least to this amount
-    always: bool = False  # shown even when it is known for no job
+    always: bool = False  # shown even when no job has a value
 
 
 _SERIES = (
@@ -77,7 +77,7 @@ def list_use(
     Args:
         samples: one for each job.
         style: has the width.
-        trends: samples that a live view has seen; they add the rate of lines, and remarks about jobs that slow others
+        trends: the samples of a live view so far; they add the rate of lines, and remarks about jobs that slow others
         down.
         sparks: draw the last minutes beside each amount, where there is room.
     """
@@ -141,7 +141,7 @@ def _list_gpus(one: wire.SampleView) -> list[str]:
 
 
 def _show_lines(job: str, trends: Trends | None) -> str:
-    """Return how many lines a job prints, on the average of the last minute."""
+    """Return the rate of lines that a job prints, averaged over the last minute."""
     found = None if trends is None else trends.count_lines(job, WINDOW)
     return _UNKNOWN if found is None or not found[1] else format_rate(found[0] / found[1])
 
@@ -158,7 +158,7 @@ def _find_spark_room(
 
 
 def _draw_spark(series: Series, one: wire.SampleView, trends: Trends, size: int) -> str:
-    """Return the last minutes of an amount, to stand before its cell."""
+    """Return a sparkline of the last minutes of an amount, which goes before its cell."""
     if series.amount is None:
         return ""
     if series.column.title == _LINES:

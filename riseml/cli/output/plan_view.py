@@ -12,7 +12,7 @@ from riseml.cli.output.text import count_noun, format_fields, format_parameters
 if TYPE_CHECKING:
     from riseml import wire
 
-_MOST_MEMBERS = 30  # experiments of a set that are listed
+_MOST_MEMBERS = 30  # the most experiments of a set that are listed
 
 _JOBS = (
     Column("JOB"),
@@ -64,7 +64,7 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
             ("Base", plan["base"] if plan["base"] != plan["image"] and not plan["replaced_by"] else None),
             *(("Install", step) for step in plan["install"]),
             *(field for one in plan["role_environments"] for field in _list_role_fields(one)),
-            *(("Data", _describe_data(one)) for one in plan.get("data", [])),  # not of a server of an earlier version
+            *(("Data", _describe_data(one)) for one in plan.get("data", [])),  # an earlier server sends none
             ("Saves", _describe_save(plan.get("save"))),
             ("Search", _describe_search(search) if search else None),
             ("Experiment", f"{first['id']}, {'the first trial, ' if search else ''}if it were submitted now"),
@@ -81,7 +81,7 @@ def _describe_data(one: wire.PlanData) -> str:
 
 
 def _describe_save(save: wire.PlanSave | None) -> str | None:
-    """Return where the output goes; None for a plan that saves nothing, and of a server of an earlier version."""
+    """Return where the output is saved; None for a plan that saves nothing, or a server of an earlier version."""
     if save is None:
         return None
     return f"{save['url']}: never: {save['refused']}" if save["refused"] else f"the output in {save['url']}"
@@ -201,7 +201,7 @@ def _join_job_names(names: Sequence[str], total: int) -> str:
 
 
 def _list_members(experiments: Sequence[wire.PlanExperiment], style: Style) -> list[str]:
-    """Return a table of the others; of all experiments, with their jobs, when the parameters change these."""
+    """Return a table of the other experiments; of all of them, with their jobs, when the parameters change the jobs."""
     differ = len({tuple(_describe_need(job) for job in one["jobs"]) for one in experiments}) > 1
     listed = experiments if differ else experiments[1:]
     if not listed:

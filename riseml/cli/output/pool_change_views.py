@@ -33,7 +33,7 @@ def list_findings(findings: Sequence[wire.PoolFinding], style: Style) -> list[st
 
 
 def describe_added(found: wire.AddedHost) -> list[str]:
-    """Return the properties of a host, and whether it was added."""
+    """Return the properties of a host, and whether the command added it."""
     gpus = f" and {count_noun(found['gpus'], 'GPU')}" if found["gpus"] else ""
     amount = f"{found['cpus']:g} cores, {found['mem_mib'] / 1024:.1f} GiB of memory{gpus}"
     lines = ["", f"{found['name']}: {found['engine']}, {amount}."]

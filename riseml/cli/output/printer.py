@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from riseml.cli.output.live import LiveScreen
     from riseml.spec.yaml.problems import Problem
 
-_LONGEST_LINE = 2**20  # bytes of a file that a terminal shows in one line
+_LONGEST_LINE = 2**20  # bytes that one printed line of a file may have on a terminal
 
 
 @dataclass(slots=True)
@@ -38,10 +38,10 @@ class Printer:
     err: TextIO  # messages
     colour: bool = False  # in `out`
     err_colour: bool = False  # in `err`
-    live: bool = False  # `out` is a terminal, and its lines can be drawn over
+    live: bool = False  # `out` is a terminal on which lines can be redrawn
     _screen: LiveScreen | None = None  # what `redraw` draws on
-    _stays: bool = True  # its lines stay
-    _lock: threading.RLock = field(default_factory=threading.RLock)  # `ProgressFooter` draws in a thread of its own
+    _stays: bool = True  # the lines of `_screen` stay
+    _lock: threading.RLock = field(default_factory=threading.RLock)  # `ProgressFooter` draws in another thread
 
     @property
     def style(self) -> Style:
@@ -63,7 +63,7 @@ class Printer:
         self.print_clean_lines(clean_lines(lines, colours=self.colour))
 
     def print_clean_lines(self, lines: Sequence[str]) -> None:
-        """Print lines that are clean already, such as those of `LogFormatter`: they are too many to check twice."""
+        """Print lines that are clean already, such as those of `LogFormatter`; checking so many twice is slow."""
         text = "\n".join(lines) + "\n" if lines else ""
         with self._lock:
             if self._screen is not None and not self._stays:
@@ -74,7 +74,7 @@ class Printer:
             self.out.flush()
 
     def print_bytes(self, pieces: Iterable[bytes]) -> None:
-        """Print the bytes of a file as they are; on a terminal, lines of text without what could rewrite it."""
+        """Print the bytes of a file as they are; on a terminal, print clean lines of text."""
         raw = getattr(self.out, "buffer", None)
         if raw is not None and not self.live:
             self.out.flush()
@@ -108,8 +108,8 @@ class Printer:
 
         Args:
             lines: of the view.
-            stays: whatever is printed next comes below these lines. False: results are printed above them, and they
-                are erased at the end, or before a message.
+            stays: the next output comes below these lines. False: results are printed above them, and they are erased
+                at the end, or before a message.
         """
         if not self.live:
             self.print_lines([*lines, ""])
@@ -180,16 +180,16 @@ def _find_file(stream: TextIO) -> tuple[int, int] | None:
 
 
 def _prepare_stream(stream: TextIO | None) -> TextIO:
-    if stream is None:  # the caller closed it before this process started
+    if stream is None:  # the parent process closed it before this process started
         return io.StringIO()
     if isinstance(stream, io.TextIOWrapper):
-        # A name that is not UTF-8, or a terminal that knows only ASCII, must not end a command.
+        # A name that is not UTF-8, or a terminal that supports only ASCII, must not end a command.
         stream.reconfigure(errors="backslashreplace", line_buffering=True)
     return stream
 
 
 def _is_live(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether lines can be drawn over: a terminal that knows how to move its cursor."""
+    """Return whether lines can be redrawn: whether `out` is a terminal that can move its cursor."""
     return stream.isatty() and environ.get("TERM") != "dumb"
 
 

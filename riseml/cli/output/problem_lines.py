@@ -13,7 +13,7 @@ from riseml.errors import RisemlError
 if TYPE_CHECKING:
     from riseml.spec.yaml.problems import Problem
 
-_QUOTE_WIDTH = 70  # columns of a line of the file that are shown
+_QUOTE_WIDTH = 70  # the most columns of a line of the file that are shown
 _ERROR, _WARNING, _HINT = "1;31", "1;33", "1;36"  # SGR codes
 
 

@@ -11,8 +11,8 @@ from riseml.cli.output.widths import measure_width, shorten_to_width
 from riseml.project.messages import format_size
 from riseml.records import dataclass
 
-_WINDOW = 10.0  # seconds that a rate is the mean of
-_SHORTEST_SPAN = 0.5  # seconds below which a rate means nothing
+_WINDOW = 10.0  # a rate is the mean over this many seconds
+_SHORTEST_SPAN = 0.5  # a rate over fewer seconds means nothing
 _NARROWEST_BAR, _WIDEST_BAR = 6, 30  # columns of a terminal
 _FULL, _HALF, _EMPTY = "━", "╸", "─"
 _COLOUR = "32"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MISSING = "-"
 _BEST = "*"
-_MOST_COLUMNS = 8  # parameters, and metrics, that get columns of their own
+_MOST_COLUMNS = 8  # the most parameters, and the most metrics, with columns of their own
 _NARROWEST = 8  # columns of a terminal that a shortened column keeps
 _LONGEST_SAME = 200  # characters
 
@@ -160,8 +160,9 @@ def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:
 
 
 def _fit_fields(found: wire.ResultList, entries: Sequence[_Entry], style: Style) -> _Fitted:
-    """Return the usual columns. Where there is little room, the others go before the parameters, which tell one
-    experiment from another: then these share one column.
+    """Return the usual columns, or fewer where there is little room.
+
+    The parameters always stay, because they distinguish the experiments; at last they share one column.
     """
     heads, parameters = _list_heads(ranked=found["objective"] is not None), _list_parameters(found, together=False)
     metrics, ends = _list_metrics(found), _list_ends()
@@ -188,7 +189,7 @@ def _fits(fields: Sequence[_Field], entries: Sequence[_Entry], style: Style) -> 
 
 
 def _measure_least(fields: Sequence[_Field], entries: Sequence[_Entry]) -> int:
-    """Return the columns of a terminal that a table takes at least, with the mark of the best row before it."""
+    """Return the fewest terminal columns that a table needs, including the mark of the best row."""
     rows = [
         [cell[:_NARROWEST] if _is_flexible(field.column) else cell for field in fields for cell in [field.read(one)]]
         for one in entries

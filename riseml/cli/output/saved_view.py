@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from riseml import wire
 
 _FILES = (Column("SIZE", right=True), Column("SHA256"), Column("PATH"))
-_SHORT = 12  # characters of a checksum
+_SHORT = 12  # characters of a checksum that are shown
 _MOST_MISSING = 20
 
 
 def describe_saved(identity: str, saved: wire.SavedSummary, now: datetime | None) -> str:
-    """Return where an output is saved, and how far: `s3://runs/paul/mnist/4: 3 files, 1,024 bytes, 2m ago`.
+    """Return where an output is saved, and how much of it: `s3://runs/paul/mnist/4: 3 files, 1,024 bytes, 2m ago`.
 
     Without `now` the age is left out.
     """

@@ -18,7 +18,7 @@ class Style:
     """How the lines of a view look."""
 
     colour: bool = False
-    width: int | None = None  # columns of the terminal; None: the output is no terminal, and lines may be any length
+    width: int | None = None  # columns of the terminal; None: the output is not a terminal, and lines may be any length
 
 
 def paint(text: str, code: str, *, colour: bool) -> str:
@@ -32,7 +32,7 @@ def paint(text: str, code: str, *, colour: bool) -> str:
 
 
 def name_state(state: str, reason: str) -> str:
-    """Return the state of an experiment as tables name it: one that its search has stopped did not finish by itself.
+    """Return the state of an experiment for tables; a trial that its search stopped early did not finish by itself.
 
     Example:
         >>> name_state("FINISHED", "STOPPED_EARLY")

@@ -10,7 +10,7 @@ from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import measure_width, shorten_to_width, wrap_to_width
 from riseml.records import dataclass
 
-_NARROWEST = 8  # columns that a column keeps when it is shortened or folded
+_NARROWEST = 8  # the width of a shortened or folded column in terminal columns, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Column:
     right: bool = False  # aligned to the right, for numbers
     shrinks: bool = False  # cut with `…` when the terminal is too narrow
     folds: bool = False  # continued in further lines when the terminal is too narrow
-    short: str = ""  # title where there is little room; empty: the usual one
+    short: str = ""  # a title for narrow terminals; empty: the usual one
     states: bool = False  # its cells are states, each in its colour
 
     def paint(self, cell: str, text: str, *, colour: bool) -> str:

@@ -1,4 +1,4 @@
-"""A chart as lines of a terminal, drawn by plotext. Pure, but for the one figure that plotext keeps."""
+"""A chart as lines of a terminal, drawn by plotext. Pure, except for the one global figure of plotext."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from riseml.cli.output.chart import Chart, find_ends, list_x_ticks, list_y_ticks
 from riseml.cli.output.style import Style
 from riseml.cli.output.widths import shorten_to_width
 
-_USUAL_WIDTH = 80  # columns, where the output is no terminal
+_USUAL_WIDTH = 80  # columns, where the output is not a terminal
 _LEAST_WIDTH, _MOST_WIDTH = 30, 160
 _HEIGHT = 20  # lines
 _TICKS = 6  # on the x axis

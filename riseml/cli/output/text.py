@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from riseml.amounts import format_bytes as format_bytes  # the views take all texts of amounts from here
+from riseml.amounts import format_bytes as format_bytes  # re-exported: views import all formats of amounts from here
 from riseml.amounts import format_digits
 from riseml.amounts import format_rate as format_rate
 from riseml.terminal_text import plain_line
@@ -26,7 +26,7 @@ _RESET = "\x1b[0m"
 def clean_text(text: str, *, colours: bool = False) -> str:
     """Return one line of foreign text without what could rewrite the terminal; `colours` keeps its colours.
 
-    Of a progress bar (text with `\\r`) the last piece remains. Other control characters are shown as `\\x07`.
+    Of a progress bar (text with `\\r`) only the last piece remains. Other control characters are shown as `\\x07`.
 
     Example:
         >>> clean_text("\\x1b[2J10%\\r100%")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from riseml import wire
 
 _MOST_LINES = 6
-_MOST_HOSTS = 3  # whose lack is shown
+_MOST_HOSTS = 3  # the most hosts whose shortages are shown
 
 Rates = Mapping[tuple[str, str], float | None]
 """Bytes per second, by the host and the kind of work."""

@@ -35,7 +35,7 @@ _NO_CERTIFICATE = (
     "the engine requires a certificate from riseml, and got none",
     "give `tls.cert` and `tls.key` in pool.yml, or cert.pem and key.pem in DOCKER_CERT_PATH",
 )
-_BAD_FILE = ("{tls.ca}, {tls.cert} or {tls.key} is no usable PEM file: {error}", "look at them with `openssl x509`")
+_BAD_FILE = ("{tls.ca}, {tls.cert} or {tls.key} is not a usable PEM file: {error}", "look at them with `openssl x509`")
 _REFUSALS: tuple[tuple[str, tuple[str, str]], ...] = (
     (
         "WRONG_VERSION_NUMBER|HTTP_REQUEST",

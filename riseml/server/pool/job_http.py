@@ -112,4 +112,4 @@ class JobExchange:
 
 
 def _describe_error(error: Exception) -> str:
-    return "no answer came in time" if isinstance(error, TimeoutError) else f"its answer is no HTTP: {error}"
+    return "no answer came in time" if isinstance(error, TimeoutError) else f"its answer is not HTTP: {error}"

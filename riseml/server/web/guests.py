@@ -55,7 +55,7 @@ class WebGuests:
             experiment: `4`, or `144.3`.
         """
         if not _NAME.fullmatch(experiment):
-            raise ValueError(f"{experiment!r} is no name of an experiment")
+            raise ValueError(f"{experiment!r} is not the name of an experiment")
         label, token = self._make_label(experiment), secrets.token_urlsafe(32)
         with self._lock:
             while len(self._tokens) >= _MOST_TOKENS:

@@ -93,7 +93,7 @@ def _parse(data: bytes) -> tuple[Webhook, ...]:
     try:
         found: Any = yaml.load(data, _TextLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise _make_mistake("it is no YAML") from None
+        raise _make_mistake("it is not YAML") from None
     rows = found.get("webhooks") if isinstance(found, dict) and found.keys() == {"webhooks"} else None
     if not isinstance(rows, list) or len(rows) > _MOST:
         raise _make_mistake(f"it has one key, `webhooks`, with a list of at most {_MOST}")

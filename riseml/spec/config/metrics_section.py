@@ -37,9 +37,9 @@ def _find_problem(pattern: str) -> tuple[str, str]:
             warnings.simplefilter("ignore")  # of what later versions of Python will read in another way
             groups = re.compile(pattern).groups
     except re.error as error:
-        return f"is no regular expression: {error.msg}", "put a \\ before a character that stands for itself"
+        return f"is not a regular expression: {error.msg}", "put a \\ before a character that stands for itself"
     except (OverflowError, RecursionError):
-        return "is no regular expression that Python can use", "write a shorter one"
+        return "is not a regular expression that Python can use", "write a shorter one"
     if groups == 0:
         return "has no group", "put the part that is the value in brackets, such as ([0-9.]+)"
     if groups > 1:

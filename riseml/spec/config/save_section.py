@@ -28,7 +28,7 @@ def read_save(file: SourceFile) -> SaveSection | None:
         file.refuse((*_PATH, "to"), bad.problem, bad.hint)
         return None
     if url.scheme not in OBJECT_STORES:
-        problem = f"outputs are saved in object stores, and {url.scheme.value}:// is none"
+        problem = f"outputs are saved in object stores, and {url.scheme.value}:// is not one"
         file.refuse((*_PATH, "to"), problem, "write s3://bucket/folder, gs://bucket/folder or az://container/folder")
         return None
     restore = file.value_at((*_PATH, "restore")) is True

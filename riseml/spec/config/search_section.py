@@ -106,7 +106,7 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
     if method is None or metric is None or goal is None:
         return None
     if metric == "step":
-        problem = "step says where a training is, and is no metric"
+        problem = "step says where a training is, and is not a metric"
         file.refuse((*_PATH, "metric"), problem, "name a metric that the jobs report")
     chosen = SearchMethod(method)
     if _is_fixed(file, parameters):
@@ -142,7 +142,7 @@ def _check_parameters(file: SourceFile, method: SearchMethod, parameters: Sequen
     for parameter in parameters:
         if method is SearchMethod.GRID and parameter.distribution is not None:
             path = ("train", "parameters", parameter.name, parameter.distribution.scale.value)
-            problem = "a grid tries every combination of values, and a distribution is no list of them"
+            problem = "a grid tries every combination of values, and a distribution is not a list of them"
             file.refuse_key(path, problem, "write a list or a range, or use another search.method")
     if method is SearchMethod.CMA_ES and any(parameter.distribution is None for parameter in parameters):
         names = [one.name for one in parameters if one.distribution is None and len(one.values) > 1]

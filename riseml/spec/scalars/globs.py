@@ -57,7 +57,7 @@ def parse_glob(text: str) -> PathPattern:
     """
     names = text.removesuffix("/").split("/")
     if any(name in ("", ".", "..") for name in names):
-        raise BadText(f"{quote_text(text)} is no pattern of paths below OUTPUT_DIR", _HINT)
+        raise BadText(f"{quote_text(text)} is not a pattern of paths below OUTPUT_DIR", _HINT)
     if len(names) == 1 and names[0] != _ANY_FOLDERS:
         names = [_ANY_FOLDERS, *names]
     return PathPattern(tuple(None if name == _ANY_FOLDERS else re.compile(translate(name)) for name in names))

@@ -83,14 +83,14 @@ def test_a_content_is_read_from_its_place() -> None:
         list(read_content(archive, 0, 10**9))
 
 
-NO_NUMBER = "a field that is no number"
+NO_NUMBER = "a field that is not a number"
 OTHER_FIELDS = "fields of another format"
 REFUSED = {
     "nothing": (b"", "is cut off"),
     "no end": (craft_member(b"a"), "is cut off"),
     "half an end": (craft_member(b"a") + bytes(512), "is cut off"),
     "an end that is no block": (craft_member(b"a") + END + b"\0", "is cut off"),
-    "a member after the end": (craft_member(b"a") + END + craft_member(b"b") + END, "something follows its end"),
+    "a member after the end": (craft_member(b"a") + END + craft_member(b"b") + END, "it has bytes after its end"),
     "less content than it says": (craft_member(b"a", size=b"00000002000\0") + END, "is cut off"),
     "a wrong checksum": (craft_member(b"a").replace(b"a\0", b"b\0", 1) + END, "wrong checksum"),
     "the oldest format": (craft_member(b"a", magic=b"") + END, "neither of POSIX nor of GNU"),

@@ -50,7 +50,7 @@ def test_a_port_in_use_is_said_before_anything_starts(riseml: Riseml, fake_serve
 def test_a_notebook_that_is_none_is_refused(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.experiments["4"] = make_experiment()
     result = riseml("notebook", "4")
-    assert (result.code, "4 is no notebook" in result.err) == (2, True)
+    assert (result.code, "4 is not a notebook" in result.err) == (2, True)
 
 
 def test_status_says_what_a_companion_is() -> None:

@@ -30,7 +30,7 @@ def test_a_text_that_cannot_be_written_leaves_nothing(riseml: Riseml, folder: Pa
     put(folder, capsule)
     refused = riseml("export", "./capsule.json", "there", "--sh")
     assert (refused.code, (folder / "there").exists()) == (2, False)
-    assert "the capsule has '\\ud800', which is no character of UTF-8" in refused.err
+    assert "the capsule has '\\ud800', which is not a UTF-8 character" in refused.err
 
 
 def test_a_number_that_is_none_leaves_nothing(riseml: Riseml, folder: Path, capsule: wire.Capsule) -> None:

@@ -60,5 +60,5 @@ def parse_stream_cursor(text: str, count: int, *, grows: bool = False) -> tuple[
     if grows and positions:
         positions += (StreamPosition(),) * (count - len(positions))
     if len(positions) != count or not sound:
-        raise UsageError(f"{text[:80]!r} is no cursor of this log", "leave it out to read from the beginning")
+        raise UsageError(f"{text[:80]!r} is not a cursor of this log", "leave it out to read from the beginning")
     return positions

@@ -121,7 +121,7 @@ def _find_pinned_images(submission: wire.Submission, plans: Sequence[Plan]) -> R
             raise UsageError(f"{digest[:80]!r} names no image by its digest", "it looks like python@sha256:...")
         if "@" in digest and name_repository(digest) != name_repository(image):
             raise UsageError(
-                f"{digest[:80]!r} is no image of {name_repository(image)[:80]!r}",
+                f"{digest[:80]!r} is not an image of {name_repository(image)[:80]!r}",
                 "the digest of an image is one of its own repository",
             )
     return tuple(pinned.items())

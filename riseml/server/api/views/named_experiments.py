@@ -71,7 +71,7 @@ def find_search(wanted: CanonicalId, services: Services, reason: str) -> SearchR
         record = services.searches.load_searches((set_id,)).get(set_id)
     if record is None:
         raise UsageError(
-            f"{wanted} is no set with a search, and {reason}",
+            f"{wanted} is not a set with a search, and {reason}",
             "write train.search into riseml.yml, and run `riseml train`",
         )
     return record
