@@ -54,7 +54,7 @@ class Point(enum.Enum):
     LAYER_FILLED = "P29"  # a container that never runs has a project's files, and no layer is made of them
     LAYER_MADE = "P30"  # the layer is made, and no job uses it yet
     DATA_FETCHING = "P31"  # a range of data is on the disk, and the set is not complete
-    DATA_FETCHED = "P32"  # every file of a set is there, and the set has not its name
+    DATA_FETCHED = "P32"  # every file of a set is there, and the set does not have its final name
     OUTPUT_SENDING = "P33"  # a file of an output is in its store, and no manifest names it
     OUTPUT_SENT = "P34"  # every file is there, and the manifest is the one before
     OUTPUT_NAMED = "P35"  # the manifest names them, and some are not in their place

@@ -106,9 +106,9 @@ class Plan:
     metrics: Environment = ()  # names, and the patterns that find their values in lines of output
     data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
     store: str = ""  # the store of stores.yml whose keys jobs get; empty: none
-    notify: NotifySection | None = None  # what webhooks are told of; None: what the user's own file says
+    notify: NotifySection | None = None  # the events that webhooks get; None: those of the user's own file
     save: SaveSection | None = None  # where its output is copied; None: nowhere
-    role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role with another one than `image`
+    role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role whose environment is not `image`
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -130,7 +130,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How an experiment ends: its first cause, saved as soon as it is known and apart from what follows from it."""
+    """How an experiment ends: the first cause, saved as soon as it is known, before its consequences."""
 
     state: State
     reason: Reason
@@ -200,8 +200,8 @@ class Experiment:
     placed_at: datetime | None = None  # None: no place
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    closed: bool = False  # ended, and no host has anything of it
-    version: int = 0  # revision that was read; a save names it
+    closed: bool = False  # the experiment has ended, and nothing of it is left on any host
+    version: int = 0  # the revision that was read; a save must name it
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -281,7 +281,7 @@ class ImageSeen:
 
     present: bool = False
     building: bool = False  # the host builds or fetches it
-    resolved: str = ""  # what this tag stands for here, see `Image.resolved`; empty: it is no tag, or not known
+    resolved: str = ""  # the image behind this tag here, see `Image.resolved`; empty: not a tag, or not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ CODE_REPOSITORY = "riseml/code"
 """The repository of the images that hold the code of a project on top of an environment."""
 
 UNNAMED_FRAMEWORKS = frozenset({"plain", "roles"})
-"""Plug-ins that are no value of `framework` in riseml.yml: what a user sees has no name for them."""
+"""Plug-ins that are not a value of `framework` in riseml.yml: users see no name for them."""
 
 _ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
 _LIBRARY = "library/"

@@ -1,7 +1,7 @@
 """Folders of the server's home with one small file for each experiment: `12.json` is of the experiment with the id 12.
 
-A file is written under another name, and gets its own in one step. What a server that was killed has left half written
-is listed, too.
+A file is written under another name, and renamed in one step. Files that a killed server left half written are listed,
+too.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RecordFiles:
             raise
 
     def list_records(self) -> Iterator[HeldRecord]:
-        """Yield all files, and what a server that was killed has left half written."""
+        """Yield all files, including those that a killed server left half written."""
         for path in sorted(self._folder.glob("[0-9]*.*")):
             whole = path.suffix == ".json" and path.stem.isdecimal()
             try:

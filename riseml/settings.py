@@ -64,7 +64,7 @@ class Settings:
     store: str | None = field(default=None, repr=False)
     log_format: LogFormat = LogFormat.TEXT  # RISEML_LOG_FORMAT: of server.log
     log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes that one job may take in its log
-    upload_limit: int = DEFAULT_UPLOAD_LIMIT  # RISEML_UPLOAD_LIMIT: bytes of one project's archive that are taken
+    upload_limit: int = DEFAULT_UPLOAD_LIMIT  # RISEML_UPLOAD_LIMIT: the most bytes of one project's archive
 
     @property
     def socket(self) -> Path:

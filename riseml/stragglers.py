@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from riseml import wire
 
 WINDOW = 60.0  # seconds that are compared
-_SHORTEST = 15.0  # seconds below which nothing is said
+_SHORTEST = 15.0  # seconds; below that no remark is made
 _FEWEST_LINES = 10  # of the median job, for a comparison by lines
-_FEWEST_JOBS = 3  # for a median that means something
+_FEWEST_JOBS = 3  # the fewest jobs for a meaningful median
 _LEAST_CPU = 10.0  # percent of a core of the median job, for a comparison by processor time
 _BEHIND_IN_LINES, _BEHIND_IN_CPU = 0.75, 0.5  # parts of the median
 _STEADY = 20.0  # seconds that a link must be full

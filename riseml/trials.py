@@ -61,7 +61,7 @@ class Trial:
     closed: bool = False  # its experiment has ended, and its whole log is stored
     finished: bool = False  # its experiment ended well
     stopped: bool = False  # the search has decided to stop it early
-    stopped_early: bool = False  # and that is how its experiment ended: it did not end well before
+    stopped_early: bool = False  # its experiment ended because of that: it had not ended well before
     reached: tuple[tuple[int, float], ...] = ()  # steps at which the search compared it, and its values there
     outcome: TrialOutcome | None = None  # None: the search has no result yet
     told: int | None = None  # the position of its result in the order in which the search got the results, from 1

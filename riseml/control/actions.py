@@ -120,7 +120,7 @@ class SaveOutput(Describable):
 
     host: HostName  # the host that has the output
     experiment: int  # id of the record
-    last: int  # the attempt whose jobs have ended; 0: they run
+    last: int  # the attempt whose jobs have ended; 0: its jobs still run
 
     def describe(self, experiment: str | None = None) -> str:
         return f"save the output of {experiment or self.experiment}"

@@ -70,7 +70,7 @@ def _converge_container(
     job = None if experiment is None else find_record(experiment, key, name)
     if experiment is None or job is None:
         undrained = found.started and not found.running and not found.drained
-        if experiment is None or not undrained:  # the log of an earlier attempt is read to its end, too
+        if experiment is None or not undrained:  # followers also read the log of an earlier attempt to its end
             yield RemoveJob(name, key)
     elif job.state in TERMINAL:
         if found.running:
@@ -135,7 +135,7 @@ def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> 
 
 
 def _is_elsewhere(experiment: Experiment | None, host: HostName) -> bool:
-    """Return True when an experiment has its place, and no job of it on this host."""
+    """Return True when an experiment has its place, and none of its jobs is on this host."""
     return (
         experiment is not None and experiment.placed_at is not None and all(job.host != host for job in experiment.gang)
     )
@@ -164,7 +164,7 @@ def _start_gang(
 
 
 def _start_jobs(experiment: Experiment, jobs: list[Job], seen: Observation) -> Iterator[Action]:
-    """Yield the starts of jobs whose hosts have everything; before them what fills the output for another attempt."""
+    """Yield the starts of jobs whose hosts have everything; before them the restore for another attempt."""
     restore = find_restore(experiment, seen)
     if restore is not None:
         if _answers(restore.host, seen):

@@ -1,4 +1,4 @@
-"""Which hosts have the data of an experiment, where hosts do not see what the server has fetched.
+"""Copies of an experiment's data on hosts that do not see the data that the server has fetched.
 
 Such a host gets a copy before the experiment takes a place there, so that no GPU waits for it. `placement.place`
 chooses the host. A host that has lost its copy after that gets another one.
@@ -34,7 +34,7 @@ def lacks_data(experiment: Experiment, host: HostName, seen: Observation) -> boo
 
 
 def find_missing_copies(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> Iterator[CopyData]:
-    """Yield what brings the data to the hosts of placed jobs that have lost it, or never had it."""
+    """Yield the copies of the data to the hosts of placed jobs that have lost it, or never had it."""
     for host in sorted({job.host for job in jobs if job.host is not None}):
         if lacks_data(experiment, host, seen):
             yield CopyData(host, experiment.id)

@@ -205,7 +205,7 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
 
 
 def _describe_quiet(experiment: Experiment, seen: Observation) -> str:
-    """Return for how long all jobs have been quiet, if the plan has an `idle_timeout`; else an empty text."""
+    """Return a phrase on how long all jobs have been quiet, if the plan has an `idle_timeout`; else an empty text."""
     limit = experiment.plan.idle_timeout
     running = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not Part.WATCHES]
     quiet = min((seen.quiet.get(experiment.key_of(job), 0.0) for job in running), default=0.0)

@@ -16,7 +16,7 @@ from riseml.states import Network, Reason, State
 class ExplanationPhase(enum.Enum):
     """What an explanation is about."""
 
-    PREPARES = "prepares"  # a host builds its environment; it is not in the queue yet
+    PREPARES = "prepares"  # a host builds its environment; the experiment is not in the queue yet
     WAITS = "waits"  # in the queue, or its set already runs as many experiments as it may
     PLACED = "placed"  # its jobs have their hosts
     ENDED = "ended"
@@ -48,7 +48,7 @@ class BlockerKind(enum.Enum):
     NO_HOST = "no host"  # no host answers and takes new jobs
     ROOM = "room"  # the resources are not free yet
     RESERVED = "reserved"  # what is free is kept for another experiment
-    TURN = "turn"  # its hosts still clear its last place
+    TURN = "turn"  # its hosts are still clearing its last place
     CONCURRENCY = "concurrency"  # its set already runs as many experiments as it may
     SUBNETS = "subnets"  # no subnet is left for its network
     DATA = "data"  # no host that has room has its data
@@ -73,7 +73,7 @@ class JobFit:
     """One job on one host, as if the job were alone."""
 
     job: JobName
-    shortages: tuple[Shortage, ...]  # empty: the job would fit now
+    shortages: tuple[Shortage, ...]  # what the job lacks; empty: the job would fit now
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class JobPlace:
     state: State
     reason: Reason
     host: HostName
-    node: str | None  # the machine that the host has chosen; None: it has one alone, or has not said
+    node: str | None  # the machine that the host has chosen; None: the host is a single machine, or has not reported it
     gpus: tuple[str, ...]  # device ids
     address: str | None
     port: int | None

@@ -60,7 +60,7 @@ def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
 
 
 def find_builder(experiment: Experiment, seen: Observation) -> HostSeen | None:
-    """Return the host that builds the environments; None: none is chosen, or it is not in the observation."""
+    """Return the host that builds the environments; None: no host is chosen, or the observation lacks it."""
     name = _builder_of(experiment)
     return None if name is None else seen.hosts.get(name)
 

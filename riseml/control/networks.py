@@ -1,4 +1,4 @@
-"""What the jobs of a gang share on its hosts: when to create and when to remove it.
+"""When to create and when to remove what the jobs of a gang share on its hosts.
 
 For a gang on several hosts, one host creates the network (`Experiment.network_host`). The loop prepares the other hosts
 once the network exists, and releases the network host last. A silent network host delays this and breaks nothing.

@@ -15,7 +15,7 @@ from riseml.states import Network
 
 @dataclass(frozen=True, slots=True)
 class SaveSeen:
-    """The copies of an output, as the server knows them."""
+    """What the server knows about the copies of an output in its store."""
 
     at: datetime | None = None  # when the last complete copy ended; None: there is none
     last: int = 0  # the attempt after whose end that copy was made; 0: jobs were running
@@ -24,7 +24,7 @@ class SaveSeen:
 
 
 NEVER_SAVED = SaveSeen()
-"""What is known of an output before its first copy."""
+"""The state of an output before its first copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Observation:
 
     now: datetime  # the server's clock
     hosts: Mapping[HostName, HostSeen]
-    # hosts of the pool that have not answered since the server started -> since when it asks them
+    # hosts of the pool that have not answered since the server started -> when the server first asked them
     unseen: Mapping[HostName, datetime] = field(default_factory=dict)
     busy: frozenset[Action] = frozenset()  # pending actions: begun, not ended
     problems: Mapping[Action, ActionFailure] = field(default_factory=dict)  # actions that failed the last time

@@ -40,7 +40,7 @@ def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> t
 
     Args:
         experiments: the members.
-        goes_on: a search may make further members, so that the set has not ended when they have.
+        goes_on: a search may make further members, so that the set has not ended even if all members have.
 
     Raises:
         ValueError: the set has no members.
@@ -68,7 +68,7 @@ def describe_set_end(experiments: Sequence[SetMember], best: str = "") -> str:
 
     Args:
         experiments: the members.
-        best: the words about the best member; empty: no member is known to be the best.
+        best: a phrase about the best member; empty: the best member is not known.
     """
     states = [experiment.state for experiment in experiments]
     if not set(states) <= TERMINAL:

@@ -1,4 +1,4 @@
-"""When the output of an experiment is copied into its store, and when it is filled from there.
+"""When to copy the output of an experiment into its store, and when to restore the output from there.
 
 A store that does not answer delays a copy, and the end of an experiment by at most `GIVE_UP_SAVING`. It delays jobs in
 one case only: the next attempt with `restore`, on hosts that share no output, waits at most `GIVE_UP_BEFORE_RETRY` for

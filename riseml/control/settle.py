@@ -47,7 +47,7 @@ def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
 
 def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
     """Return the experiment with the host that builds its environments: the first of those that answer and have the
-    most of the images. Drained hosts come last of equals: an image may exist on a drained host alone.
+    most of the images. Among equals, drained hosts come last: an image may exist on a drained host alone.
 
     Another host replaces one that falls silent before the build begins, that is lost, or that cannot get the base image
     when another host has it.
@@ -148,9 +148,9 @@ def _settle_image(job: Job, action: EnsureImage, seen: Observation) -> Job:
 
 
 def _was_asked_earlier(reference: str, seen: Observation) -> bool:
-    """Return True when the answer of a host is older than the question for an image: the next one may name it.
+    """Return True when a host's answer is older than the request for an image: the next answer may name the image.
 
-    A host that was silent for a while answers first what an earlier pass has asked.
+    A host that was silent for a while first answers the request of an earlier pass.
     """
     return any(host.silent_since is None and reference not in host.images for host in seen.hosts.values())
 
@@ -345,7 +345,7 @@ def _settle_exit(job: Job, found: ContainerSeen, seen: Observation) -> Job:
         return replace(job, state=state, reason=ending, message="")
     if job.part is Part.SERVES and not found.error:
         return replace(job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=found.oom))
-    if code == 0 and not found.error:  # a job may answer SIGTERM with 0, when its host stops it
+    if code == 0 and not found.error:  # a job may exit with 0 after SIGTERM, when its host stops it
         warning = "one of its processes ran out of memory on the way" if found.oom else ""
         return replace(job, state=State.FINISHED, reason=Reason.COMPLETED, message=warning)
     message = found.error or describe_exit(code, oom=found.oom)

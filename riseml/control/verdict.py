@@ -40,7 +40,7 @@ _RETRY_ON = {
 }
 
 _LATE_LINES = timedelta(seconds=30)
-"""Seconds after the end of a job in which the others may still print that they wait for it."""
+"""Seconds after the end of a job in which other jobs may still print that they wait for it."""
 
 _EARLY_GRACE = 0.5
 """The most seconds between SIGTERM and SIGKILL of a trial that its search has stopped. Its GPUs are free in a second,
@@ -114,7 +114,7 @@ def find_kill_time(experiment: Experiment, job: Job, since: datetime) -> datetim
 
 
 def find_left_end(experiment: Experiment, seen: Observation) -> datetime | None:
-    """Return when a companion ends unless a client uses it before; None when it does not run, or never ends so."""
+    """Return when a companion ends unless a client uses it before; None when it does not run, or has no such limit."""
     companion = experiment.plan.companion
     if companion is None or companion.left_after is None or experiment.started_at is None:
         return None

@@ -18,12 +18,12 @@ from riseml.errors import EngineError, UsageError
 from riseml.records import dataclass
 
 _PIECE = 1 << 20  # bytes
-_BATCH = 64 << 20  # bytes of one archive; a larger file has one of its own
+_BATCH = 64 << 20  # bytes of one archive; a larger file has an archive of its own
 _MOST_FILES = 2_000  # of one archive
 _NANOSECONDS = 10**9
 
 Note = Callable[[int], None]
-"""Takes the bytes that have just passed; it may raise, to end the work."""
+"""Receives the number of bytes that were just processed; it may raise an error to end the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Batch:
 
 
 def split_set(rows: Sequence[FileRow], begin: int) -> Iterator[Batch]:
-    """Yield the files of a set from one on, in archives of a moderate size: a copy that is cut goes on with the next.
+    """Yield the files of a set in batches of moderate size: an interrupted copy continues with the next batch.
 
     Args:
         rows: all files of the set.
@@ -75,7 +75,7 @@ def pack_batch(folder: Path, batch: Batch, note: Note) -> Iterator[bytes]:
 
 
 def check_copy(tar: Iterator[bytes], rows: Sequence[FileRow], note: Note) -> None:
-    """Compare everything that a host has of a set with the set. Whatever the host sends, this takes little memory.
+    """Compare a host's copy of a set with the set. Whatever the host sends, this takes little memory.
 
     Args:
         tar: what the host has, below one folder.
@@ -83,7 +83,7 @@ def check_copy(tar: Iterator[bytes], rows: Sequence[FileRow], note: Note) -> Non
         note: takes the bytes of files that were compared.
 
     Raises:
-        EngineError: a file is missing, or is another one.
+        EngineError: a file is missing or different.
     """
     wanted, file = {row.path: row for row in rows}, _Pieces(tar)
     try:
@@ -139,7 +139,7 @@ def _hash(pieces: Iterator[bytes], note: Note) -> str:
 
 
 class _Pieces:
-    """Pieces of bytes as a file that can be read from its beginning to its end."""
+    """Pieces of bytes as a file that can only be read forwards."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -147,12 +147,12 @@ class _Pieces:
         self._at = 0
 
     def seek(self, position: int) -> None:
-        """Skip bytes up to a position, which is never before the present one."""
+        """Skip bytes up to a position, which is never before the current one."""
         while self._at < position and self.read(min(position - self._at, _PIECE)):
             pass
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes; fewer at the end."""
+        """Return `size` bytes; fewer at the end."""
         while len(self._held) < size and (piece := next(self._pieces, b"")):
             self._held += piece
         found = bytes(self._held[:size])

@@ -30,7 +30,7 @@ from riseml.records import dataclass
 
 log = logging.getLogger(__name__)
 
-_CLAIM_PAUSE = 1.0  # seconds after which a thread that waits for another one looks whether it may go on waiting
+_CLAIM_PAUSE = 1.0  # seconds between two checks whether a waiting thread was told to stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class FileRow:
 
     path: str  # below `files`
     size: int  # bytes
-    changed: int  # time of change, nanoseconds
+    changed: int  # modification time, nanoseconds
     sha256: str
 
 
@@ -63,12 +63,12 @@ class DataCache:
         self._free = threading.Condition(self._lock)
         self._claimed: set[str] = set()  # keys that one thread works on
         self._held: Counter[str] = Counter()  # keys of fetches under way, which nothing may remove
-        self._expected: dict[str, int] = {}  # bytes of sets that are being fetched
+        self._expected: dict[str, int] = {}  # expected bytes of the sets that are being fetched
         self._uses = {int(path.stem): _read_json(path) for path in self._list("uses") if path.suffix == ".json"}
 
     @contextlib.contextmanager
     def claim_set(self, key: str, stop: threading.Event) -> Iterator[None]:
-        """Work on a set alone: of two threads that want the same one, the second one waits for the first.
+        """Hold a set exclusively: a second thread that wants the same set waits for the first.
 
         Raises:
             EngineError: `stop` was set while it waited.
@@ -89,7 +89,7 @@ class DataCache:
 
     @contextlib.contextmanager
     def hold_set(self, key: str) -> Iterator[None]:
-        """Keep a set, so that nothing removes it before its experiment is noted as its user."""
+        """Protect a set from removal until its experiment is recorded as its user."""
         with self._lock:
             self._held[key] += 1
         try:
@@ -164,7 +164,7 @@ class DataCache:
         return folder / "files"
 
     def drop_part(self, key: str) -> None:
-        """Remove what there is of a set that was not completed."""
+        """Remove the files of an incomplete set."""
         remove_tree(self.folder / "parts" / key)
 
     def note_use(self, experiment: int, places: Mapping[str, str]) -> None:
@@ -189,7 +189,7 @@ class DataCache:
         return self.folder / "views" / str(experiment)
 
     def drop_uses_except(self, open_ids: frozenset[int]) -> None:
-        """Forget what experiments read that are closed."""
+        """Forget what closed experiments read: all but these."""
         self.drop_uses([one for one in list(self._uses) if one not in open_ids])
 
     def drop_uses(self, closed: Iterable[int]) -> None:
@@ -204,7 +204,7 @@ class DataCache:
                 log.warning("what experiment %s read stays noted in %s: %s", experiment, self.folder, error.strerror)
 
     def list_sets(self) -> list[HeldSet]:
-        """Return every set and every part, those first that were not used for the longest time."""
+        """Return every set and every part, the least recently used first."""
         found = []
         for path in (*self._list("sets"), *self._list("parts")):
             with contextlib.suppress(FileNotFoundError):
@@ -269,7 +269,7 @@ class DataCache:
 
 
 def read_rows(folder: Path) -> list[FileRow] | None:
-    """Return the files of a complete set; None without one."""
+    """Return the files of a complete set; None when there is no complete set."""
     try:
         return [FileRow(*row) for row in _read_json(folder / "files.json")["files"]]
     except (FileNotFoundError, KeyError, TypeError):
@@ -277,7 +277,7 @@ def read_rows(folder: Path) -> list[FileRow] | None:
 
 
 def read_url(folder: Path) -> str:
-    """Return where a complete set came from; empty without one."""
+    """Return the address that a complete set came from; empty when there is no complete set."""
     try:
         return str(_read_json(folder / "files.json").get("url", ""))
     except FileNotFoundError:
@@ -285,7 +285,7 @@ def read_url(folder: Path) -> str:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder whose folders are read-only; one that is not there is none."""
+    """Remove a folder that contains read-only folders; do nothing when it does not exist."""
     if folder.is_dir() and not folder.is_symlink():
         remove_entry(None, os.fsencode(folder), RemovalTally(), force=True)
 

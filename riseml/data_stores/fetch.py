@@ -1,7 +1,7 @@
-"""Bring what is at an address into the cache.
+"""Fetch the files at an address into the cache.
 
 A file is written in ranges under another name, compared with its size and ETag, and then renamed. The set gets its name
-when every file is there. What is there of a set that was not completed stays, and the next try goes on with it.
+when every file is there. The files of an incomplete set stay, and the next try continues with them.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PIECE = 1 << 20
 
 Progress = Callable[[int, int, str], None]
-"""Takes the bytes that are there, all bytes, and why it does not go on now (empty: it does)."""
+"""Receives the bytes that have arrived, the bytes in all, and why the fetch is stalled now (empty: it is not)."""
 
 
 class _Abandoned(EngineError):
-    """A file was left because another one failed."""
+    """A file was abandoned because another one failed."""
 
 
 class _Wrong(EngineError):
@@ -80,26 +80,26 @@ class _Tally:
     failed: threading.Event = field(default_factory=threading.Event)
 
     def add(self, size: int) -> None:
-        """Count bytes that have come."""
+        """Count bytes that have arrived."""
         with self.lock:
             self.progressed_at = time.monotonic()
         self.add_kept(size)
 
     def add_kept(self, size: int) -> None:
-        """Count bytes of an earlier try: they say nothing about whether the store answers."""
+        """Count bytes of an earlier try: they do not show that the store answers."""
         with self.lock:
             self.done += size
             done = self.done
         self.order.progress(done, self.total, "")
 
     def check(self) -> None:
-        """Raise when the fetch is to end."""
+        """Raise an error when the fetch must end."""
         if self.order.stop.is_set():
             raise EngineError("the fetch was cancelled", permanent=True)
 
 
 def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
-    """Return the folder with what is at an address now; the cache keeps it at least until `hold` ends.
+    """Return the folder with the present files of an address; the cache keeps it at least until `hold` ends.
 
     Raises:
         EngineError: it cannot be had, or `order.stop` was set.
@@ -170,7 +170,7 @@ def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _
 
 
 def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:
-    """Fetch every file, several at the same time; the first failure ends all."""
+    """Fetch every file, several at the same time; the first failure ends the fetch."""
     waiting, lock = iter(enumerate(files)), threading.Lock()
     new, final = part / "new", part / "files"
 
@@ -278,7 +278,7 @@ def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally)
 
 
 def _read_range(order: FetchOrder, file: RemoteFile, span: range, tally: _Tally) -> bytes:
-    """Return a range of a file. One whose connection breaks comes in two halves.
+    """Return a range of a file. When the connection breaks, request the range in two halves.
 
     Some servers and proxies end each connection after a few MiB: the same range would break there each time.
     """

@@ -1,4 +1,4 @@
-"""What is known of the copies of sets on hosts that do not see the server's cache: a small file for each host.
+"""Notes about the copies of sets on hosts that do not see the server's cache: a small file for each host.
 
 A note is written before its volume is made, and dropped after the volume is removed, so that no volume is forgotten.
 """
@@ -28,8 +28,8 @@ class HostCopy:
     url: str  # where the set came from
     size: int  # bytes of the whole set
     arrived: int  # files of it that are there
-    whole: bool  # all are there, and were compared
-    used: float  # when an experiment last wanted it, seconds since the epoch
+    whole: bool  # all files are there, and were compared with the set
+    used: float  # when an experiment last requested it, seconds since the epoch
 
 
 class HostCopies:
@@ -50,7 +50,7 @@ class HostCopies:
             return sorted(self._held)
 
     def list_copies(self, host: HostName) -> list[HostCopy]:
-        """Return the copies on a host, those first that were not used for the longest time."""
+        """Return the copies on a host, the least recently used first."""
         with self._lock:
             return sorted(self._held.get(host, {}).values(), key=lambda one: one.used)
 
@@ -60,7 +60,7 @@ class HostCopies:
             return self._held.get(host, {}).get(key)
 
     def note(self, host: HostName, copy: HostCopy) -> None:
-        """Note a copy, in place of what was known of it.
+        """Store the note about a copy, in place of an earlier one.
 
         Raises:
             OSError: the folder cannot be written.

@@ -1,4 +1,4 @@
-"""An address of data in memory, for tests: it can be away, change, and run full."""
+"""An address of data in memory, for tests: its calls can fail, and its files can change."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class MemoryRemote:
     """
 
     contents: dict[str, bytes]
-    troubles: list[Exception] = field(default_factory=list)  # what the next calls raise, each once
+    troubles: list[Exception] = field(default_factory=list)  # the errors that the next calls raise, each once
     before_read: Callable[[RemoteFile], None] = _do_nothing
-    ranges: list[tuple[str, int, int]] = field(default_factory=list)  # what was read
+    ranges: list[tuple[str, int, int]] = field(default_factory=list)  # the ranges that were read
 
     def list_files(self) -> list[RemoteFile]:
         """Return every file; its ETag is its MD5."""

@@ -1,4 +1,4 @@
-"""A folder of an object store in memory, for tests: it can be away, refuse, and die in the middle."""
+"""A folder of an object store in memory, for tests: it can fail to answer, refuse, and fail in the middle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder or a file of an object store, by obstore: S3, Google Cloud Storage, Azure."""
+"""A folder or a file of an object store, through obstore: S3, Google Cloud Storage, Azure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ObjectFolder:
             raise self._explain(error) from None
         try:
             meta, data = answer.meta, answer.bytes().to_bytes()
-        except (BaseError, ValueError):  # the store has answered: its rest did not come
+        except (BaseError, ValueError):  # the store has answered, but the rest of its answer did not arrive
             raise Broken(f"{self._url}: the connection broke") from None
         is_same = meta["size"] == file.size and (not file.etag or _strip(meta["e_tag"]) == _strip(file.etag))
         if not is_same or len(data) != stop - start:
@@ -100,12 +100,12 @@ class ObjectFolder:
 
 
 def _strip(etag: str | None) -> str:
-    """Return an ETag without quotation marks: lists and answers of one store may differ in them."""
+    """Return an ETag without quotation marks: a store may use them in answers and not in lists."""
     return (etag or "").strip('"')
 
 
 def connect_store(url: DataUrl, store: Store) -> ObjectStore:
-    """Return obstore's access, with everything that it would otherwise take from variables of the server.
+    """Return obstore's client with every setting that it would otherwise take from variables of the server.
 
     Without keys no request is signed: obstore would ask the machine's metadata service for some.
 
@@ -144,7 +144,7 @@ def _connect_s3(bucket: str, store: Store, client: ClientConfig, retry: RetryCon
         }
 
     config["skip_signature"] = False
-    provided = give_keys  # fixed keys would be completed by a session token of the server's variables
+    provided = give_keys  # otherwise obstore would combine these keys with a session token from the server's variables
     return S3Store(bucket, config=config, client_options=client, retry_config=retry, credential_provider=provided)
 
 

@@ -1,4 +1,4 @@
-"""A folder of an object store that the server writes, by obstore: S3, Google Cloud Storage, Azure."""
+"""A folder of an object store to which the server writes, through obstore: S3, Google Cloud Storage, Azure."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ObjectTarget:
         return f"{self._url.path}/{key}"
 
     def _check_content(self, key: str, data: bytes, etag: str) -> None:
-        """Refuse an object whose ETag is the MD5 of something else."""
+        """Refuse an object whose ETag is the MD5 of other content."""
         given = _MD5.fullmatch(etag) if self._store.etag_is_md5 else None
         if given is not None and given[1] != md5(data, usedforsecurity=False).hexdigest():
             raise EngineError(

@@ -28,11 +28,11 @@ class Away(EngineError):
 
 
 class Broken(Away):
-    """The connection ended in the middle of an answer: a smaller range may come whole."""
+    """The connection ended in the middle of an answer: a smaller range may arrive completely."""
 
 
 class Changed(EngineError):
-    """A file is another one than the list named, or is gone."""
+    """A file differs from the one in the list, or is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class RemoteFile:
 
     path: str  # below the address; of a single file its name
     size: int  # bytes
-    etag: str  # what the store says when the content changes: its ETag, or a time; empty: it says nothing
+    etag: str  # changes with the content: the ETag, or a time; empty: the store sends neither
     key: str = ""  # of an object: its whole path in the bucket
 
 
@@ -57,18 +57,18 @@ class Remote(Protocol):
         """
 
     def read(self, file: RemoteFile, start: int, stop: int) -> bytes:
-        """Return a range of bytes of a file; never fewer.
+        """Return a range of bytes of a file, always the whole range.
 
         Raises:
             Broken: the connection ended before the last byte.
             Away: another try may help.
-            Changed: the file is another one than the list named.
+            Changed: the file differs from the one in the list.
             EngineError: it may not be read (permanent).
         """
 
 
 def open_remote(url: DataUrl, store: Store) -> Remote:
-    """Return the files of an address; nothing is asked yet."""
+    """Return an object that reads the files of an address; no request is sent yet."""
     if url.scheme in OBJECT_STORES:
         from riseml.data_stores.object_folder import ObjectFolder  # imports obstore: only where data is fetched
 
@@ -82,7 +82,7 @@ def check_names(url: DataUrl, files: Sequence[RemoteFile]) -> None:
     """Refuse names that cannot be files below one folder.
 
     Raises:
-        EngineError: a name is one of those (permanent).
+        EngineError: there is such a name (permanent).
     """
     paths = {file.path for file in files}
     for path in paths:

@@ -1,6 +1,6 @@
-"""Fill an output with what the manifest in its store names, before the jobs of another attempt start.
+"""Restore an output from the files that the manifest in its store names, before the jobs of another attempt start.
 
-A file that is there stays when it is the same, or was changed later than the one in the store.
+A file of the output stays when it is the same as the one in the store, or newer.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class RestoreOrder:
 
     files: StorageFiles  # the output
     place: SavePlace
-    wants: Callable[[str], bool]  # whether a path is to be restored
+    wants: Callable[[str], bool]  # whether to restore a path
     progress: Callable[[int, int], None]  # takes the bytes that are there, and all
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What an output has before its attempt starts."""
+    """The state of an output before its attempt starts."""
 
     files: tuple[SavedFile, ...]  # what the manifest names, with the tags of the files that are there
-    written: tuple[SavedFile, ...]  # what came from the store
+    written: tuple[SavedFile, ...]  # files that came from the store
     kept: int  # files that were there already, and are the same or newer
 
 
@@ -80,7 +80,7 @@ def restore_output(order: RestoreOrder) -> Restored:
 
 
 def _list_output(order: RestoreOrder) -> dict[str, Seen]:
-    """Return what is in the output, without what an earlier try has left half written: that is removed."""
+    """Return the files of the output, after removing the unfinished files of an earlier try."""
     parts = {_name_part(file) for file in order.place.manifest.files}
     found: dict[str, Seen] = {}
     after: str | None = None
@@ -97,7 +97,7 @@ def _list_output(order: RestoreOrder) -> dict[str, Seen]:
 
 
 def _find_kept(order: RestoreOrder, file: SavedFile, there: Seen | None) -> str | None:
-    """Return the tag of a file that stays as it is; an empty one when it is newer. None: it is to be written."""
+    """Return the tag of a file that stays as it is; an empty tag when the file is newer. None: it must be written."""
     if there is None or there.kind != "file":
         return None
     if there.size == file.size:

@@ -1,6 +1,6 @@
 """The manifest of a saved output: one object in the store that names every file, with its size and SHA-256.
 
-It is written last. So what it names is there, whatever was under way when a server or a store died.
+The server writes it last. So every file that it names is in the store, even after a server or a store was killed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MANIFEST = "riseml-saved.json"
 """The name of the manifest in the folder of an output."""
 
 ASIDE = ".riseml-saving"
-"""The folder for files that change: they get their place once the manifest names them here."""
+"""The folder for changed files: each moves to its own place once the manifest names it here."""
 
 MOST_FILES = 100_000
 """Files of one output."""
@@ -48,11 +48,11 @@ class SavedFile:
 
 @dataclass(frozen=True, slots=True)
 class SaveManifest:
-    """What is in the store of one output."""
+    """The saved files of one output."""
 
     owner: str  # whose output it is: the server and its experiment
     experiment: str  # for people: `paul.4`
-    saved_at: str  # RFC 3339; empty: the place is taken, and nothing is saved yet
+    saved_at: str  # RFC 3339; empty: the place is claimed, and nothing is saved yet
     attempt: int
     files: tuple[SavedFile, ...]
 
@@ -97,7 +97,7 @@ def read_manifest(data: bytes, place: str) -> SaveManifest:
     """Return a manifest. Every user of the store may have written it, so that each field is checked.
 
     Raises:
-        EngineError: it is none (permanent).
+        EngineError: it is not a manifest (permanent).
     """
     try:
         found: Any = json.loads(data)
@@ -139,5 +139,5 @@ def is_key(key: str) -> bool:
 
 
 def measure_files(files: Iterable[SavedFile]) -> int:
-    """Return how many bytes files have."""
+    """Return the total bytes of files."""
     return sum(file.size for file in files)

@@ -1,6 +1,6 @@
-"""What the server knows of the saved outputs: one file for each experiment, below one folder of its home.
+"""Notes about saved outputs: one file for each experiment, below one folder of the server's home.
 
-A note is there whole or not at all. What it misses, the manifest in the store has.
+Each note is written atomically. What a note lacks is in the manifest in the store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from riseml.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RestoreNote:
-    """What an attempt began with."""
+    """The files with which an attempt began."""
 
     attempt: int
     files: int  # that came from the store
@@ -32,11 +32,11 @@ class SaveNote:
     """What is known of one output."""
 
     place: str = ""  # its address in the store; empty: nothing was written yet
-    named: tuple[SavedFile, ...] = ()  # what the last manifest names
-    loose: tuple[SavedFile, ...] = ()  # what is in the store, and no manifest names yet
+    named: tuple[SavedFile, ...] = ()  # files that the last manifest names
+    loose: tuple[SavedFile, ...] = ()  # files in the store that no manifest names yet
     missing: tuple[str, ...] = ()  # paths whose present content was not there when the last try ended
-    is_swept: bool = True  # False: something that no manifest names may be left aside
-    left_out: tuple[tuple[str, str], ...] = ()  # paths that the last copy has left out, and why
+    is_swept: bool = True  # False: the store may still hold files aside that no manifest names
+    left_out: tuple[tuple[str, str], ...] = ()  # paths that the last copy left out, and why
     saved_at: datetime | None = None  # when the last complete copy ended; None: there is none
     last: int = 0  # the attempt whose end the last copy came after
     trouble: str = ""  # why the last try failed, and what to do; empty: it did not
@@ -53,24 +53,24 @@ class SaveNotes:
     def __init__(self, folder: Path) -> None:
         self.files = RecordFiles(folder)
         self._lock = threading.Lock()
-        self._writing = threading.Lock()  # a copy and a user write the note of one experiment
+        self._writing = threading.Lock()  # a copy and a user may write the note of one experiment at the same time
         self._held: dict[int, SaveNote] = {}  # of open experiments
 
     def read(self, experiment: int) -> SaveNote:
-        """Return what is known of an output."""
+        """Return the note about an output."""
         with self._lock:
             held = self._held.get(experiment)
         if held is not None:
             return held
         try:
             note = _parse_note(json.loads(self.files.read_text(experiment)))
-        except (OSError, ValueError, KeyError, TypeError):  # there is none, or a crash of the machine cut it off
+        except (OSError, ValueError, KeyError, TypeError):  # there is no note, or a crash of the machine truncated it
             note = SaveNote()
         with self._lock:
             return self._held.setdefault(experiment, note)
 
     def write(self, experiment: int, note: SaveNote) -> None:
-        """Replace what is known of an output. What a user gave up meanwhile stays given up.
+        """Replace the note about an output. If a user gave a copy up meanwhile, it stays given up.
 
         Raises:
             OSError: the disk is full, or the folder cannot be written.
@@ -89,7 +89,7 @@ class SaveNotes:
             self._write(experiment, replace(self.read(experiment), given_up=attempt))
 
     def forget_except(self, open_ids: frozenset[int]) -> None:
-        """Keep what is known of other experiments on the disk alone."""
+        """Drop the notes of all other experiments from memory; they stay on the disk."""
         with self._lock:
             for experiment in [one for one in self._held if one not in open_ids]:
                 del self._held[experiment]

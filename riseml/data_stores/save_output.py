@@ -1,6 +1,6 @@
 """Copy the files of an output into a store.
 
-Only what has changed travels. A new file gets its place at once. A file that the last manifest names goes aside first:
+Send only the changed files. A new file gets its place at once. A file that the last manifest names goes aside first:
 until the new manifest is there, the old one holds. So a manifest always names whole files that are there.
 """
 
@@ -35,18 +35,18 @@ from riseml.records import dataclass
 from riseml.storage_files import ListOrder, StorageFiles
 
 _WORKERS = 4  # files at the same time
-_ROUNDS = 3  # lists of an output whose files change meanwhile; then they are taken as they are
+_ROUNDS = 3  # tries to list an output whose files change meanwhile; after that the files are copied as they are
 _LONGEST_KEY = 900  # bytes below the folder of the output: S3 takes 1,024 in all
 _NOTED = 2.0  # seconds between two notes of what has arrived
 _PROOF = 33  # bytes: see `folder_contents.read_pieces`
 
 
 class Taken(EngineError):
-    """The place has the output of another experiment."""
+    """The place holds the output of another experiment."""
 
 
 class _Restless(Exception):
-    """A file changed, or went away, while it was read."""
+    """A file changed, or was removed, while it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +54,31 @@ class KnownFiles:
     """What a server knows of an output in a store."""
 
     named: tuple[SavedFile, ...] = ()  # what the last manifest names
-    loose: tuple[SavedFile, ...] = ()  # what is there, and no manifest names yet
-    missing: tuple[str, ...] = ()  # paths whose present content is not there
-    is_swept: bool = True  # False: something that no manifest names may be left aside
+    loose: tuple[SavedFile, ...] = ()  # files that are there and that no manifest names yet
+    missing: tuple[str, ...] = ()  # paths whose present content is not in the store
+    is_swept: bool = True  # False: the store may still hold files aside that no manifest names
 
 
 @dataclass(frozen=True, slots=True)
 class SavePlace:
     """Where an output goes."""
 
-    address: str  # for people
+    address: str  # its address for people
     target: SaveTarget
     manifest: SaveManifest  # what is there
 
 
 @dataclass(frozen=True, slots=True)
 class SaveOrder:
-    """What to save, and what the caller wants to know."""
+    """What to save, and the callbacks that report it."""
 
     files: StorageFiles  # the output
     open_place: Callable[[], SavePlace]  # finds where it goes, and what is there
     head: SaveManifest  # the manifest without its files
     wants: Callable[[str], bool]  # whether a path is to be saved
-    of_jobs: Callable[[str], bool]  # whether jobs write a path; the server itself writes the others
-    note: Callable[[KnownFiles], None]  # takes what is known so far
-    progress: Callable[[int, int], None]  # takes the bytes that are there and all that change
+    of_jobs: Callable[[str], bool]  # True for a path that jobs write; the server itself writes the others
+    note: Callable[[KnownFiles], None]  # receives what is known so far
+    progress: Callable[[int, int], None]  # receives the bytes that have arrived, and the bytes of all changed files
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SaveResult:
 
 
 def save_output(order: SaveOrder, known: KnownFiles) -> SaveResult:
-    """Bring an output into its store; return when a manifest names all of it.
+    """Copy an output into its store; return when a manifest names all of it.
 
     Raises:
         Taken: the place has the output of another experiment.
@@ -100,7 +100,7 @@ def save_output(order: SaveOrder, known: KnownFiles) -> SaveResult:
 
 
 def claim_place(target: SaveTarget, address: str, head: SaveManifest) -> SavePlace:
-    """Return a place with its manifest; one without a manifest becomes this experiment's.
+    """Return a place with its manifest; claim a place without a manifest for this experiment.
 
     Raises:
         Taken: it is another experiment's.
@@ -156,7 +156,7 @@ class _Save:
         """Copy, and write the manifest."""
         seen = self._list_files()
         self._missing = {one.path for one in seen if self._find_file(one) is None}
-        self._note()  # before the store is asked: it may be away
+        self._note()  # before asking the store, which may not answer
         self._read_manifest()
         if self._is_lost(seen):
             return SaveResult(KnownFiles(tuple(self._named.values())), ())
@@ -171,7 +171,7 @@ class _Save:
         return SaveResult(self._name_files(rows), tuple(sorted(self._left_out.items())))
 
     def _read_manifest(self) -> None:
-        """Take the place, or what its manifest names: a server may have died before it noted that."""
+        """Claim the place, and read what its manifest names: a server may have been killed before it noted that."""
         place = self._order.open_place()
         before = place.manifest
         self._target = place.target
@@ -187,14 +187,14 @@ class _Save:
         self._loose = {file.path: file for file in self._known.loose if file.key not in before.keys}
 
     def _is_lost(self, seen: Sequence[Seen]) -> bool:
-        """Return True for an output that has lost every file of its jobs, as on a disk that was replaced."""
+        """Return True for an output that has lost every file of its jobs, for example on a replaced disk."""
         there = any(self._order.of_jobs(one.path) for one in seen)
         return not there and any(self._order.of_jobs(path) for path in self._named)
 
     def _list_files(self) -> list[Seen]:
         """Return the files that are wanted and that a store can have, the oldest first.
 
-        What names other files, as `checkpoint` of TensorFlow does, is newer than they are.
+        A file that names other files, such as TensorFlow's `checkpoint`, is newer than they are.
         """
         found: list[Seen] = []
         after: str | None = None
@@ -242,7 +242,7 @@ class _Save:
         return self._find_file(one) or self._loose.get(one.path) or self._named.get(one.path)
 
     def _send_changed(self, seen: Sequence[Seen], *, exact: bool) -> bool:
-        """Send what has changed; return True when a file did not hold still. The first failure ends all."""
+        """Send the changed files; return True when a file changed meanwhile. The first failure ends the copy."""
         changed = [one for one in seen if self._find_file(one) is None]
         self._missing = {one.path for one in changed}
         if not changed:
@@ -295,7 +295,7 @@ class _Save:
         return True
 
     def _name_files(self, rows: Sequence[SavedFile]) -> KnownFiles:
-        """Write the manifest, bring what is aside to its place, and write it again."""
+        """Write the manifest, move the files that are aside to their places, and write the manifest again."""
         rows = sorted(rows, key=lambda file: file.path)
         if self._before.saved_at == "" or not _are_same(rows, self._before.files):
             self._write_manifest(rows)
@@ -312,7 +312,7 @@ class _Save:
         return KnownFiles(tuple(rows))
 
     def _move_files(self, rows: Sequence[SavedFile]) -> dict[str, SavedFile]:
-        """Copy what is aside to its place, inside the store. What the store does not copy stays aside."""
+        """Copy the files that are aside to their places, inside the store. A file that cannot be copied stays aside."""
         moved: dict[str, SavedFile] = {}
         for file in rows:
             text = show_text(file.path) or file.path
@@ -344,7 +344,7 @@ class _Save:
 
 
 class _FileContent:
-    """The content of a file as it is read, with its proof checked at its end."""
+    """The content of a file; its proof is checked at the end."""
 
     def __init__(self, pieces: Iterator[bytes], size: int, tally: _SaveTally) -> None:
         self._pieces = pieces
@@ -368,7 +368,7 @@ class _FileContent:
 
 
 def show_text(path: str) -> str | None:
-    """Return a path of `folder_paths` as text; None for one that is no UTF-8."""
+    """Return a path of `folder_paths` as text; None for a path that is not UTF-8."""
     try:
         return decode_name(path).decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""A folder of an object store that the server writes: whole objects, or none.
+"""A folder of an object store to which the server writes: whole objects, or none.
 
 target = open_target(parse_data_url("s3://runs/paul/mnist/4"), store)
 target.write("model.npy", 5, iter([b"bytes"]))
@@ -22,10 +22,10 @@ class SaveTarget(Protocol):
     """
 
     def read(self, key: str, start: int, stop: int) -> bytes | None:
-        """Return a range of an object, or what there is of it; None: there is no such object."""
+        """Return a range of an object, or the part of the range that exists; None: there is no such object."""
 
     def write(self, key: str, size: int, pieces: Iterator[bytes]) -> None:
-        """Write an object of so many bytes. What `pieces` raises is raised again, and then nothing was written."""
+        """Write an object of `size` bytes. An error of `pieces` is raised again, and then nothing was written."""
 
     def copy(self, key: str, target: str) -> None:
         """Write an object that has the content of another one."""
@@ -34,11 +34,11 @@ class SaveTarget(Protocol):
         """Return the objects below a folder."""
 
     def remove(self, keys: Sequence[str]) -> None:
-        """Remove objects; one that is not there is none."""
+        """Remove objects; ignore missing ones."""
 
 
 def open_target(url: DataUrl, store: Store) -> SaveTarget:
-    """Return the folder at an address of an object store; nothing is asked yet."""
+    """Return the folder at an address of an object store; no request is sent yet."""
     from riseml.data_stores.object_target import ObjectTarget  # imports obstore: only where something is saved
 
     return ObjectTarget(url, store)

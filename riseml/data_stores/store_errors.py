@@ -1,4 +1,4 @@
-"""What an error of a store means, in one sentence. The texts of stores are foreign: only their codes are used."""
+"""Explain an error of a store in one sentence. The texts of stores are not trusted: only their codes are used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_RIGHT = frozenset({401, 403, 407})
 
 
 class Purpose(Enum):
-    """What the server does with an address: the word for people, and the right that it needs."""
+    """What the server does with an address: the word in messages, and the permission that it needs."""
 
     FETCH = ("fetched", "read it")
     SAVE = ("saved", "write and read there")

@@ -1,4 +1,4 @@
-"""The file with the stores of a home: stores.yml, which its user alone may read or write, since it holds keys.
+"""The file with the stores of a home, stores.yml. Only its user may read or write it, since it holds keys.
 
 The server fetches an address only if a store of this file allows it: a riseml.yml names addresses, and may come from
 another person.
@@ -46,9 +46,9 @@ class Store:
     """One store: the addresses that it allows, and the access to them."""
 
     name: str
-    urls: tuple[DataUrl, ...]  # what may be fetched, each with everything below it
-    saves: tuple[DataUrl, ...] = ()  # where outputs may be saved, each with everything below it
-    endpoint: str = ""  # where it is; empty: Amazon's, Google's or Azure's
+    urls: tuple[DataUrl, ...]  # addresses that may be fetched, each with everything below it
+    saves: tuple[DataUrl, ...] = ()  # addresses where outputs may be saved, each with everything below it
+    endpoint: str = ""  # the server's address; empty: Amazon's, Google's or Azure's
     region: str = DEFAULT_REGION
     access_key_id: str = field(default="", repr=False)  # empty: requests are not signed
     secret_access_key: str = field(default="", repr=False)
@@ -58,7 +58,7 @@ class Store:
     service_account: str = field(default="", repr=False)  # of Google: path of its JSON file
     insecure: bool = False  # a connection without TLS is allowed
     jobs: bool = False  # jobs may get the keys
-    passed_keys: bool = False  # each experiment passes on keys of its user, and the entry has none
+    passed_keys: bool = False  # each experiment passes on keys of its user; the entry has none
     etag_is_md5: bool = True  # False: the store encrypts with keys of its own, and its ETags prove nothing
 
     def list_variables(self) -> tuple[tuple[str, str], ...]:
@@ -146,7 +146,7 @@ def add_passed_keys(store: Store, variables: Environment) -> Store:
     """Return a store with the keys among the variables of an experiment, where it has none of its own.
 
     Raises:
-        EngineError: they are not there (permanent): the server erases them when the experiment is closed.
+        EngineError: the keys are missing (permanent): the server erases them when the experiment is closed.
     """
     if not store.passed_keys:
         return store
@@ -169,7 +169,7 @@ def read_stores(home: Path) -> tuple[Store, ...]:
 
     Raises:
         Refused: another user may read or write the file.
-        UsageError: the file has a mistake, which is named without its values.
+        UsageError: the file has a mistake; the message names it without the file's values.
     """
     data = read_private_file(home / FILE, _LARGEST)
     return () if data is None else _parse(data)
@@ -258,7 +258,7 @@ def _check_store(store: Store) -> None:
 
 
 def _check_endpoint(store: Store, endpoint: str) -> None:
-    """Refuse what is no address, and one without TLS, unless it is on this machine or the user allows it."""
+    """Refuse a text that is not an address, and an address without TLS, unless it is local or the user allows it."""
     try:
         parts = urlsplit(endpoint)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc

@@ -1,4 +1,4 @@
-"""One file of a web server. No redirect is followed: an address that the user allows may lead to one they do not."""
+"""One file of a web server. No redirect is followed: an allowed address could lead to one that is not allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from riseml.spec.scalars.data_url import DataUrl
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _PLAIN = {"Accept-Encoding": "identity"}  # bytes as they are, so that ranges and sizes are those of the file
 _OK, _PART, _WRONG_RANGE = 200, 206, 416
-_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"  # OpenSSL's word; httpx keeps it in the message of its ConnectError
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"  # OpenSSL's code; httpx keeps it in the message of its ConnectError
 
 
 class WebFile:
@@ -77,6 +77,6 @@ class WebFile:
 
 
 def _read_mark(answer: httpx.Response) -> str:
-    """Return what changes with the content."""
+    """Return the header that changes with the content: the ETag, or the modification time."""
     headers = answer.headers
     return str(headers.get("etag") or headers.get("last-modified") or "")

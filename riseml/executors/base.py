@@ -29,7 +29,7 @@ Emit = Callable[[str], None]
 """Receives one line of a build's output."""
 
 ReadHeld = Callable[[], list[str]]
-"""Returns the lines of a build that the server has already."""
+"""Returns the lines of a build that the server already has."""
 
 
 class Work(Enum):
@@ -43,7 +43,7 @@ class Work(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """The progress of a host with an environment."""
+    """A host's progress with an environment."""
 
     work: Work
     what: str  # the image, or the install step that runs
@@ -80,7 +80,7 @@ class WorkCancelled(EngineError):
 
 
 class WorkInterrupted(EngineError):
-    """The work failed after a part of it was done, with which the next try goes on."""
+    """The work failed after a part of it was done; the next try continues from there."""
 
 
 class PortClosed(EngineError):
@@ -132,11 +132,11 @@ class BuildOrder:
     """An environment to build."""
 
     image: Image
-    project: ProjectFiles | None  # the project, of which the install steps may read files
+    project: ProjectFiles | None  # the project, whose files the install steps may read
     emit: Emit  # receives the build's output line by line
     cancellation: Cancellation
     report: Report = ignore_report  # receives the progress
-    read_held: ReadHeld = list  # returns the lines that `emit` has received of the same build, also in a server before
+    read_held: ReadHeld = list  # returns the lines of this build that `emit` received, in earlier servers too
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Share:
     subnet: str | None = None  # of the experiment's network, `10.213.0.0/26`; None: the host chooses
     network: Network = Network.BRIDGE
     creates_network: bool = True  # False: another host creates the network
-    encrypted: bool = True  # what jobs send from host to host on an overlay
+    encrypted: bool = True  # encrypt the traffic between hosts on an overlay network
     output: Output | None = None  # None: the server made the folder itself
 
 

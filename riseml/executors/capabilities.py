@@ -1,4 +1,4 @@
-"""What some hosts can do beyond `executors.base.Executor`. A caller tests for a capability before using it.
+"""Optional capabilities of hosts beyond `executors.base.Executor`. A caller tests for a capability before using it.
 
 Example:
     >>> if isinstance(executor, Inventory):
@@ -91,13 +91,13 @@ class ImageResolver(Protocol):
 class EnvironmentReview:
     """Which environment a host would build."""
 
-    replaced_by: str  # what jobs get in place of the image: `a virtual environment with tensorboard`; empty: the image
+    replaced_by: str  # what jobs get instead of the image: `a virtual environment with tensorboard`; empty: the image
     refusal: str = ""  # why the host can never build the environment; empty: it can
 
 
 @runtime_checkable
 class EnvironmentReviewer(Protocol):
-    """Tells before a build which environment the host would make."""
+    """Reports before a build which environment the host would make."""
 
     def review_environment(self, image: Image) -> EnvironmentReview:
         """Return which environment the host would make; change nothing, and run no step."""
@@ -176,7 +176,7 @@ class HostReport:
     findings: tuple[Finding, ...]
     swarm: str  # id of the Docker Swarm that it belongs to; empty: none
     kernel: str = ""  # release of its kernel: `6.1.0-18-amd64`; empty: not known
-    engine: str = ""  # identifies its engine; two hosts with one text are most likely one engine; empty: not known
+    engine: str = ""  # identifies its engine; equal texts most likely mean the same engine; empty: not known
 
 
 @runtime_checkable
@@ -237,7 +237,7 @@ class GpuReporter(Protocol):
 
         Raises:
             Unreachable: the host does not answer.
-            EngineError: the driver or the reading program fails; with the reason.
+            EngineError: the driver or the reading program fails; the message has the reason.
         """
 
 
@@ -248,7 +248,7 @@ class ProcessorMeter(Protocol):
     def measure_processor_time(self, key: JobKey) -> float:
         """Return the seconds that all processes of a running job have used together since it started.
 
-        It may go back when a process ends.
+        The value may decrease when a process ends.
 
         Raises:
             NotThere: the job does not run.
@@ -260,7 +260,7 @@ class UseMeter(Protocol):
     """Measures what one job uses at each call."""
 
     def read_use(self) -> Sample | None:
-        """Return what the job has used since the reading before; None the first time.
+        """Return what the job has used since the previous reading; None the first time.
 
         Raises:
             NotThere: the job does not run.
@@ -303,7 +303,7 @@ class OutputWriter(Protocol):
     """Writes into output folders on a host whose files the server does not see."""
 
     def update_output(self, experiment: int, output: Output) -> None:
-        """Unpack the tar below the root of outputs again; what is there is replaced.
+        """Unpack the tar below the root of outputs again; replace existing files.
 
         Raises:
             EngineError: a part of the folder is a link, or another user made it (permanent).
@@ -319,7 +319,7 @@ class DataVolume:
 
 
 class HostData(Protocol):
-    """The copies of fetched data that a host holds in volumes, for its jobs; those of one server."""
+    """One server's copies of fetched data that a host holds in volumes for its jobs."""
 
     def list_volumes(self) -> frozenset[str]:
         """Return the names of the volumes."""
@@ -355,7 +355,7 @@ class DataHolder(Protocol):
     """Holds copies of fetched data for jobs of a host that does not see the server's cache."""
 
     def open_data(self) -> HostData:
-        """Return the copies; nothing is asked yet."""
+        """Return an object that manages the copies; no request is sent yet."""
 
 
 @runtime_checkable
@@ -369,9 +369,9 @@ class PackageLister(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StorageOrder:
-    """Which files of a host are wanted."""
+    """Which files of a host the caller wants."""
 
-    title: str  # what they are for people: `output://4`
+    title: str  # their name for people: `output://4`
     mount: Mount  # the folder or volume of the host
     below: str = ""  # the folder in it that counts as the root; empty: the mount itself
     user: tuple[int, int] | None = None  # uid and gid that read and write; None: the owner of the mount

@@ -40,7 +40,7 @@ LONGEST_MESSAGE = 1024 * 1024  # bytes
 
 
 class MessageReader:
-    """Takes what the server sends apart: the kind of each message, and its fields."""
+    """Splits the bytes of the server into messages: the kind of each, and its fields."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -49,7 +49,7 @@ class MessageReader:
         """Return the messages that are complete with `data`.
 
         Raises:
-            OSError: it is no such stream.
+            OSError: the bytes are not such a stream.
         """
         buffer, found = self._rest + data, []  # type: bytes, list[tuple[int, bytes]]
         at = 0
@@ -72,12 +72,12 @@ def write_message(kind: int, fields: bytes) -> bytes:
 
 
 def complete_order(asked: "dict[str, Any]", folder: str, watched: int, main: int) -> "dict[str, Any]":
-    """Return the order for a command in the surroundings of a job.
+    """Return the complete order for a command that runs in the context of a job.
 
     Args:
         asked: `command` (empty: a shell), `term`, and `rows` and `columns` of the terminal (0: without one).
-        folder: in which the job runs.
-        watched: a pid with whose end the command ends; 0: none.
+        folder: the folder in which the job runs.
+        watched: the pid of a process; the command ends when this process ends. 0: none.
         main: pid of the job's main process, whose variables the command gets.
 
     Raises:
@@ -106,14 +106,14 @@ class CommandRunner:
         self._to_command = bytearray()  # at most the server's window
         self._input_ends = False
         self._main = 0  # pid of the command
-        self._input = -1  # where the command's input is written; -1: it has ended
+        self._input = -1  # descriptor for writing the command's input; -1: the input has ended
         self._terminal = -1
         self._outputs = {}  # type: dict[int, int]
         self._exit_code = None  # type: int | None
         self._children, self._child_ended = os.pipe()  # SIGCHLD writes a byte
 
     def run(self) -> None:
-        """Run the command; return when nothing of it is left."""
+        """Run the command; return when none of its processes is left."""
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._route_signals()
@@ -164,7 +164,7 @@ class CommandRunner:
             os.set_blocking(descriptor, False)
 
     def _become_command(self, libc: Any, streams: "tuple[int, int, int]", *, has_terminal: bool) -> None:
-        """Turn the child into the command, in a session of its own. It dies with the runner."""
+        """Turn the child into the command, in a session of its own. The kernel kills it when the runner dies."""
         code = _NOT_EXECUTED
         try:
             os.setsid()
@@ -187,7 +187,7 @@ class CommandRunner:
             os._exit(code)
 
     def _handle_next(self, job: int) -> bool:
-        """Wait for something and handle it; False when the stream or the job is gone."""
+        """Wait for the next events and handle them; False when the stream or the job is gone."""
         poll = select.poll()
         for descriptor, events in self._list_wanted(job).items():
             poll.register(descriptor, events)
@@ -242,7 +242,7 @@ class CommandRunner:
             fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, _WINCH.pack(rows, columns, 0, 0))
 
     def _copy_output(self, descriptor: int) -> bool:
-        """Copy one piece of output; False at the end of the stream, or when nothing is there."""
+        """Copy one piece of output; False at the end of the stream, or when no output is there."""
         try:
             data = os.read(descriptor, LONGEST_PIECE)
         except BlockingIOError:
@@ -308,7 +308,7 @@ class CommandRunner:
                 return
 
     def _send_rest(self, code: int) -> None:
-        """Send the output that is left, then the exit code."""
+        """Send the rest of the output, then the exit code."""
         self._door.settimeout(None)
         for descriptor in list(self._outputs):
             for _ in range(output_log.count_last_reads(descriptor, LONGEST_PIECE)):
@@ -327,7 +327,7 @@ def _open_process(pid: int) -> int:
     """Return a descriptor that is readable when a process has ended; -1: there is none to watch."""
     try:
         return os.pidfd_open(pid) if pid and hasattr(os, "pidfd_open") else -1
-    except OSError:  # it has ended, or a kernel before 5.3: the server ends the stream of a job that has ended
+    except OSError:  # it has ended, or the kernel is older than 5.3; the server ends the stream of a job that has ended
         return -1
 
 

@@ -24,11 +24,12 @@ class FramesAfter:
     """
 
     def __init__(self, cursor: LogCursor) -> None:
-        # of streams whose frames may still be held ones: nanoseconds of the last one, and how many such are left
+        # streams whose next frames the store may already hold: nanoseconds of the last one, and how many of these are
+        # left
         self._left = {stream: (to_nanoseconds(one.at), one.frames_held) for stream, one in cursor.positions.items()}
 
     def keep_new(self, frames: Iterable[Frame]) -> list[Frame]:
-        """Return the new ones among the next frames, which begin at or before the cursor's last timestamp."""
+        """Return the new frames among these, which begin at or before the cursor's last timestamp."""
         if not self._left:
             return list(frames)
         return [frame for frame in frames if frame.stream not in self._left or self._is_new(frame)]

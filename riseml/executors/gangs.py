@@ -1,4 +1,4 @@
-"""The order for a host that starts whole gangs (`capabilities.GangRunner`), and where it has run them."""
+"""The order for a host that starts whole gangs (`capabilities.GangRunner`), and the machines on which it ran them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JobMachine:
 
 @runtime_checkable
 class MachineLister(Protocol):
-    """Says on which machines it has run jobs, because it places them itself."""
+    """Lists the machines on which it has run jobs, because it places them itself."""
 
     def list_machines(self, experiment: int) -> tuple[JobMachine, ...]:
         """Return the machines on which jobs of an experiment ran, sorted; known from their start to `release`.

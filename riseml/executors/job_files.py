@@ -34,7 +34,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: there is no such file.
-        ValueError: it holds something else.
+        ValueError: the file holds something else.
     """
     try:
         found = json.loads(read_bytes(path))

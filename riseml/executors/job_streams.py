@@ -19,7 +19,7 @@ class StreamCodec(Protocol):
         """Return the messages that are complete with `data`.
 
         Raises:
-            ValueError: the other end does not keep to its format.
+            ValueError: the other end violates the format.
         """
 
     def encode(self, message: StreamMessage) -> bytes | None:
@@ -54,7 +54,7 @@ class JobStream:
 
 
 class RawCodec:
-    """The bytes are the content: a port, or a terminal.
+    """The bytes of the socket are the content: of a port, or of a terminal.
 
     Args:
         end_of_input: bytes that end the input; None: one direction of the socket is closed.

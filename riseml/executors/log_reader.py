@@ -49,7 +49,7 @@ class JobLogReader:
         """Return complete records, about `_READ_SIZE` bytes of them.
 
         Raises:
-            NotThere: what follows is no record. A job may write what it likes into a file of its own user.
+            NotThere: the next bytes are not a record. A job may write anything into a file of its own user.
         """
         try:
             with self._path.open("rb") as file:

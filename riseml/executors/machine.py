@@ -41,8 +41,8 @@ def find_busy_ports(server: str) -> frozenset[int]:
     """Return the ports of the range for jobs that this server must not give to a job.
 
     They are the ports in use, and those outside this server's part of the range. A job listens some seconds after it
-    got its port. Within one server the records prevent that a port is given twice; the parts prevent it between two
-    servers on one machine.
+    got its port. Within one server the records keep a port from being given twice; between two servers on one machine
+    the parts do.
 
     Args:
         server: id of the server; it selects the part.
@@ -54,8 +54,8 @@ def find_busy_ports(server: str) -> frozenset[int]:
 
 
 class PortReader:
-    """Finds the busy ports for a server that asks again and again, and reads the kernel's tables once a second at most:
-    for each of the two the kernel goes through the places of all connections, which takes up to 5 ms.
+    """Finds the busy ports, but reads the kernel's tables at most once a second: for each of the two tables the kernel
+    goes through all slots for connections, which takes up to 5 ms.
 
     Args:
         server: as for `find_busy_ports`.
@@ -65,10 +65,10 @@ class PortReader:
     def __init__(self, server: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._server = server
         self._clock = clock
-        self._reading: tuple[float, frozenset[int]] | None = None  # when it was made, in monotonic seconds; the ports
+        self._reading: tuple[float, frozenset[int]] | None = None  # time of the reading in monotonic seconds; the ports
 
     def read_busy_ports(self) -> frozenset[int]:
-        """Return what `find_busy_ports` has returned within the last second, or returns now."""
+        """Return the result of `find_busy_ports`, at most a second old."""
         now = self._clock()
         if self._reading is None or now - self._reading[0] > _PORTS_AGE:
             self._reading = now, find_busy_ports(self._server)

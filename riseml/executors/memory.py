@@ -132,7 +132,7 @@ class MemoryExecutor:
         self.images: set[str] = set()  # references
         self.tags: dict[str, str] = {}  # tag -> its image, here and at the registry; without an entry, the first
         self.processor_times: dict[JobKey, float] = {}  # seconds; a job without an entry has used none
-        self.samples: dict[JobKey, Iterable[Sample]] = {}  # what is measured of a job, in order
+        self.samples: dict[JobKey, Iterable[Sample]] = {}  # the samples of a job, in order
         self.reports: tuple[WorkReport, ...] = ()  # the output of builds on this host
         self.layers: set[str] = set()  # digests of the projects whose code the host keeps
         self.packages: dict[str, tuple[str, ...]] = {}  # the packages of each environment, by reference
@@ -140,8 +140,8 @@ class MemoryExecutor:
         self.writes = 0  # calls that change the host
         self.launches: list[Launch] = []  # every start, in order
         self.report = HostReport((), self.site.swarm)  # what it says of itself
-        self.gpus: tuple[GpuReading, ...] = ()  # what its GPUs do; `site` has what they are
-        self.gpu_trouble: EngineError | None = None  # why they cannot be read
+        self.gpus: tuple[GpuReading, ...] = ()  # the load of its GPUs; `site` has their models
+        self.gpu_trouble: EngineError | None = None  # why its GPUs cannot be read
         self.files: dict[tuple[str, str], bytes] = {}  # by source of the mount and name; hosts may share one of these
         self.storages: dict[str, Path] = {}  # where this machine has the files of a mount, by its source
         self.data = MemoryData()
@@ -356,7 +356,7 @@ class MemoryExecutor:
         )
 
     def drain(self, key: JobKey) -> None:
-        """Let the server store the rest of an ended job's log."""
+        """Let the server store the rest of the log of a job that has ended."""
         found = self.containers[key]
         self.containers[key] = replace(found, drained=found.started and not found.running)
 
@@ -393,7 +393,7 @@ class MemoryExecutor:
         self.writes += 1
 
     def _end_write(self) -> None:
-        """Answer after the work was done, unless this reply is lost."""
+        """Answer after doing the work, unless this reply is to be lost."""
         if self.faults.lost_replies:
             self.faults.lost_replies -= 1
             raise Unreachable(f"host {self.name} did not answer in time")

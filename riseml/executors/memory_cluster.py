@@ -1,6 +1,6 @@
 """A cluster in memory: the fake for hosts that place jobs themselves, with the behaviour that was measured on Slurm.
 
-A gang waits in the queue of the cluster until all of it fits, and then starts as one thing. Its roles end each other by
+A gang waits in the queue of the cluster until all of it fits, and then starts as a whole. Its roles end each other by
 the rules of `control.verdict`, with or without a server. Removing a role that has not ended cancels the whole gang.
 """
 
@@ -21,7 +21,7 @@ from riseml.states import Part, Reason
 WAITS = "the nodes that it needs are not free yet"
 CANCELLED = "the job was cancelled"
 PREEMPTED = "another job preempted it"
-_PORT = 40000  # of the first role that starts; each has another one
+_PORT = 40000  # port of the first role that starts; each role has another port
 
 
 class MemoryCluster(MemoryExecutor):
@@ -30,7 +30,7 @@ class MemoryCluster(MemoryExecutor):
     def __init__(self, name: HostName, capacity: Capacity, site: HostSeen | None = None) -> None:
         super().__init__(name, capacity, site)
         self.gangs: dict[tuple[int, int], GangOrder] = {}  # by experiment and attempt, in the order of the queue
-        self.trouble = ""  # why the cluster takes nothing now
+        self.trouble = ""  # why the cluster takes no gangs now
         self._ordered: set[JobKey] = set()  # jobs that the server has stopped
         self._decided: set[tuple[int, int]] = set()  # gangs that a role has ended
 
@@ -50,7 +50,7 @@ class MemoryCluster(MemoryExecutor):
             raise EngineError("the cluster refuses the gang", permanent=True)
         self.gangs[gang.experiment, gang.attempt] = gang
         missing = [role.launch.key for role in gang.roles if role.launch.key not in self.containers]
-        for key in missing:  # in part: a test has taken a role out of the gang
+        for key in missing:  # only a part of the gang: a test has removed a role from it
             found = ContainerSeen(key, str(key), started=False, waits=WAITS)
             self.containers[key] = (
                 found if len(missing) == len(gang.roles) else replace(found, waits="", error=CANCELLED)
@@ -76,7 +76,7 @@ class MemoryCluster(MemoryExecutor):
             self._apply_rules(gang, next(role for role in gang.roles if role.launch.key == key), code)
 
     def preempt(self, key: JobKey, code: int) -> None:
-        """End a job for another one, as Slurm ends each role of a gang: it answers SIGTERM with this exit code."""
+        """Preempt a job, as Slurm ends each role of a gang: the job exits with this code after SIGTERM."""
         found = self.containers[key]
         if found.waits:
             self.containers[key] = replace(found, waits="", error=PREEMPTED, ending=Reason.ENGINE_STOPPED)
@@ -121,7 +121,7 @@ class MemoryCluster(MemoryExecutor):
                 self.containers[key] = replace(found, waits="", error=CANCELLED)
 
     def _apply_rules(self, gang: GangOrder, role: GangRole, code: int) -> None:
-        """Let the end of a role end others, as the gang's supervisor does."""
+        """End other roles because of the end of a role, as the gang's supervisor does."""
         identity = gang.experiment, gang.attempt
         bad = role.part is Part.SERVES or (role.part in (Part.DECIDES, Part.HELPS) and code != 0)
         if identity not in self._decided and role.launch.key not in self._ordered and bad:
@@ -139,7 +139,7 @@ class MemoryCluster(MemoryExecutor):
         return found is not None and found.running
 
     def _end_roles(self, gang: GangOrder, ending: Reason) -> None:
-        """End what still runs of a gang; with `ignores_term` it goes on until the server kills it."""
+        """End the roles of a gang that still run; with `ignores_term` they run until the server kills them."""
         for role in gang.roles:
             key = role.launch.key
             if self._runs(role) and not self.faults.ignores_term:

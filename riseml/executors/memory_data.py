@@ -24,8 +24,8 @@ class MemoryData:
 
     volumes: dict[str, dict[str, bytes]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)  # volumes that a container mounts
-    troubles: list[RisemlError] = field(default_factory=list)  # each ends one archive before it has arrived
-    archives: int = 0  # how many have arrived
+    troubles: list[RisemlError] = field(default_factory=list)  # errors, each of which interrupts one archive
+    archives: int = 0  # how many archives have arrived
 
     def list_volumes(self) -> frozenset[str]:
         return frozenset(self.volumes)

@@ -1,7 +1,7 @@
-"""What nvidia-smi prints: its table of GPUs (`--query-gpu`), its list with MIG devices (`-L`), and its errors. Pure.
+"""Parse nvidia-smi's output: its table of GPUs (`--query-gpu`), its list with MIG devices (`-L`), its errors. Pure.
 
-Drivers differ: a value may be missing in several spellings, units stand in the head or beside the value, and older
-drivers do not know every field. The texts that were read are in tests/unit/executors/nvidia_smi.txt.
+Drivers differ: a value may be missing in several spellings, units are in the header or beside the value, and older
+drivers do not know every field. tests/unit/executors/nvidia_smi.txt has the outputs that were tried.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def make_query(*, mig: bool = True) -> tuple[str, ...]:
 
 
 def parse_table(text: str) -> tuple[GpuReading, ...]:
-    """Return the GPUs of a table. What the driver does not tell is None.
+    """Return the GPUs of a table; a value that the driver does not report is None.
 
     Raises:
         UnknownField: the driver is too old for `mig`.
-        EngineError: nvidia-smi failed, with its words; or its table cannot be read.
+        EngineError: nvidia-smi failed (the message quotes it), or its table cannot be read.
     """
     lines = [line for line in text.splitlines() if line.strip()]
     unknown = _UNKNOWN_FIELD.search(text)
@@ -83,7 +83,7 @@ def has_slices(text: str) -> bool:
 def add_slices(readings: tuple[GpuReading, ...], listed: str) -> tuple[GpuReading, ...]:
     """Return the GPUs with those that are divided replaced by their MIG devices, which jobs get instead.
 
-    nvidia-smi measures nothing of a MIG device, so that its readings are unknown.
+    nvidia-smi does not measure MIG devices, so their readings are unknown.
 
     Args:
         readings: the GPUs of the table.

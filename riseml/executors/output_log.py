@@ -14,12 +14,12 @@ HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes tha
 STDOUT, STDERR, OWN = 1, 2, 3  # streams; OWN: notes that are not the command's
 LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
 READ_SIZE = 1 << 16  # bytes of output read at once
-_LARGEST_PIPE = 1 << 20  # bytes that a stream may hold whose size is not known: a terminal
+_LARGEST_PIPE = 1 << 20  # the most bytes in a stream of unknown size, such as a terminal
 _GETPIPE_SZ = 1032  # of fcntl(2); Python has its name since 3.10
 
 
 def count_last_reads(descriptor: int, size: int) -> int:
-    """Return how many reads of `size` bytes take all that is in a stream now.
+    """Return how many reads of `size` bytes empty a stream as it is now.
 
     A process that cannot be killed may print on as fast as its output is read: a setuid program of another user.
     """
@@ -36,17 +36,17 @@ class OutputLog:
     A full disk loses output, and never ends the job. Output beyond `LONGEST_LOG` is not kept.
 
     Args:
-        path: of the file; it is made for this user alone, or goes on.
+        path: of the file; it is created for this user alone, or continued.
     """
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._end = os.fstat(self._file).st_size  # bytes of whole records
         self._last = 0  # nanoseconds of the last record; times never go back
-        self._lost = 0  # bytes of output since the disk is full
+        self._lost = 0  # bytes of output that were lost since the disk became full
 
     def write_output(self, stream: int, data: bytes) -> None:
-        """Append one record, after a note about the output that was lost before it."""
+        """Append one record; before it, append a note about lost output, if there is any."""
         self._last = max(self._last, int(time.time() * 1e9))
         if not self._append(self._pack_note() + self._pack(stream, data)):
             self._lost += len(data)
@@ -57,7 +57,7 @@ class OutputLog:
             self._append(self._pack_note())
 
     def _append(self, record: bytes) -> bool:
-        """Append records; False when the disk is full. Nothing is appended to a log that is too long."""
+        """Append records; False when the disk is full. Append nothing to a log that is too long."""
         if self._end > LONGEST_LOG:
             return True
         try:
@@ -76,7 +76,7 @@ class OutputLog:
         return self._pack(OWN, note) if self._lost else b""
 
     def _cut(self) -> None:
-        """Remove the part of a record that was written."""
+        """Truncate a record that was written only in part."""
         try:
             os.ftruncate(self._file, self._end)
         except OSError:

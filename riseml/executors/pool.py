@@ -18,7 +18,7 @@ Report = Callable[[HostName, RisemlError], None]
 Clock = Callable[[], float]
 """Seconds that never go back, and that do not count while this machine sleeps."""
 
-_JUMP = timedelta(seconds=2)  # a larger difference between both clocks means that one was set, or the machine slept
+_JUMP = timedelta(seconds=2)  # if the two clocks differ by more, one was set, or the machine slept
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class _HostWatch:
         return None
 
     def _note_silence(self, now: datetime) -> None:
-        """Keep the moment since when the host is silent.
+        """Remember since when the host has been silent.
 
         Time in which this machine sleeps does not count against the host, nor does a time of day that was set.
         """

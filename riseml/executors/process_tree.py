@@ -1,4 +1,4 @@
-"""The processes below one, and signals for them. Python 3.6 or newer, standard library only: it runs on nodes, too."""
+"""List and signal the processes below a process. Python 3.6 or newer, standard library only: it runs on nodes, too."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ def list_descendants(root: int) -> "list[int]":
 
 
 def send_signal(pid: int, number: int) -> bool:
-    """Signal a process; False when this user may not. One that has ended counts as signalled."""
+    """Signal a process; False when this user may not. A process that has ended counts as signalled."""
     try:
         os.kill(pid, number)
     except OSError as error:
@@ -55,9 +55,7 @@ def raise_oom_score() -> None:
 
 
 def has_raised_score(pid: int) -> bool:
-    """Return True for a process that began below one of `raise_oom_score`. It cannot lower the score, unless it is
-    root's.
-    """
+    """Return True for a process with the score of `raise_oom_score`. Children inherit it; only root can lower it."""
     try:
         with open("/proc/" + str(pid) + "/oom_score_adj") as file:
             return int(file.read()) >= _OOM_SCORE

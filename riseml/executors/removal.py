@@ -1,4 +1,4 @@
-"""Folders removed with all that is in them, and new ones that are there whole or not at all."""
+"""Remove folders with everything in them, and fill new folders that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def remove_tree(folder: Path) -> None:
 
 @contextlib.contextmanager
 def fill_new_folder(target: Path) -> Iterator[Path]:
-    """Yield a new folder beside `target`, which has its name from the end of the block on. An error removes it.
+    """Yield a new folder beside `target`; rename it to `target` at the end of the block. An error removes it.
 
     Example:
         with fill_new_folder(folder / "code") as fresh:

@@ -30,7 +30,7 @@ class RunnerCodec:
 
 
 class RunnerControl:
-    """A runner that ends with its stream. Size and exit code travel in the stream."""
+    """The control of a runner, which ends with its stream. Window size and exit code travel in the stream."""
 
     def resize(self, size: WindowSize) -> None:
         """Do nothing: the codec sends it."""
@@ -43,7 +43,7 @@ class RunnerControl:
 
 
 def make_runner_order(order: CommandOrder) -> dict[str, Any]:
-    """Return what a runner must know of a command (`command_runner.complete_order`)."""
+    """Return the order for a runner of a command, the input of `command_runner.complete_order`."""
     size = order.terminal
     rows, columns = (size.rows or 24, size.columns or 80) if size is not None else (0, 0)
     return {"command": list(order.command), "term": order.term, "rows": rows, "columns": columns}

@@ -27,7 +27,7 @@ def to_nanoseconds(text: str) -> int:
     """Return a time in the engine's form as nanoseconds since 1970.
 
     Raises:
-        ValueError: the text is no such time.
+        ValueError: the text is not such a time.
     """
     whole, _, fraction = text.rstrip("Z").partition(".")
     return int(datetime.fromisoformat(f"{whole}+00:00").timestamp()) * _BILLION + int(fraction.ljust(9, "0")[:9])

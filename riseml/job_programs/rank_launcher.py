@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from riseml.job_programs.rank_meeting import ENDED, GONE, House, Meeting, keep_alive
+from riseml.job_programs.rank_meeting import ENDED, GONE, Meeting, MeetingServer, keep_alive
 from riseml.job_programs.rank_output import SharedOutput, copy_output
 
 TELL, HEAR = 8, 9  # descriptors of the shells: one reports the end of a line, one lets the shell go on
@@ -35,8 +35,8 @@ ANSWER_TIME = 5.0  # seconds for the first launcher to say what failed first
 CASCADE_TIME = 10.0  # seconds that a job which failed after another one waits to be stopped
 END_TIME = 2.0  # seconds between SIGTERM and SIGKILL for the other processes of a job that failed
 PATIENCE = 30.0  # seconds after which a job that has lost the others ends: the server needs less to end it
-BETWEEN = 0.1  # seconds between two looks at a group: its processes are not children of this one, to be waited for
-TREE_MARKER = "RISEML_JOB_KEY"  # a variable where no container is: there, every process gets riseml's SIGTERM
+BETWEEN = 0.1  # seconds between two checks of a group: this process cannot wait for processes that are not its children
+TREE_MARKER = "RISEML_JOB_KEY"  # a variable of jobs without containers: there, riseml sends SIGTERM to every process
 
 
 class Launcher:
@@ -75,20 +75,20 @@ class Launcher:
         return int(code)
 
     def handle_stop(self, *_: object) -> None:
-        """Handle the stop before any waiting event: a process that ends from now on has not failed."""
+        """Handle the order to stop before all other events: a process that ends from now on has not failed."""
         self.stopping = True
         self.events.put(("stop",))
 
     # The meeting
 
     def connect(self) -> None:
-        """Join the meeting, and turn its messages into events."""
+        """Join the meeting, and queue its messages as events."""
         if "address" not in self.order:
             self.tell({"reached": 0})
             return
         host, _, port = os.path.expandvars(self.order["address"]).rpartition(":")
         place = (host, int(port))
-        if self.node == 0 and not self.open_house(place):
+        if self.node == 0 and not self.open_meeting(place):
             return
         while self.link is None:
             try:
@@ -103,11 +103,11 @@ class Launcher:
                 self.events.put(next(iter(json.loads(line.decode()).items())))
         self.events.put(("cause", {"node": 0, "text": GONE, "lost": True}))
 
-    def open_house(self, place: tuple[str, int]) -> bool:
+    def open_meeting(self, place: tuple[str, int]) -> bool:
         """Listen for the launchers of all jobs. Return False if the port is in use."""
         self.meeting = Meeting(self.order["nodes"], self.order["nodes"] * len(self.order["ranks"]))
         try:
-            threading.Thread(target=House(place, self.meeting).serve_forever, daemon=True).start()
+            threading.Thread(target=MeetingServer(place, self.meeting).serve_forever, daemon=True).start()
         except OSError as error:
             self.events.put(("cause", {"node": 0, "text": f"cannot listen at {self.order['address']}: {error}"}))
             return False
@@ -252,7 +252,7 @@ class Launcher:
         self.events.put(("end", rank, code))
 
     def wait_for_group(self, rank: int, code: int) -> None:
-        """Report an end again when no process of the rank is left. The executor kills processes that take too long."""
+        """Queue the end again once no process of the rank is left. The executor kills processes that take too long."""
         while lives(self.ranks[rank]):
             threading.Event().wait(BETWEEN)
         self.join_copies([rank])
@@ -298,7 +298,7 @@ class Launcher:
         os._exit(code)
 
     def set_alarm(self, seconds: float, event: str = "alarm") -> None:
-        """Have an event after some seconds, in place of an earlier alarm."""
+        """Queue an event after some seconds, in place of an earlier alarm."""
         if self.alarm is not None:
             self.alarm.cancel()
         self.alarm = threading.Timer(seconds, self.events.put, ((event,),))

@@ -21,8 +21,8 @@ LONGEST_VALUE = 1 << 20  # bytes
 MOST_VALUES = 1 << 17
 GONE = "its processes are gone, or the connection to it is"
 ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 30), (socket.TCP_KEEPCNT, 9))
-"""After 60 s of silence the kernel asks every 30 s, which keeps firewalls from forgetting a connection. A host that has
-not answered for 330 s is gone: the server has counted it as lost before.
+"""After 60 s of silence the kernel sends a probe every 30 s, which keeps firewalls from dropping the connection. A host
+that has not answered for 330 s is gone: the server counted it as lost before that.
 """
 
 
@@ -46,9 +46,9 @@ class Meeting:
         self.values: dict[str, bytes] = {}  # of Horovod, by path
         self.read: dict[str, set[str]] = {}  # scope -> ranks that have read all of its values
         self.here: set[int] = set()  # ranks that have called hvd.init() in this line
-        self.met = size < 2  # there was a line in which all ranks did
+        self.met = size < 2  # there was a line in which all ranks called hvd.init()
 
-    def attend(self, node: int, link: socket.socket, lines: Iterable[bytes]) -> None:
+    def serve_launcher(self, node: int, link: socket.socket, lines: Iterable[bytes]) -> None:
         """Read the messages of one launcher until its connection ends. Each job joins only once."""
         with self.lock:
             if not 0 <= node < self.nodes or node in self.links:
@@ -56,13 +56,13 @@ class Meeting:
             self.links[node] = link
         with contextlib.suppress(OSError, ValueError):
             for line in lines:
-                self.hear(node, json.loads(line.decode()))
+                self.handle_message(node, json.loads(line.decode()))
         with self.lock:
             self.links.pop(node, None)
             if self.released < ENDED:
                 self.fail({"node": node, "text": GONE, "lost": True})
 
-    def hear(self, node: int, message: dict[str, Any]) -> None:
+    def handle_message(self, node: int, message: dict[str, Any]) -> None:
         """Handle one message of a launcher."""
         with self.lock:
             if "failed" in message:
@@ -91,7 +91,7 @@ class Meeting:
         self.send({"go": line})
 
     def fail(self, cause: object) -> None:
-        """Tell all launchers which failure was the first; later failures are its consequences."""
+        """Send the first failure to all launchers; later failures are its consequences."""
         if self.cause is None:
             self.cause = cause
             self.send({"cause": cause})
@@ -125,7 +125,7 @@ class Meeting:
                     del self.values[one]
 
 
-class House(socketserver.ThreadingMixIn, socketserver.TCPServer):
+class MeetingServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """The server of the first launcher. It has a thread for each connection."""
 
     allow_reuse_address = True
@@ -134,20 +134,20 @@ class House(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def __init__(self, address: tuple[str, int], meeting: Meeting) -> None:
         self.meeting = meeting
-        super().__init__(address, Door)
+        super().__init__(address, MeetingConnection)
 
     def handle_error(self, *_: object) -> None:
         """Print nothing about broken connections and invalid requests: they never cause a failure."""
 
 
-class Door(http.server.BaseHTTPRequestHandler):
+class MeetingConnection(http.server.BaseHTTPRequestHandler):
     """One connection to the first launcher: of another launcher (JOIN), or of Horovod."""
 
-    server: House
+    server: MeetingServer
 
     def do_JOIN(self) -> None:
         keep_alive(self.connection)
-        self.server.meeting.attend(int(self.path), self.connection, self.rfile)
+        self.server.meeting.serve_launcher(int(self.path), self.connection, self.rfile)
 
     def do_GET(self) -> None:
         value = self.server.meeting.values.get(self.path)

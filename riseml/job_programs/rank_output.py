@@ -21,7 +21,7 @@ class SharedOutput:
         self.target = target
         self.lock = threading.Lock()
         self.writer = b""  # the mark of the one whose line has not ended
-        self.last = b"\n"  # the last byte of it
+        self.last = b"\n"  # the last byte written
 
     def write(self, mark: bytes, pieces: list[bytes]) -> None:
         """Write pieces of output. When a progress bar returns to the beginning of its line, the mark is written

@@ -26,7 +26,7 @@ _LONGEST = 3500  # bytes of a line; the kernel writes up to 4096 bytes to a pipe
 _MOST = 50  # metrics of a line
 _LARGEST_STEP = 10**15 - 1  # that the server takes
 _STDOUT = 1
-_complaints = threading.Event()  # set once a value was left out, so that the log says so once
+_complaints = threading.Event()  # set once a value was left out, so that the log reports it only once
 
 
 def report(*positional: object, **values: object) -> None:

@@ -1,7 +1,7 @@
 """Starts TensorBoard on logs in S3.
 
 Where TensorFlow is installed, TensorBoard reads files through it, and TensorFlow no longer knows s3://. Without it,
-TensorBoard reads s3:// with boto3. So this hides TensorFlow from TensorBoard, which also starts sooner then.
+TensorBoard reads s3:// with boto3. So this program hides TensorFlow from TensorBoard, which then also starts faster.
 
     python3 -c PROGRAM '{"urls": ["s3://runs/logs"], "names": "4", "level": "error"}' "$found" --logdir s3://runs/logs
 """
@@ -25,11 +25,11 @@ def main(order: str, found: str, *arguments: str) -> None:
 
     Args:
         order: JSON: the addresses that must have logs, the names of their experiments, and the level of the line that
-            says that there are none; with `note` it waits for some.
+            says that there are none; with `note` TensorBoard waits for logs.
         found: not empty: there are logs elsewhere.
         arguments: of TensorBoard.
     """
-    sys.path[:] = [one for one in sys.path if one]  # no module of the project
+    sys.path[:] = [one for one in sys.path if one]  # import no module of the project
     wanted = json.loads(order)
     has_logs = [_has_logs(url) for url in wanted["urls"]]
     if wanted["urls"] and not found and not any(has_logs):

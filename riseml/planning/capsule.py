@@ -45,7 +45,7 @@ _PLACED_VARIABLES = frozenset({"RISEML_HOST", "RISEML_PORT"})
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the server knows about an experiment and its record does not have."""
+    """Facts about an experiment that the server knows and that its record lacks."""
 
     riseml: str  # version of the server
     output: str  # where the output is, for people

@@ -90,7 +90,7 @@ start='import sys; sys.path = [one for one in sys.path if one]; from jupyterlab.
   --MappingKernelManager.cull_connected=True \\
   --TerminalManager.cull_inactive_timeout={idle} --TerminalManager.cull_interval={interval}
 """
-"""JupyterLab ends by its own rule: only JupyterLab knows whether a cell computes while no client is connected."""
+"""JupyterLab ends itself: only JupyterLab knows whether a cell computes while no client is connected."""
 
 
 @dataclass(frozen=True, slots=True)

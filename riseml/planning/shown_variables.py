@@ -1,4 +1,4 @@
-"""The variables of a job as other people may see them: no value that comes from `env`, and none that looks secret."""
+"""The variables of a job for other people: without values from `env`, and without values that look secret."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SHORT = 4096  # bytes of a file that has one line
 _PACKED = 1 << 24  # bytes of packed-refs that are read
-_DEADLINE = 2.0  # seconds after the files were sent
+_DEADLINE = 2.0  # seconds to wait after the files were sent
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MOST_LINKS = 5  # from one ref to another
 _WORK_TREE = re.compile(r'^[ \t]*worktree[ \t]*=[ \t]*"?([^"\n\0]*?)"?[ \t]*$', re.MULTILINE)  # of a submodule
@@ -185,7 +185,7 @@ def _find_packed(shared: Path, name: str) -> str:
 
 def _read_line(folder: Path, name: str) -> str:
     line = _read_text(folder, name, _SHORT).partition("\n")[0].strip()
-    return "" if "\0" in line else line  # it is no path
+    return "" if "\0" in line else line  # not a path
 
 
 def _read_text(folder: Path, name: str, most: int) -> str:

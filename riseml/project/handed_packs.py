@@ -88,7 +88,7 @@ def _write_whole(file: BinaryIO, data: memoryview) -> int:
 
 @contextmanager
 def _removed_packs(folder: Path) -> Iterator[list[str]]:
-    """Give a list for the names of packs. Those that are still in the folder at the end are removed."""
+    """Yield a list for the names of packs. At the end, remove the packs that are still in the folder."""
     names: list[str] = []
     try:
         yield names

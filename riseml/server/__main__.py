@@ -1,4 +1,4 @@
-"""`python -m riseml.server`: what runs before the server's modules are imported."""
+"""`python -m riseml.server`: the code that runs before the server's modules are imported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run() -> int:
 
 
 def _prepare_pydantic() -> None:
-    """Let pydantic make nothing that the server may never need: a fourteenth of its cold start.
+    """Keep pydantic from making what the server may never need: that saves a fourteenth of the cold start.
 
     FastAPI has classes for OpenAPI's page: their validators are made when the page is first asked for, and not at the
     start. FastAPI also asks whether a class is one of pydantic's first version. Where that version is absent, FastAPI
@@ -42,7 +42,7 @@ def _prepare_pydantic() -> None:
 
 
 def _prepare_requests() -> None:
-    """Let requests, which the Docker SDK asks engines with, do without libraries that it seldom needs.
+    """Keep requests, with which the Docker SDK calls engines, from importing libraries that it rarely needs.
 
     One guesses the encoding of text: an engine's answers are JSON in UTF-8, and UTF-8 is what requests takes then. The
     library has 3 MiB and takes a fiftieth of the cold start. requests warns that it is absent. The other one, idna, has

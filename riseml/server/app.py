@@ -80,7 +80,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The served application with what has to be started and stopped around it."""
+    """The served application, and the threads and connections that the process starts and stops with it."""
 
     api: FastAPI
     loop: Loop

@@ -1,4 +1,4 @@
-"""The lock of RISEML_HOME: its one server holds it, and learns from it when the home is gone."""
+"""The lock of RISEML_HOME. The one server of the home holds it, and checks it to notice that the home is gone."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class HomeLock:
     """
 
     def __init__(self, home: Path, path: Path) -> None:
-        """Open the lock file, and let its user alone open it: another user who could read it could lock it, and so keep
-        the server from starting. An earlier version let all users read it.
+        """Open the lock file, readable by its user alone: another user who could open it could lock it and so block the
+        server. An earlier version let all users read it.
 
         Args:
             home: the folder that is locked, for the messages.
@@ -72,5 +72,5 @@ class HomeLock:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
         except (FileNotFoundError, NotADirectoryError):
             return False
-        except OSError:  # such as a file server that does not answer: nothing says that the home is gone
+        except OSError:  # for example, a file server does not answer: that does not mean that the home is gone
             return True

@@ -60,8 +60,8 @@ def _serve(settings: Settings, lock: HomeLock) -> None:
     _raise_file_limit()
     stop = threading.Event()
     application = make_application(settings, stop)
-    gc.freeze()  # what was imported and made up to here stays for good: the collector never looks at it again
-    gc.set_threshold(50_000, 20, 100)  # an answer of 10,000 rows makes no garbage, and takes two thirds of the time
+    gc.freeze()  # all objects so far live as long as the process: the collector never examines them again
+    gc.set_threshold(50_000, 20, 100)  # an answer of 10,000 rows, which makes no garbage, takes a third less time
     gc.enable()
     code = 0
     try:
@@ -71,7 +71,7 @@ def _serve(settings: Settings, lock: HomeLock) -> None:
         log.exception("the server failed; training goes on")
         code = 1
     finally:
-        if lock.is_held():  # else the socket at this path may be that of another server
+        if lock.is_held():  # otherwise the socket at this path may belong to another server
             settings.socket.unlink(missing_ok=True)
         application.webhooks.stop()
         application.search_loop.stop()
@@ -140,7 +140,7 @@ def _is_idle(application: Application, settings: Settings, requests: int = 0) ->
     idle = now() - services.passes.active_at
     try:
         return idle > timedelta(seconds=settings.idle_after) and services.experiments.count_open() == 0
-    except StoreError:  # the loop logs it; whether an experiment is open is not known
+    except StoreError:  # the loop logs the error; it is unknown whether an experiment is open
         return False
 
 

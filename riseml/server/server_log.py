@@ -3,7 +3,7 @@
     2026-11-22T03:40:01Z INFO 4 placed: master on gpu1 (first in the queue)
     {"time": "2026-11-22T03:40:01.482Z", "level": "INFO", "message": "4 placed: ...", "experiment": "4", "host": "gpu1"}
 
-A file that reaches its limit becomes server.log.1, and takes the place of the one before it. When standard error is a
+A file that reaches its limit becomes server.log.1, and replaces the previous one. When standard error is a
 terminal or another file, the server writes every line there, too.
 """
 

@@ -1,4 +1,4 @@
-"""The one container of what the server is made of. `app` fills it once; the loop and the routes take from it what they
+"""The container of all parts of the server. `app` fills it once; the loop and the routes take from it what they
 need, and nothing is added to it later.
 """
 
@@ -60,9 +60,9 @@ class Services:
     info: ServerInfo
     experiments: ExperimentStore
     pages: ExperimentPages  # filtered and sorted lists of experiments, and the last values of their metrics
-    outcomes: OutcomeStore  # what became of many experiments, read quickly
+    outcomes: OutcomeStore  # the outcomes of many experiments, read quickly
     searches: SearchStore  # sets whose points a search chooses
-    names: ExperimentNames  # for the completion of a shell
+    names: ExperimentNames  # names for the completion of a shell
     logs: LogStore  # the output of jobs
     totals: StoreTotals  # numbers over the whole store
     timings: Timings  # how long passes, actions and waits take
@@ -73,11 +73,11 @@ class Services:
     kept: KeptOutputs  # outputs that nothing removes
     hosts: HostSet
     monitor: Monitor  # samples what running jobs use, while a client asks
-    samples: SampleKeeper  # samples every running job, and has kept what they used
-    idle: IdleWatch  # for how long jobs have shown no sign of life
+    samples: SampleKeeper  # samples every running job, and keeps the samples
+    idle: IdleWatch  # measures for how long jobs have shown no sign of life
     cleaner: Cleaner  # finds and removes what no experiment owns
     capsules: CapsuleKeeper  # what is needed to run an experiment again
-    tracker: ActionTracker  # starts actions and remembers how they went
+    tracker: ActionTracker  # starts actions and remembers their results
     attendance: Attendance  # which clients use which companion
     activities: Activities  # what hosts do for environments at this moment
     pump: LogPump  # follows the log of every container

@@ -46,7 +46,7 @@ class Timings:
 
     def __init__(self) -> None:
         self.passes = DurationCounts()  # passes of the loop
-        self.host_answers = DurationCounts()  # of a pass: until all hosts have answered, or are silent
+        self.host_answers = DurationCounts()  # the part of a pass until all hosts have answered, or are silent
         self.queue_waits = DurationCounts()  # from the submission of an experiment to its place
         self._lock = threading.Lock()
         self._actions: dict[str, DurationCounts] = {}

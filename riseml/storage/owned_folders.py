@@ -20,7 +20,7 @@ from riseml.model import Owner
 
 _ROOT = 0  # the uid whose folders are trusted
 _PRIVATE = 0o700
-_PASSAGE = getattr(os, "O_PATH", os.O_RDONLY)  # Linux: to pass through a folder that one may not list
+_PASSAGE = getattr(os, "O_PATH", os.O_RDONLY)  # Linux: pass through a folder that the user may not list
 _HINT = "look at it and remove it, or choose another root with RISEML_OUTPUT"
 
 

@@ -152,7 +152,7 @@ class CapsuleView(TypedDict):
 
 
 class RerunNeeds(TypedDict):
-    """What a run that is to be repeated needs of a server."""
+    """What the repeat of a run needs from a server."""
 
     code: NotRequired[Annotated[str, MaxLen(64)]]  # digest of the project's files
     images: NotRequired[Annotated[list[PinnedImage], MaxLen(100)]]
@@ -160,13 +160,13 @@ class RerunNeeds(TypedDict):
 
 
 class MissingPart(TypedDict):
-    """One thing that cannot be had any more."""
+    """One part of a run that is no longer available."""
 
     part: Literal["code", "image", "data", "variable"]
     message: str  # for people
 
 
 class MissingParts(TypedDict):
-    """What this server cannot have of what a run needs."""
+    """The parts of a run that this server cannot provide."""
 
     missing: list[MissingPart]

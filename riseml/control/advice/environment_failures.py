@@ -1,4 +1,4 @@
-"""Failures of what surrounds the code: commands, files, shared libraries, packages of pip and apt, images."""
+"""Failures of the code's environment: commands, files, shared libraries, packages of pip and apt, images."""
 
 from __future__ import annotations
 

@@ -63,13 +63,13 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """What is known of a job that ended badly."""
+    """A job that ended badly, as far as the server knows it."""
 
     name: str  # as users name it: `4.worker.1`
     reason: Reason
     exit_code: int | None  # None: it never exited
-    lines: Sequence[str]  # the last ones that it printed, and what the engine said
-    limit: int | None = None  # MiB that it may use at most; None: no limit of its own
+    lines: Sequence[str]  # the last lines that it printed, and the messages of the engine
+    limit: int | None = None  # MiB that it may use at most; None: it has no limit of its own
     mem: int = 0  # MiB that are guaranteed to it
 
 

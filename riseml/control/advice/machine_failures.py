@@ -1,4 +1,4 @@
-"""Failures of what the machine gives: memory, disks, GPUs, files, ports, signals."""
+"""Failures of what the machine provides: memory, disks, GPUs, files, ports, signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which package has a module, a command or a shared library: names that programs for training use. Pure."""
+"""Which package provides a module, a command or a shared library that training programs use. Pure."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def choose_network_host(seen: Observation, hosts: tuple[HostName, ...]) -> HostN
 
 
 def repair_networks(world: World, seen: Observation) -> World:
-    """Return the world with the networks repaired that cannot be created as planned.
+    """Return the world after repairing the networks that cannot be created as planned.
 
     A gang whose subnet another network uses on some host gets another subnet. A gang whose network host was lost before
     it created the network gets another network host.

@@ -29,9 +29,9 @@ class JobKind:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """What the jobs of an experiment need that get their places together."""
+    """The needs of the jobs that get their places together."""
 
-    kinds: tuple[JobKind, ...]  # those that need most first: by GPUs, then memory, then cores
+    kinds: tuple[JobKind, ...]  # largest needs first: by GPUs, then memory, then cores
     whole: Resources  # of all jobs together
     size: int  # number of jobs
     one_host_possible: bool  # False: the jobs want different values of one label
@@ -61,7 +61,7 @@ def make_gang(needs: Sequence[Resources]) -> Gang:
 
 
 def _rank_need(need: Resources) -> tuple[object, ...]:
-    """Return what sorts needs, those that need most first."""
+    """Return the sort key that puts the largest needs first."""
     return -need.gpus, -need.mem, -need.cpus, need.labels, need.gpu, need.gpu_mem or 0
 
 
@@ -177,8 +177,8 @@ def _may_hold(gang: Gang, room: FreeByHost, counts: Mapping[HostName, tuple[int,
 
 
 def _share_greedily(gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]) -> Shares | None:
-    """Return shares found host by host: each time the host that takes the most GPUs of the jobs that are left, then the
-    most jobs, then the host with the least free. None when some jobs get no host.
+    """Return shares found host by host: each time, choose the host that takes the most GPUs of the remaining jobs, then
+    the most jobs, then the host with the least free. Return None when some jobs get no host.
     """
     left = [len(kind.places) for kind in gang.kinds]
     shares: Shares = {}
@@ -204,7 +204,7 @@ def _share_greedily(gang: Gang, room: FreeByHost, candidates: Mapping[HostName, 
 
 
 def _fill_host(gang: Gang, left: Sequence[int], free: FreeResources, candidate: CandidateHost) -> tuple[int, ...]:
-    """Return how many of the jobs that are left fit on a host, by kind, those that need most first."""
+    """Return how many of the remaining jobs fit on a host, by kind, largest needs first."""
     filled: list[int] = []
     for kind, most in zip(gang.kinds, left, strict=True):
         count = free.count_fits(kind.need, most) if most and candidate.accepts(kind.need) else 0
@@ -253,8 +253,8 @@ class _ExactSearch:
     def _host_shares(
         self, left: tuple[int, ...], free: FreeResources, candidate: CandidateHost, kind: int
     ) -> Iterator[tuple[int, ...]]:
-        """Yield what a host could take of the jobs that are left. Of the last kind it takes as many as fit, since fewer
-        is never better.
+        """Yield the shares of the remaining jobs that a host could take. Of the last kind it takes as many as fit,
+        since fewer is never better.
         """
         if kind == len(left):
             yield ()

@@ -29,7 +29,7 @@ class FreeResources:
     gpus: tuple[str, ...]  # device ids
 
     def holds(self, need: Resources) -> bool:
-        """Return True when a job with this need fits; labels are not looked at."""
+        """Return True when a job with this need fits, whatever its labels are."""
         return need.cpus <= self.cpus + SLACK and need.mem <= self.mem and need.gpus <= len(self.gpus)
 
     def count_fits(self, need: Resources, most: int = _ANY_NUMBER) -> int:

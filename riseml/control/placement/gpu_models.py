@@ -12,10 +12,10 @@ from riseml.model import HostSeen
 from riseml.spec.config.types import Resources
 
 GpuModel = tuple[str, int]
-"""Name and MiB of the GPUs that are alike."""
+"""Name and MiB of a model of GPU."""
 
 _WORD = re.compile(r"[a-z0-9]+")
-_PART = "mig"  # in the name of a part of a divided GPU
+_PART = "mig"  # a word in the name of a part of a divided GPU
 
 
 def list_models(host: HostSeen) -> tuple[GpuModel, ...]:

@@ -31,7 +31,7 @@ is tried."""
 
 
 def place_gangs(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> World:
-    """Return the world in which every gang has its place that has its turn and fits; see `make_placements`."""
+    """Return the world in which every gang that fits, and whose turn it is, has its place; see `make_placements`."""
     return make_placements(world, seen, held).world
 
 
@@ -44,7 +44,7 @@ class Placements:
 
 
 def make_placements(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> Placements:
-    """Return the world in which every gang has its place that has its turn, fits and finds its data.
+    """Return the world in which every gang has its place whose turn it is, that fits, and whose data a host has.
 
     Args:
         world: every open experiment, oldest first.
@@ -77,12 +77,12 @@ class PlacementPass:
         self.addresses = FreeAddresses(world.experiments, seen)
         self.progress = QueueProgress(world.experiments)
         self.head: QueueHead | None = None
-        self.copies: list[CopyData] = []  # of data, which experiments wait for
+        self.copies: list[CopyData] = []  # copies of data that experiments wait for
         self._gangs: dict[Needs, Gang] = {}
         self._clusters = list_clusters(seen, self.obstacles)
 
     def serve_queue(self, queue: Iterable[Experiment], held: frozenset[int] = frozenset()) -> dict[int, Experiment]:
-        """Serve these experiments in their order; return those that got a place or another reason to wait, by id."""
+        """Serve these experiments in their order; return by id those that got a place, or a new reason to wait."""
         releasing = frozenset(action.experiment for action in self.seen.busy if isinstance(action, ReleaseHost))
         served: dict[int, Experiment] = {}
         for waiting in queue:
@@ -145,8 +145,10 @@ class PlacementPass:
         return placed
 
     def find_copies(self, waiting: Experiment) -> tuple[CopyData, ...]:
-        """Return what brings the data of an experiment to hosts which have room for it now; to hosts which could hold
-        it at all when no such host has its data yet. Empty: it has its data, or no host can get it.
+        """Return the copies of an experiment's data to hosts that have room for it now.
+
+        When no host with the data could hold the experiment even if nothing ran there, choose hosts that could. Empty:
+        the experiment has its data, or no host can get it.
         """
         having = self.seen.copied.get(waiting.id)
         if having is None:

@@ -21,7 +21,7 @@ from riseml.names import HostName
 from riseml.spec.config.types import Resources
 
 _MOST_PAIRS = 200
-"""Pairs of a way to grow and a use by the head. Above it, the largest use stands for all of them, which keeps more."""
+"""Pairs of a way to grow and a use by the head. Above it, the largest use replaces all others, which keeps more."""
 
 Amount = tuple[float, int, int]
 """Cores, MiB, GPUs."""

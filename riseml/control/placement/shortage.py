@@ -62,7 +62,7 @@ def describe_hosts(
 
 
 def describe_nearest(hosts: Iterable[HostFit], gang: Gang) -> str:
-    """Return what the host lacks that lacks the least: `host h1: gpus: needs 2, 1 free of 4 (held by 7, 9)`."""
+    """Return the shortages of the host that lacks the least: `host h1: gpus: needs 2, 1 free of 4 (held by 7, 9)`."""
     nearest = min(hosts, key=lambda host: (host.obstacle is not None, _count_lacking_jobs(host), host.host))
     found = [shortage.text for job in nearest.jobs for shortage in job.shortages]
     if nearest.obstacle is not None:

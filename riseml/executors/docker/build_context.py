@@ -18,7 +18,7 @@ def write_build_context(context: IO[bytes], image: Image, project: ProjectFiles 
     """Write the context as a tar.
 
     Args:
-        context: a binary file.
+        context: the binary file to write to.
         image: the environment; `image.files` are the project files that it may read.
         project: its files; None: it has none.
         base: the name by which the engine has the base image.

@@ -30,15 +30,15 @@ from riseml.model import ImageSeen, Launch
 from riseml.names import CODE_REPOSITORY
 from riseml.records import dataclass
 
-# least bytes of a project that gets a layer: below that, unpacking it into each container is faster
+# fewest bytes of a project that gets a layer: below that, unpacking the project into each container is faster
 LEAST_SIZE = 1 << 20
 LEAST_COUNT = 500  # or at least this many files
 LEAST_COMPRESSED = 64 << 20  # the same where the engine compresses each layer (containerd's image store)
 MOST_DEPTH = 8  # most states on top of each other; each one holds files that a later one has replaced
 MOST_LAYERS = 32  # layers of one server on one engine
 MOST_BYTES = 16 << 30  # most bytes of these layers together
-_CONSIDERED = 4  # newest layers that the next state may be written over
-_REMEMBERED = 256  # small projects of which the first experiment is known
+_CONSIDERED = 4  # how many of the newest layers may be the base of the next state
+_REMEMBERED = 256  # small projects whose first experiment is remembered
 _COMMIT_PATIENCE = 900.0  # seconds for a commit; the engine sends no answer until the layer is there
 
 log = logging.getLogger(__name__)
@@ -80,15 +80,15 @@ class CodeLayers:
         self._changed = threading.Condition()
         self._taken: set[str] = set()  # names of layers that a thread finds or makes at this moment
         self._users: dict[tuple[str, ...], int] = {}  # the first experiment with each small project, oldest first
-        self._environments: dict[str, str] = {}  # the image behind each reference, as the engine was last observed
-        self._known: dict[tuple[str, ...], str] = {}  # layers that jobs got, by what they hold, oldest first
+        self._environments: dict[str, str] = {}  # the image behind each reference, from the last observation
+        self._known: dict[tuple[str, ...], str] = {}  # layers that jobs got, by their content, oldest first
 
     def note_images(self, present: Mapping[str, ImageSeen]) -> None:
         """Remember the environments that an observation has found."""
         self._environments = {name: one.resolved or name for name, one in present.items() if one.present}
 
     def note_use(self, layer: str | None, *, found: bool) -> None:
-        """Forget a layer that a job was to get and that the engine did not have any more."""
+        """Forget a layer that a job needed and that the engine no longer had."""
         if not found:
             with self._changed:
                 self._known = {what: name for what, name in self._known.items() if name != layer}
@@ -102,7 +102,7 @@ class CodeLayers:
         Give None when the code has to be unpacked into the job's own container: the code is small, the image has a
         volume at the working folder, or the engine could not make the layer. Helper containers are removed at the end,
         when the job runs. A small project gets a layer when a second experiment uses it, for the experiments that
-        follow. For a layer that a job got before, the engine is not asked: it may be gone (see `note_use`).
+        follow. riseml does not ask the engine for a layer that a job got before: it may be gone (see `note_use`).
 
         Args:
             api: the engine.
@@ -149,7 +149,7 @@ class CodeLayers:
                 del self._known[next(iter(self._known))]
 
     def _describe_layer(self, launch: Launch, code: ProjectFiles) -> tuple[str, ...]:
-        """Return what a layer for this job holds; a part is empty when it is not known."""
+        """Return the content of a layer for this job; a part is empty when it is not known."""
         environment = self._environments.get(launch.image.reference, "")
         identity = code.identity if isinstance(code, KeptState) else ""
         return (environment, identity, f"{launch.owner.uid}:{launch.owner.gid}")
@@ -274,8 +274,8 @@ class CodeLayers:
         return sorted(api.images(filters=ours), key=lambda row: int(row["Created"]), reverse=True)
 
     def _clear_up(self, api: docker.APIClient, helper: str) -> None:
-        """Remove the helper container, and the oldest layers above the bounds. A later call removes what this one could
-        not."""
+        """Remove the helper container, and the oldest layers above the bounds. A later call removes what this call
+        could not remove."""
         try:
             remove_helper(api, helper)
             for row in choose_surplus(self._list_layers(api)):

@@ -30,8 +30,8 @@ def network_name(server: str, experiment: int, across: str | None = None) -> str
     Args:
         server: id of the server.
         experiment: id of the record.
-        across: the subnet (CIDR) of a network across hosts, whose name has its address: hosts that did not create the
-            network know it by its name alone, and a new network after one that an engine cannot let go has another
+        across: the subnet (CIDR) of a network across hosts, whose name contains the address: hosts that did not create
+            the network identify it only by name. When an engine cannot release a network, the next one has another
             subnet, and so another name.
     """
     name = f"riseml-{server[:8]}-{experiment}"
@@ -70,7 +70,7 @@ def describe_mounts(seen: Iterable[Mount]) -> list[dict[str, Any]]:
 
 
 def describe_binds(seen: Iterable[Mount]) -> list[str]:
-    """Return the mounts whose folder the engine creates when it is missing; only this older form does that."""
+    """Return the mounts whose missing folder the engine creates; only this older form of mounts does that."""
     return [f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in seen if mount.makes]
 
 
@@ -119,7 +119,7 @@ def _host_config(launch: Launch, network: str) -> dict[str, Any]:
 
 
 def _memory_config(launch: Launch, most_mem: int) -> dict[str, int]:
-    """Return the memory limits, without swap: a job without memory ends, instead of slowing down its host."""
+    """Return the memory limits, without swap: a job that runs out of memory ends instead of slowing down its host."""
     limit = max(most_mem, launch.resources.mem) if launch.limits.mem is None else launch.limits.mem
     return {
         "Memory": limit * _MIB,

@@ -1,7 +1,8 @@
 """Volumes of an engine with copies of data that the server has fetched, for hosts that do not see the server's cache.
 
 A container that never runs mounts the volume, so that nothing has to be present on the host. A volume that riseml made
-has a label. An engine makes a missing volume, without it, for a container that mounts one: `demand_volumes` finds that.
+has a label. When a container mounts a missing volume, the engine makes one without the label: `demand_volumes` detects
+that.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class EngineData:
     server: str  # id of the server
 
     def check(self) -> tuple[Finding, ...]:
-        """Return what `riseml pool check` says; nothing without a volume."""
+        """Return the findings of `riseml pool check`; none without a volume."""
         count = len(self.list_volumes())
         text = "one volume has a copy of fetched data" if count == 1 else f"{count} volumes have copies of fetched data"
         return (Finding("copies", Outcome.OK, text),) if count else ()
@@ -84,13 +85,13 @@ class EngineData:
 
 
 def demand_volumes(api: docker.APIClient, container: str, mounts: Iterable[Mount]) -> None:
-    """Check that the volumes with data that a container mounts are those that riseml has made.
+    """Check that riseml made the volumes with data that a container mounts.
 
-    The container exists, so that from here on the engine removes none of them. It is removed with the empty volume
-    that the engine has made for it.
+    The container exists, so from now on the engine removes none of them. If the check fails, the container is removed
+    together with the empty volume that the engine made for it.
 
     Raises:
-        DataGone: one is not what riseml has made.
+        DataGone: riseml did not make one of them.
     """
     for mount in mounts:
         if mount.volume is not None and mount.source.startswith(FETCHED_VOLUME) and not _is_own(api, mount.source):

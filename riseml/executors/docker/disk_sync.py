@@ -1,8 +1,8 @@
-"""The data of a volume brought to the disk of its host. An engine says that it has unpacked an archive while the files
-may be in memory alone, and a host that loses its power then has empty files under their names.
+"""Flush the data of a volume to the disk of its host. An engine reports that it has unpacked an archive while the files
+may still be only in memory. A host that loses power at this moment has empty files under their names.
 
-The host may have no image yet, so riseml brings the program: some machine instructions without any library, in a
-container that has the volume, and neither network nor capabilities.
+The host may have no image yet, so riseml brings the program: a few machine instructions without any library, in a
+container that has the volume, but neither network nor capabilities.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from riseml.records import dataclass
 _IMAGE, _FILE = "riseml/sync:1", "sync"
 _PATIENCE = 1800  # seconds: the host may have many gigabytes to write to a slow disk
 _BASE = 0x400000  # address of the program in memory
-_HEADERS = struct.calcsize("<16sHHIQQQIHHHHHH") + struct.calcsize("<IIQQQQQQ")  # bytes before its instructions
+_HEADERS = struct.calcsize("<16sHHIQQQIHHHHHH") + struct.calcsize("<IIQQQQQQ")  # bytes before the instructions
 _EXECUTABLE, _LOAD, _READ_AND_RUN, _PAGE = 2, 1, 5, 0x10000  # of the ELF format
 
 

@@ -1,4 +1,4 @@
-"""What the stream of a command in a container carries (Docker Engine API, "attach to a container").
+"""The formats of a stream to a command in a container (Docker Engine API, "attach to a container").
 
 With a terminal: the terminal's bytes. Without one: frames of the two outputs, each with a header of eight bytes.
 """

@@ -1,4 +1,4 @@
-"""Commands in a running container (`exec` of the Docker Engine API): start, size, exit code, and their whole end.
+"""Commands in a running container (`exec` of the Docker Engine API): start, resize, exit code, and their complete end.
 
 Facts of the engine that this module relies on: closing the connection does not end the command; there is no call that
 does; `DetachKeys` cannot be switched off, and its default takes Ctrl-P away from the shell; the exit code may be
@@ -30,7 +30,7 @@ from riseml.stream_messages import CommandOrder, Piece, WindowSize
 SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; fi; exec sh")
 """What an order without a command runs."""
 
-_EXEC = ("/bin/sh", "-c", 'exec "$@"', "sh")  # so that the shell reports in its own words what it cannot run
+_EXEC = ("/bin/sh", "-c", 'exec "$@"', "sh")  # so that the shell itself reports a command that it cannot run
 _DETACH_KEYS = ",".join(["ctrl-@", "ctrl-_", "ctrl-@", "ctrl-^"] * 8)  # keys that no user types
 _MISSING, _CONFLICT = 404, 409
 _GRACE = 2.0  # seconds between SIGHUP and SIGKILL
@@ -63,7 +63,7 @@ def open_container_command(engine: Engine, name: str, order: CommandOrder) -> Jo
 def end_forgotten_commands(engine: Engine, containers: Iterable[str]) -> None:
     """End the commands that killed servers had started in these containers; commands of this server go on.
 
-    Sweep only containers in which the engine lists a command: a sweep costs more than that question.
+    Sweep only containers in which the engine lists a command: a sweep costs more than that request.
     """
     for name in containers:
         try:
@@ -190,7 +190,7 @@ def _create_exec(
 
 
 def _read_output(stream: socket.socket, received: bytes) -> str:
-    """Return the output of a command, to its end or as far as it came within the time for a sweep."""
+    """Return the output of a command: all of it, or the part that arrived within the time for a sweep."""
     codec, said, end = FramedCodec(), b"", time.monotonic() + _LONGEST_SWEEP
     while True:
         said += b"".join(piece.content for piece in codec.decode(received) if isinstance(piece, Piece))

@@ -110,7 +110,7 @@ class _RelayCodec:
 
     def __init__(self, frames: FramedCodec, first: bytes) -> None:
         self._frames = frames
-        self._first = first  # came together with the relay's word
+        self._first = first  # bytes that arrived together with the relay's greeting
 
     def decode(self, data: bytes) -> list[StreamMessage]:
         first, self._first = self._first, b""

@@ -174,7 +174,7 @@ class DockerExecutor:
             inspected = parse_inspection(row.key, api.inspect_container(row.id))
         except NotFound:
             return None
-        events = self._exit_events.find_events(row.id, changed=changed)  # later ones may have arrived meanwhile
+        events = self._exit_events.find_events(row.id, changed=changed)  # further events may have arrived meanwhile
         return merge_inspection(inspected, events, self._outages)
 
     def forget_facts(self) -> None:

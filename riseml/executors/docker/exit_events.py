@@ -1,9 +1,8 @@
 """The end of a container as the engine's events report it.
 
-The engine sends the event of an exit at once. An inspection of that container blocks until the engine has taken its
-network apart, which takes longer than everything else that the server does about the exit. So an exit that needs no
-explanation is taken from its event: exit code 0, or any code after a signal of the server. Its log is closed before
-the event is sent.
+The engine sends the event of an exit at once. An inspection of that container blocks until the engine has dismantled
+its network, which takes longer than the rest of the server's work for an exit. So for an exit that needs no explanation
+(exit code 0, or any code after a signal of the server) the event is enough. Its log is closed before the event is sent.
 
 An out-of-memory kill has its own event. It mostly arrives before the exit event, and an inspection then shows
 it; on a busy machine it arrives later, and only the event shows it.
@@ -23,7 +22,7 @@ from riseml.records import dataclass
 _LATE = 0.5  # seconds that the out-of-memory event may arrive after the exit event
 
 Clock = Callable[[], float]
-"""Seconds that only grow."""
+"""Returns seconds that only grow."""
 
 
 @dataclass(frozen=True, slots=True)

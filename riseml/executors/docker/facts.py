@@ -12,9 +12,9 @@ from riseml.records import dataclass
 from riseml.spec.pool.types import HostSpec
 
 _KEPT = 512  # MiB of the machine's memory that no job gets: the server and the engine use it
-_KEPT_SHARE = 20  # or one part in this many, if that is more
+_KEPT_SHARE = 20  # or this fraction (1/n) of the memory, if that is more
 FRESH = 15.0
-"""Seconds for which an answer is valid: a machine rarely changes, and the answer takes the engine long."""
+"""Seconds for which an answer is valid: a machine rarely changes, and the engine takes long to answer."""
 
 STILL_FRESH = 60.0
 """The same while a job starts, which would wait for the answer. Passes without a start ask at least every 30 s."""
@@ -27,7 +27,7 @@ class EngineFacts:
     capacity: Capacity  # without the part that pool.yml holds back
     most_mem: int  # MiB that one job without its own limit may use
     version: str = ""  # of the engine: `20.10.24`
-    address: str = ""  # at which the other members of the swarm reach it
+    address: str = ""  # the address at which the other members of the swarm reach it
     swarm: str = ""  # id of the swarm; empty: none
     manager: bool = False  # it may create networks across the hosts of the swarm
 

@@ -64,7 +64,7 @@ class GpuInventory:
         return tuple(one.id for one in devices) if self._host.gpus is None else self._host.gpus
 
     def read_gpus(self, engine: Engine) -> tuple[GpuReading, ...]:
-        """Return the GPUs that jobs may use with what they do now.
+        """Return the GPUs that jobs may use, with their current load.
 
         Raises:
             Unreachable: the engine does not answer.
@@ -100,7 +100,7 @@ class GpuInventory:
 
         Args:
             engine: the host's.
-            known: its answer of `GET /info`; nothing is pulled then. None: a user asks, and waits for a pull.
+            known: its answer of `GET /info`; then nothing is pulled. None: a user asks, and waits for a pull.
         """
         self._problem = None
         try:

@@ -21,7 +21,7 @@ from riseml.executors.nvidia_smi import LIST_COMMAND, UnknownField, add_slices, 
 
 IMAGE = "debian:stable-slim"
 _RUNTIME, _CDI = "nvidia", "nvidia.com/gpu"
-_MOST_IMAGES = 4  # images on the host that are tried
+_MOST_IMAGES = 4  # the most images on the host that are tried
 _PATIENCE = 30  # seconds that nvidia-smi may take; it loads the driver when no process uses it
 _MOST_TEXT = 2**18  # bytes of its output
 
@@ -35,7 +35,7 @@ def probe_gpus(api: docker.APIClient, server: str, info: dict[str, Any], *, pull
     """Return the GPUs of the host; empty when its engine cannot pass on any. `pulls`: `IMAGE` may be pulled.
 
     Raises:
-        EngineError: the driver fails, or no image is there to run nvidia-smi in.
+        EngineError: the driver fails, or the host has no image in which nvidia-smi runs.
     """
     way = _find_way(info)
     if way is None:
@@ -67,7 +67,7 @@ def _find_way(info: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _list_images(api: docker.APIClient, *, pulls: bool) -> Iterator[str]:
-    """Yield images to try: `IMAGE` if it is there, the newest others with a name, and `IMAGE` once it was pulled."""
+    """Yield images to try: `IMAGE` if the host has it, the newest others with a name, and `IMAGE` after pulling it."""
     found = sorted(api.images(), key=lambda image: -int(image.get("Created") or 0))
     names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1] if not tag.startswith("<none>")]
     names = [name for name in names if not name.startswith(WITHOUT_PROGRAMS)]

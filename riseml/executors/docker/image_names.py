@@ -31,7 +31,7 @@ _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def observe_images(api: docker.APIClient, references: Iterable[str]) -> dict[str, ImageSeen]:
-    """Return whether the engine has these images; each tag's resolved image is in the result, too."""
+    """Return whether the engine has these images, together with the resolved image of each tag."""
     found: dict[str, ImageSeen] = {}
     for reference in references:
         if is_fixed(reference):
@@ -75,7 +75,7 @@ def resolve_in_registry(api: docker.APIClient, base: str) -> str:
     """Return the resolved name of a tag as its registry gives it now.
 
     Raises:
-        EngineError: the registry does not answer, or does not have the image; or it is a name of riseml's own.
+        EngineError: the registry does not answer, or does not have the image; or the name is one of riseml's own.
     """
     if is_fixed(base):
         return base
@@ -96,7 +96,7 @@ def check_registry(api: docker.APIClient, digest: str) -> None:
     """Check that a registry has the image with this digest.
 
     Raises:
-        EngineError: the registry does not answer, or does not have it; or it is a name of riseml's own.
+        EngineError: the registry does not answer, or does not have it; or the name is one of riseml's own.
     """
     refuse_own_name(digest)
     try:

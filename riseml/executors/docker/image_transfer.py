@@ -1,4 +1,4 @@
-"""Environments from one engine to another: as a stream, or by way of a registry.
+"""Copy environments from one engine to another: as a stream, or through a registry.
 
 The engine reports the failure of a push or a pull inside a successful answer, so the answers are read line by line.
 """
@@ -21,7 +21,7 @@ from riseml.names import split_reference
 
 _BLOCK = 2**20  # bytes
 # Seconds without a byte. Engine 20.10 writes the whole image to its disk before the first byte: a disk that other jobs
-# use takes minutes for 2 GB. Keepalive finds a host that is away long before.
+# use takes minutes for 2 GB. Keepalive detects a host that is gone long before that.
 _EXPORT_PATIENCE = 3600.0
 
 
@@ -64,7 +64,7 @@ def load_environment(api: docker.APIClient, reference: str, stream: Iterator[byt
 
 
 def publish_environment(api: docker.APIClient, reference: str, registry: str, report: Report) -> str:
-    """Push the image to a registry, and return its name there by its digest, so that a moved tag changes nothing.
+    """Push the image to a registry, and return its name there with its digest, so that a moved tag changes nothing.
 
     Raises:
         EngineError: the registry does not answer, or refuses; `docker login` on the server's machine authenticates.

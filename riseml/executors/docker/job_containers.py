@@ -1,4 +1,4 @@
-"""The container of one job: created once, and found again by a start that is repeated."""
+"""The container of one job: created once, and found again by a repeated start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from riseml.model import JobKey
 def create_container(api: docker.APIClient, request: dict[str, Any], name: str, layer: str | None) -> bool:
     """Create a container, from the layer if it still exists. Return True when the container has the code.
 
-    An image that came from another engine has another name here.
+    An image that was copied from another engine has a different name on this one.
     """
     if layer is not None:
         with suppress(ImageNotFound):

@@ -1,7 +1,7 @@
-"""A pull or a push of an image as one number: the layers of the engine's answer, folded. No I/O.
+"""The progress of a pull or a push as one number: the sum over the layers in the engine's answer. No I/O.
 
-The engine reports each layer separately, and its size only once its transfer begins. So the total is known when every
-layer has begun, is done, or existed before.
+The engine reports each layer separately, and its size only once its transfer begins. So the total is known only when
+every layer has begun, is done, or existed before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Layer:
 
 @dataclass(slots=True)
 class LayerFold:
-    """Folds the lines of one answer.
+    """Adds up the lines of one answer.
 
     Example:
         >>> fold = LayerFold(Work.PULL, "python:3.11")

@@ -1,7 +1,7 @@
 """The engine's log stream: each frame has a header of eight bytes (Docker Engine API) and starts with a timestamp.
 
 A line longer than 16 KiB arrives in several frames with the same timestamp; only its last frame ends with a newline.
-The engine sends every frame as a separate HTTP chunk. `ChunkReader` takes many chunks apart at once.
+The engine sends every frame as a separate HTTP chunk. `ChunkReader` splits many chunks at once.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, foll
 
     Raises:
         APIError: the engine refused.
-        ProtocolError: the connection broke, or what came is no log.
+        ProtocolError: the connection broke, or the answer is not a log.
     """
     reader, after = FrameReader(), FramesAfter(cursor)
     for chunk in _read_log_body(api, name, cursor, follow=follow):
@@ -44,10 +44,11 @@ def _read_log_body(api: docker.APIClient, name: str, cursor: LogCursor, *, follo
 
 
 def read_body(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
-    """Yield a body in pieces as large as they arrive.
+    """Yield a body in pieces of the size in which they arrive.
 
     urllib3 gives each log frame alone, because the engine sends it as a separate HTTP chunk; that takes longer than
-    all other work on the log. So its file is read directly, through attributes that are not public.
+    all other work on the log. So this function reads the file of the connection directly, through attributes that are
+    not public.
 
     Raises:
         ProtocolError: the connection broke before the end of the body, or the body is not chunked correctly.

@@ -1,7 +1,8 @@
 """The networks of an engine, also while its Docker Swarm has no leader.
 
-A manager then leaves the networks of the swarm out of its list, and says so with no error (seen with Engine 20.10). An
-experiment whose network seemed to be gone was closed, and the network came back with the next leader, for good.
+A manager then leaves the networks of the swarm out of its list without reporting an error (seen with Engine 20.10).
+Without this module the server would close an experiment whose network seemed to be gone, and the network would come
+back with the next leader and stay.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _HINT = "start the other managers of the swarm: more than half of them must reac
 
 
 class NetworkList:
-    """The networks of one engine, with those across hosts as they were listed last.
+    """The networks of one engine; those across hosts as of the last complete list.
 
     Args:
         server: id of this server.
@@ -34,7 +35,7 @@ class NetworkList:
         self._across: dict[int, str] = {}  # subnets of the networks across hosts that this host created, by experiment
 
     def read(self, api: docker.APIClient, written_off: frozenset[str]) -> NetworkSubnets:
-        """Return the subnets; without a leader those of the swarm's networks are what they were before."""
+        """Return the subnets; without a leader, those of the swarm's networks come from the last complete list."""
         found = list_network_subnets(api, self._server, self._host, written_off)
         if self._across.keys() - found.own.keys():
             if _lacks_leader(api):

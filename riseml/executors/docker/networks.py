@@ -1,4 +1,4 @@
-"""One network for each experiment, with an explicit small subnet: the engine's own pools end after about thirty.
+"""One network for each experiment, with an explicit small subnet: the engine's own pools hold only about thirty.
 
 The engine creates a second network of the same name without an error. So networks are found by label and id.
 """
@@ -91,7 +91,7 @@ def remove_networks(api: docker.APIClient, server: str, experiment: int, stuck: 
 
 
 def remove_written_off(api: docker.APIClient, stuck: StuckNetworks) -> None:
-    """Remove those of the networks that were written off which the engine removes now."""
+    """Try again to remove the networks that were written off; keep those that the engine still refuses to remove."""
     for identity in stuck.written_off():
         try:
             remove_network(api, identity, stuck)
@@ -128,7 +128,7 @@ def describe_stuck(api: docker.APIClient, identity: str) -> EngineError:
 def find_networks(
     api: docker.APIClient, server: str, experiment: int, without: frozenset[str] = frozenset()
 ) -> list[str]:
-    """Return the ids of the experiment's networks, the oldest first; those of `without` are left out."""
+    """Return the ids of the experiment's networks, without those in `without`, the oldest first."""
     wanted = [
         labels.label_filter(labels.SERVER, server),
         labels.label_filter(labels.EXPERIMENT, str(experiment)),
@@ -141,7 +141,7 @@ def _create_network(api: docker.APIClient, server: str, host: HostName, share: S
     """Create the network, and return its id.
 
     Args:
-        number: tells it apart from networks of this host that were written off and keep their names.
+        number: distinguishes it from networks of this host that were written off and keep their names.
     """
     marks = {labels.SERVER: server, labels.EXPERIMENT: str(share.experiment)}
     across = share.network is Network.OVERLAY

@@ -20,7 +20,7 @@ from riseml.records import dataclass
 
 # errors of the command; 128 is an error of the engine, and may be temporary
 _START_FAILURES = frozenset({125, 126, 127})
-_ON_ITS_WAY_OUT = frozenset({"removing", "dead"})  # states of a container that the engine removes
+_ON_ITS_WAY_OUT = frozenset({"removing", "dead"})  # states of a container that the engine is removing
 _KILLED = 128 + 9
 
 
@@ -43,7 +43,7 @@ class Merged:
 
 
 def parse_row(listed: dict[str, Any]) -> ContainerRow | None:
-    """Return an entry of `GET /containers/json`; None when it is no job, or is being removed."""
+    """Return an entry of `GET /containers/json`; None when it is not a job, or is being removed."""
     key = labels.parse_job_key(listed["Labels"] or {})
     if key is None or listed["State"] in _ON_ITS_WAY_OUT:
         return None
@@ -85,7 +85,7 @@ def merge_row(
 def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Outages) -> Merged:
     """Return the container from an inspection and the events.
 
-    An end by SIGKILL may be an out-of-memory kill whose event has not arrived. Until it cannot arrive any more, the
+    An end by SIGKILL may be an out-of-memory kill whose event has not arrived. As long as it may still arrive, the
     container is reported as running, and `settles_in` asks for another observation.
     """
     if found.exit_code == _KILLED and not found.oom:

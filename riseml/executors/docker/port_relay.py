@@ -1,7 +1,7 @@
 """A relay between its own standard input and output and a port, as a command for a container.
 
-It tries some addresses, says `CONNECTED` when one answers, and copies both ways; the end of one direction is passed on.
-It tries the next address at once when no program listens, and after 15 seconds when the program does not accept.
+It tries some addresses, prints `CONNECTED` when one answers, and copies both ways; it passes the end of one direction
+on. It tries the next address at once when no program listens, and after 15 seconds when the program does not accept.
 """
 
 from __future__ import annotations

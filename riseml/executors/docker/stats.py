@@ -26,7 +26,7 @@ class StatsDifference:
     """Turns the readings of one container, one after the other, into samples."""
 
     def __init__(self) -> None:
-        # of the last reading: when, CPU time until then (both in nanoseconds), bytes until then
+        # the last reading: its time, the CPU time until then (both in nanoseconds), the bytes until then
         self._before: tuple[int, int, _Counters] | None = None
 
     def add_reading(self, row: dict[str, Any]) -> Sample | None:
@@ -91,7 +91,7 @@ def find_gpus(api: docker.APIClient, name: str) -> tuple[str, ...]:
 
 
 def _count_bytes(row: dict[str, Any]) -> _Counters:
-    """Return what a container has received, sent, read and written; None where the engine does not count it.
+    """Return the bytes that a container has received, sent, read and written; None where the engine counts none.
 
     The engine counts no traffic of a container in the network of its host, and no disk without the kernel's block
     statistics.

@@ -41,7 +41,7 @@ _HEADER = struct.Struct(">cI")
 _IDLE = 20.0  # seconds that a helper waits for the next request; it ends by itself after 60
 _START = 30.0  # seconds that a helper may take to begin
 _SILENCE = 300.0  # seconds without an answer
-_MOST_IMAGES = 6  # that are tried
+_MOST_IMAGES = 6  # the most images that are tried
 _MOST_MESSAGE = 1 << 26  # bytes
 _MOST_HELD = 4  # idle helpers of one host
 
@@ -55,7 +55,7 @@ class HelperSession:
         self._stream = stream
         self._codec = FramedCodec()
         self._held = bytearray()
-        self._said = b""  # the end of what Python wrote to its standard error
+        self._said = b""  # the last bytes that Python wrote to its standard error
         self.used = time.monotonic()
         self._buffer_bytes(received)
 
@@ -132,7 +132,7 @@ class HelperSession:
 
 @dataclass(slots=True)
 class StorageHelpers:
-    """The helpers of one host; those that are idle wait a while for the next request."""
+    """The helpers of one host; an idle helper waits a while for the next request."""
 
     engine: Engine
     server: str  # id of this server
@@ -166,7 +166,7 @@ class StorageHelpers:
 
     @contextmanager
     def guard(self, order: StorageOrder, session: HelperSession) -> Iterator[None]:
-        """Keep the helper after a refusal of its own; end it after any other error in the block.
+        """Keep the helper when it refuses a request; end it after any other error in the block.
 
         Raises:
             RisemlError: the helper refused; the message is for users.

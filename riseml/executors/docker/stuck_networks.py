@@ -3,7 +3,7 @@
 Engine 20.10 sometimes counts an endpoint of a container that is gone: it answers `403 ... has active endpoints` for a
 network without a container, until the engine restarts. The same answer comes while a container that riseml did not
 make is connected. Swarm keeps the task of a connection that timed out, and then answers `... is in use by task ...` for
-a network across hosts. That must not keep an experiment open: after `WRITE_OFF_AFTER` the network counts as foreign.
+a network across hosts. Such a network must not keep an experiment open: after `WRITE_OFF_AFTER` it counts as foreign.
 Its subnet stays taken, `riseml system clean` and `riseml pool check` name it, and riseml removes it when the engine is
 back.
 """
@@ -27,7 +27,7 @@ class StuckNetworks:
     """The networks of one engine that it refused to remove, by their ids, with the time of the first refusal.
 
     Args:
-        clock: seconds that only go forward.
+        clock: returns seconds that only grow.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -18,7 +18,7 @@ from riseml.names import HostName
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before the next try: a swarm that has just got a manager may elect its leader, and refuses until then."""
 
-_MANAGERS = 3  # three managers survive the loss of one; two do not, because a majority of two is both
+_MANAGERS = 3  # three managers survive the loss of one; two do not, because the majority of two is two
 
 
 class Membership(enum.Enum):
@@ -26,7 +26,7 @@ class Membership(enum.Enum):
 
     CREATED = "created"
     JOINED = "joined"
-    MEMBER = "member"  # nothing was done: the host is in the swarm already
+    MEMBER = "member"  # nothing to do: the host is in the swarm already
 
 
 def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, str]) -> dict[HostName, Membership]:

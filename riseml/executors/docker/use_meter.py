@@ -1,4 +1,4 @@
-"""Measures one container at moments that the caller chooses, each time with one request."""
+"""Measures one container when the caller asks, each time with one request."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from riseml.records import dataclass
 from riseml.terminal_text import plain_line
 
 _BORING_LINE = re.compile(r" \+ |Using Python ")  # uv names every package that it installs
-_POLL_INTERVAL = 200  # milliseconds between two looks for the end when another process keeps the pipe open
+_POLL_INTERVAL = 200  # milliseconds between two checks for the end when another process keeps the pipe open
 _READ_SIZE = 1 << 16  # bytes of output read at once
 _LONGEST_LINE = 1 << 16  # bytes kept of a line without an end
 
@@ -75,7 +75,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _emit_output(process: subprocess.Popen[bytes], order: BuildOrder) -> None:
-    """Emit the output until the process has ended and the pipe is empty; a daemon that it started may keep the pipe."""
+    """Emit the output until the process has ended and the pipe is empty; a daemon of the process may keep it open."""
     assert process.stdout is not None, "it was opened with a pipe"
     output = process.stdout.fileno()
     poll = select.poll()

@@ -1,4 +1,4 @@
-"""What makes virtual environments: this machine, or whatever else has the Pythons that will use them."""
+"""Makers of virtual environments: this machine, or a machine with the Python that will use them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from riseml.executors.environments.venv_recipe import DOCKER_HINT, make_installe
 from riseml.executors.removal import remove_tree
 from riseml.records import dataclass
 
-READY = ".ready"  # is there in an environment that is complete
+READY = ".ready"  # this file exists in a complete environment
 PROJECT = "project"
-PACKAGES = "packages.txt"  # what the steps left, as `pip freeze` writes it
+PACKAGES = "packages.txt"  # the packages after the steps, as `pip freeze` writes them
 _FREEZE_TIMEOUT = 60.0  # seconds
 _SEE_LOG = "the lines above say why: `riseml logs` shows them"
 
@@ -34,8 +34,8 @@ class EnvironmentOrder:
     """One environment to make."""
 
     build: BuildOrder
-    folder: Path  # where it is made, and stays
-    packages: tuple[str, ...]  # that replace its image
+    folder: Path  # where the environment is made and stays
+    packages: tuple[str, ...]  # packages that replace its image
 
 
 class EnvironmentMaker(Protocol):
@@ -51,11 +51,11 @@ class EnvironmentMaker(Protocol):
         """Return whether an environment has its Python."""
 
     def make_environment(self, order: EnvironmentOrder, lock: int) -> None:
-        """Make an environment; what an earlier attempt left is removed, unless it is still being made.
+        """Make an environment; first remove the rest of an earlier attempt, unless that one is still running.
 
         Args:
-            order: what is made.
-            lock: descriptor of the file that is locked as long as it is made.
+            order: the environment to make.
+            lock: descriptor of the file that stays locked until the environment is made.
 
         Raises:
             EngineError: a step failed, or the order was cancelled.

@@ -21,7 +21,7 @@ from riseml.project.unpacking import NEW_FILE, OpenFolder, unpack_entries
 _PROBLEM = "the project's files cannot be unpacked"
 _COPIED_AT_ONCE = 1 << 20  # bytes
 _FOREIGN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
-"""Errors of a path at which there is something that this module did not put there."""
+"""Errors of a path with an entry that this module did not create."""
 
 
 def unpack_project(project: ProjectFiles, target: Path, wanted: Collection[str] | None = None) -> None:
@@ -50,7 +50,7 @@ def unpack_project(project: ProjectFiles, target: Path, wanted: Collection[str] 
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copy files, folders and links into a folder; what is there already stays, as in the layers of an image.
+    """Copy files, folders and links into a folder without replacing existing ones, as in the layers of an image.
 
     Large files share their blocks with the source where the file system can. Links are copied as links, and none is
     followed.
@@ -85,7 +85,7 @@ def copy_files(source: Path, target: Path) -> None:
 
 
 def _copy_file(name: str, source: int, target: int) -> None:
-    """Copy a file or a link from one open folder to another; folders, and what is neither, are left out."""
+    """Copy a file or a link from one open folder to another; skip everything else."""
     found = os.stat(name, dir_fd=source, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
         os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)

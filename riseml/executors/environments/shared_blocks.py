@@ -1,4 +1,4 @@
-"""Files that share their blocks until one of them is written: reflinks, which XFS and Btrfs have (ioctl_ficlone(2))."""
+"""Files that share their blocks until one of them is written: reflinks of XFS and Btrfs (ioctl_ficlone(2))."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def share_blocks(source: int, target: int) -> bool:
     """
     try:
         fcntl.ioctl(target, _FICLONE, source)
-    except OSError:  # its errno differs by file system
+    except OSError:  # the errno depends on the file system
         return False
     return True
 

@@ -38,7 +38,7 @@ DOCKER_HINT = "the docker executor can: start a Docker Engine, or name one in DO
 
 
 def choose_packages(base: str, *, gpus: bool) -> tuple[tuple[str, ...], str]:
-    """Return the packages that replace an image, and a remark when nothing replaces it.
+    """Return the packages that replace an image, and a remark when there are none.
 
     Example:
         >>> choose_packages("tensorflow/tensorflow:2.21.0", gpus=False)

@@ -1,8 +1,8 @@
-"""Virtual environments by content: uv makes one once, experiments share it, nothing changes it afterwards.
+"""Virtual environments by content: uv makes each once, experiments share it, and nothing changes it afterwards.
 
-An environment is made where it stays, because it cannot be moved. It is present when its `.ready` file is, which is
-written last. The installing processes inherit a lock, so that a second build waits until the last of them has ended,
-even when the server that started the first build was killed.
+An environment is made at its final path, because it cannot be moved. It counts as present once its `.ready` file
+exists, which is written last. The installing processes inherit a lock, so that a second build waits until the last of
+them has ended, even when the server that started the first build was killed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from riseml.folders import make_private_path
 from riseml.model import Image, ImageSeen
 from riseml.planning.image import parse_packages
 
-_SCHEME = 1  # a new number replaces every environment
+_SCHEME = 1  # a new number makes every environment again
 _LOCK_INTERVAL = 0.2  # seconds between two attempts to get the lock
 
 
@@ -95,7 +95,7 @@ class VirtualEnvironments:
         for folder in sorted(self._root.glob("*/")):
             try:
                 made_at = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
-            except FileNotFoundError:  # it is removed at this moment
+            except FileNotFoundError:  # it is being removed
                 continue
             yield InventoryItem(
                 InventoryKind.ENVIRONMENT,

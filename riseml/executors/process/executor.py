@@ -1,8 +1,8 @@
 """Jobs as processes of this machine, without Docker: an `executors.base.Executor` with the same laws.
 
-Each job has a supervisor that outlives the server. What the supervisor writes into the job's folder is all that is
-known of the job, so a server that was killed finds everything again. There is no isolation: jobs run as the user, see
-the user's files, share the machine's network, and `limits` limit nothing.
+Each job has a supervisor that outlives the server. The server knows about a job only what its supervisor writes into
+the job's folder, so after a kill the next server finds everything again. There is no isolation: jobs run as the user,
+see the user's files, share the machine's network, and `limits` limit nothing.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from riseml.stream_messages import CommandOrder
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
 _START_TIMEOUT = 60.0  # seconds within which a supervisor must answer
-_LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again without a hint of the watch
+_LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again without a hint from the watch
 _SAMPLE_INTERVAL = 1.0  # seconds between two samples
-_CHANGES_INTERVAL = 30.0  # seconds that one wait for a change lasts; then the next wait begins
+_CHANGES_INTERVAL = 30.0  # seconds of one wait for a change; then the next wait begins
 _CODE = "code"
 _INHERITED = re.compile(
     "PATH|LANG|LANGUAGE|LC_ALL|LC_CTYPE|TZ|LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|SSL_CERT_FILE|SSL_CERT_DIR"

@@ -81,7 +81,7 @@ class ProcessJobFolders:
             yield from self._list_jobs_of(experiment)
 
     def load_job_record(self, key: JobKey) -> SupervisorRecord | None:
-        """Return what is written about a job; None when no supervisor has claimed it."""
+        """Return the record of a job; None when no supervisor has claimed the job."""
         return load_record(self.job_folder(key))
 
     def settle_job_record(self, key: JobKey) -> SupervisorRecord | None:
@@ -134,7 +134,7 @@ class ProcessJobFolders:
         return record is None or record.server == self._server
 
     def _write_end(self, key: JobKey, record: SupervisorRecord) -> SupervisorRecord | None:
-        """Write the end of a job whose supervisor cannot write it any more; None when the job is removed now."""
+        """Write the end of a job whose supervisor is gone; None when the job is being removed."""
         kill_leftovers(record, self.make_marker(key))
         error = record.error
         if record.boot != supervisor.read_boot_id():
@@ -157,7 +157,7 @@ class ProcessJobFolders:
 
 @contextlib.contextmanager
 def _failure_logged(folder: Path) -> Iterator[None]:
-    """Go on after a failure with a folder: a job decides what is in it, and must not keep the server from its start."""
+    """Log a failure with a folder and continue: a job decides what is in it, and must not block the server's start."""
     try:
         yield
     except Exception as error:  # noqa: BLE001  # the log says which folder stays
@@ -166,7 +166,7 @@ def _failure_logged(folder: Path) -> Iterator[None]:
 
 
 def _list_folder(folder: Path) -> list[str]:
-    """Return the names in a folder; none when it is removed at this moment."""
+    """Return the names in a folder; none when the folder is being removed."""
     try:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,8 +1,8 @@
-"""The processes of a job: signals for its supervisor, its tree, and the ones that outlived their supervisor.
+"""The processes of a job: signal its supervisor and its tree, and kill the processes that outlived their supervisor.
 
 A process is identified by pid, start time and boot id together, never by its pid alone. Every process of a job inherits
-a marker in its environment, by which it is found when the supervisor was killed. One that has emptied its environment,
-or has written its title there, is found by the session and the score for the kernel's OOM killer that it got from the
+a marker in its environment, by which it is found when the supervisor was killed. A process that has erased its
+environment, or has written its title there, is found by the session and by the OOM score that it inherited from the
 supervisor.
 """
 
@@ -102,8 +102,8 @@ def _wait_for_exit(pid: int) -> None:
 
 
 def _find_session(record: SupervisorRecord) -> int:
-    """Return the session of a supervisor; -1 when it is known to be no more: while a process is in it, no other process
-    gets the pid of the supervisor.
+    """Return the session of a supervisor; -1 when the session is known to be gone: while a process is in it, no other
+    process gets the pid of the supervisor.
     """
     found = supervisor.read_stat(record.pid)
     if record.boot != supervisor.read_boot_id() or (found is not None and found[2] != record.start):
@@ -112,8 +112,9 @@ def _find_session(record: SupervisorRecord) -> int:
 
 
 def _is_left(pid: int, session: int, marker: str) -> bool:
-    """Return True for a process of a job. One that has emptied its environment is still in the supervisor's session,
-    and has the score of a job: long after the job, another program may have got the number of that session.
+    """Return True for a process of a job. A process that has erased its environment is still in the supervisor's
+    session, and has the OOM score of a job. The score matters because, long after the job, another program may have the
+    number of that session.
     """
     try:
         if os.getsid(pid) == session and process_tree.has_raised_score(pid):

@@ -18,7 +18,7 @@ from riseml.records import dataclass
 UNREADABLE_STATE: Mapping[str, Any] = {"server": "", "pid": 0, "start": 0, "boot": ""}
 """The record for a file that a power cut or the job has damaged: a supervisor from an earlier boot."""
 
-_NO_FILE = (errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENXIO)  # the job has put something else there
+_NO_FILE = (errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENXIO)  # the job has put something else in its place
 _CHECKS: Mapping[str, Check] = {
     "server": is_text,
     "pid": is_count,
@@ -45,7 +45,7 @@ class SupervisorRecord:
     started_at: datetime | None = None  # when the job's main process ran; None: it did not
     exit_code: int | None = None  # of the main process, as a shell reports it; None: the job has not ended
     finished_at: datetime | None = None
-    error: str = ""  # why the job could not run, or did not run on
+    error: str = ""  # why the job could not run, or was aborted
     gpus: tuple[str, ...] = ()  # ids of the job's GPUs
     marker: str = ""  # in the environment of every process of the job
     main: int = 0  # pid of the job's main process; 0: it did not run
@@ -63,7 +63,7 @@ def load_record(folder: Path) -> SupervisorRecord | None:
 
 
 def load_state(folder: Path) -> dict[str, Any] | None:
-    """Return the content of a job's `state.json`; None when there is none. It can be parsed, whatever is there."""
+    """Return the content of a job's `state.json`; None when there is none. Any content can be parsed."""
     try:
         found = read_record(folder / supervisor.STATE_FILE)
     except (FileNotFoundError, NotADirectoryError):

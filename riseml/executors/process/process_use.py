@@ -16,7 +16,7 @@ from riseml.records import dataclass
 class ProcessUse:
     """What a group of processes uses."""
 
-    cpu: float  # percent of one core since the reading before
+    cpu: float  # percent of one core since the previous reading
     memory: int  # bytes now
     disk_read: float  # bytes per second since the reading before
     disk_write: float  # bytes per second since the reading before
@@ -37,7 +37,7 @@ class ProcessMeter:
     """Measures what a changing group of processes uses between two readings."""
 
     def __init__(self) -> None:
-        self._read_at = 0.0  # monotonic seconds; 0: there was no reading
+        self._read_at = 0.0  # monotonic seconds; 0: no reading yet
         self._counters: dict[psutil.Process, _Counters] = {}  # at the last reading
 
     def read_use(self, group: Iterable[psutil.Process]) -> ProcessUse | None:

@@ -1,7 +1,7 @@
-"""A large project where files can share blocks: unpacked once for an experiment, beside its jobs.
+"""A large project on a file system whose files can share blocks: unpacked once for an experiment, beside its jobs.
 
-Each job has files of its own, whose blocks are those of the first copy until the job writes them. So eight jobs take
-the disk of one. On other file systems each job unpacks the project.
+Each job has its own files, which share the blocks of the first copy until the job writes them. So eight jobs take the
+disk space of one. On other file systems each job unpacks the project.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from riseml.executors.environments.shared_blocks import SMALL_FILE, can_share_bl
 from riseml.executors.process.supervisor import read_boot_id
 from riseml.executors.removal import fill_new_folder
 
-_LARGE = 16 << 20  # bytes of a project, below which eight jobs save little
+_LARGE = 16 << 20  # bytes of a project; below that, sharing saves little even with eight jobs
 _COPIES = "copies"  # no job has this name
 
 
@@ -54,5 +54,5 @@ class SharedCode:
 
 
 def _is_worth_it(project: KeptState) -> bool:
-    """Return True for a project of large files: many small ones are unpacked in the time that it takes to copy them."""
+    """Return True for a project of large files: unpacking many small files takes no longer than copying them."""
     return project.size >= max(_LARGE, project.count * SMALL_FILE)

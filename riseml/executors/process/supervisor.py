@@ -87,7 +87,7 @@ class Supervisor:
         self._main = 0  # pid of the job's main process
         self._main_code: int | None = None  # exit code of the main process
         self._exit_code: int | None = None  # the same, once the job has ended
-        self._is_ending = False  # the tree got SIGTERM, and each of its processes has time to end
+        self._is_ending = False  # the tree got SIGTERM, and each of its processes gets time to end
         own = read_stat(os.getpid())
         assert own is not None, "this process exists"
         self._state: dict[str, Any] = {
@@ -116,7 +116,7 @@ class Supervisor:
     def start_job(self) -> str:
         """Start the job's main process; return why that failed, or an empty text."""
         pipes = {output_log.STDOUT: os.pipe(), output_log.STDERR: os.pipe()}
-        failure_reader, failure_writer = os.pipe()  # exec closes it; an error comes through it
+        failure_reader, failure_writer = os.pipe()  # exec closes it; an error is sent through it
         self._main = os.fork()
         if self._main == 0:
             self._become_job(pipes[output_log.STDOUT][1], pipes[output_log.STDERR][1], failure_writer)
@@ -136,8 +136,8 @@ class Supervisor:
         return error
 
     def abandon_job(self, reason: str) -> bool:
-        """Kill a job whose start has failed. Return True if it has run: then its end is to be written. Else give the
-        folder back, so that the server can start the job again.
+        """Kill a job whose start has failed. Return True if it has run: then the caller writes its end. Otherwise
+        release the folder, so that the server can start the job again.
         """
         self._kill_rest()
         if "started_at" in self._state:
@@ -175,7 +175,7 @@ class Supervisor:
             signal.signal(number, signal.SIG_IGN)
 
     def _become_job(self, stdout: int, stderr: int, failure: int) -> None:
-        """Turn the child into the job. The job dies with its supervisor, without which its end could not be seen."""
+        """Turn the child into the job. The job dies with its supervisor, because no other process could see its end."""
         try:
             os.setpgid(0, 0)
             self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -290,7 +290,7 @@ def _start_supervised_job(order: dict[str, Any]) -> tuple[Supervisor | None, str
         return None, f"{FAILED}{error}"
     try:
         refusal = supervisor.start_job()
-    except OSError as failure:  # this machine has no process or no disk space for it
+    except OSError as failure:  # this machine has no process slot or no disk space for it
         ran = supervisor.abandon_job(str(failure))
         return (supervisor if ran else None), f"{FAILED}{failure}"
     return (None, STARTED) if refusal else (supervisor, STARTED)

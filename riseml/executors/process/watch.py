@@ -27,7 +27,7 @@ _EVENT_BUFFER = 1 << 16  # bytes of events read at once
 
 
 class ChangeCounts(NamedTuple):
-    """How often the files of a job have changed since it is watched."""
+    """How often the files of a job have changed since the watch began."""
 
     log: int = 0
     state: int = 0

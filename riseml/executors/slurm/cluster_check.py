@@ -1,6 +1,6 @@
 """`riseml pool check` for a Slurm cluster: the partition, what a job may ask for, the folder as each idle node sees it.
 
-Each finding is one sentence. What no job can get past ends the check: the rest would only repeat it.
+Each finding is one sentence. A problem that stops every job ends the check: the other findings would only repeat it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from riseml.records import dataclass
 from riseml.spec.pool.types import SlurmSpec
 
 _FILE = ".riseml-check-"  # begins the name of the file that the server writes and the nodes read
-_PROBE = 1 << 20  # bytes that are written: a quota may leave room for an empty file
+_PROBE = 1 << 20  # bytes to write: a quota may leave room for an empty file
 _FULL = {errno.EDQUOT: "your quota there is used up", errno.ENOSPC: "it is full"}
-_WRITES = "writes"  # what a node prints when it could write
-_MOST_NAMED = 5  # nodes that are named one by one
+_WRITES = "writes"  # a node prints this when it could write
+_MOST_NAMED = 5  # the most nodes that are named one by one
 
 
 class _Stuck(Exception):
-    """The check found what no job can get past; it has said so."""
+    """The check found a problem that stops every job, and has reported it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class _NodeAnswer:
     """What a node printed: `riseml|n1|1000|ann|TOKEN|writes|1`."""
 
     node: str
-    user: str  # its number there
-    name: str  # its name there
-    token: str  # what the node reads in the folder
+    user: str  # the number of the user on the node
+    name: str  # the name of the user on the node
+    token: str  # the content that the node reads in the folder
     written: str  # `_WRITES`, else why not
     python: str  # `1`, else why not
 
@@ -96,7 +96,7 @@ class ClusterCheck:
         row = self._find_partition()
         wanted = self._settings.time_limit
         if row is None and self._settings.partition:
-            return  # it is hidden from users who may not use it; the next check says why
+            return  # Slurm hides it from users who may not use it; the next check says why
         if row is None:
             yield Finding("partition", Outcome.FAILED, "Slurm has no default partition: name one as `partition`")
             raise _Stuck
@@ -145,7 +145,7 @@ class ClusterCheck:
             yield Finding("folder", Outcome.FAILED, f"{what}: `chmod go-w {self._folder}`")
 
     def _write_file(self) -> None:
-        """Write what the nodes read, after what a full disk or a quota refuses; a file or link of others stays."""
+        """Write the token that the nodes read, after bytes that a full disk or a quota refuses; keep others' files."""
         with self._file.open("xb") as file:
             file.write(bytes(_PROBE))
             file.flush()
@@ -155,7 +155,7 @@ class ClusterCheck:
             file.write(self._token.encode())
 
     def _check_nodes(self) -> Iterator[Finding]:
-        """Run a short command on every idle node, and compare what it sees; name the nodes that were not asked."""
+        """Run a short command on every idle node, and compare the results; name the nodes that were not asked."""
         states = self._commands.list_node_states(self._settings.partition)
         idle = [one.name for one in states if one.state == "idle"]
         if idle:

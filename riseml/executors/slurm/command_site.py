@@ -40,7 +40,7 @@ class CommandSite(Protocol):
         """
 
     def explain_end(self, command: str, code: int) -> RisemlError | None:
-        """Return why a command did not run there; None when its end is its own.
+        """Return why a command did not run there; None when the exit code is that of the command itself.
 
         Args:
             command: its name.
@@ -59,7 +59,7 @@ class CommandSite(Protocol):
         """Try at once, instead of after the current delay."""
 
     def close(self) -> None:
-        """End what was started to get there."""
+        """End the processes that were started to reach the site."""
 
 
 class ThisMachine:

@@ -1,6 +1,6 @@
 """Makes one virtual environment on a node: `python3 environment_builder.py FOLDER`, the script of one Slurm job.
 
-FOLDER is on the shared file system. The server has written `order.json`; what the steps print goes into `log`, which
+FOLDER is on the shared file system. The server has written `order.json`; the output of the steps goes into `log`, which
 is the output of the job. The builder takes the file `claim`, so that a second job of the same order (whose submission
 got no answer) ends at once, and writes `end.json` last.
 
@@ -15,7 +15,7 @@ import sys
 
 
 class StepFailed(Exception):
-    """A step did not end well; the message is for people."""
+    """A step failed; the message is for people."""
 
 
 class EnvironmentBuilder:
@@ -75,8 +75,8 @@ class EnvironmentBuilder:
             subprocess.call(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=output)
 
     def _make_empty(self, uv: str) -> None:
-        """Make an environment with pip; where none can be fetched, without, and the steps that need it say so."""
-        if not uv:  # it does not run on this kind of node
+        """Make an environment, with pip if it can be fetched; otherwise the steps that need pip report its absence."""
+        if not uv:  # uv does not run on this kind of node
             if self._call([self.order["python"], "-m", "venv", self.target]) != 0:
                 raise StepFailed("a virtual environment cannot be made on this node")
             return
@@ -108,7 +108,7 @@ class EnvironmentBuilder:
         return 128 - code if code < 0 else code
 
     def _stop(self, *_: object) -> None:
-        """End the command that runs: Slurm ends the job."""
+        """End the running command, because Slurm ends the job."""
         self._kill_group()
         os._exit(128 + signal.SIGTERM)
 

@@ -1,8 +1,8 @@
-"""A Slurm cluster as a host: it places jobs itself, and starts a gang as one thing.
+"""A Slurm cluster as a host: it places jobs itself, and starts a gang as a whole.
 
-What the supervisors of gangs write into the shared folder is all that is known of their roles. Slurm is asked only why
-a job waits, and whether one that has written no end is over. So a controller that is down or frozen ends nothing, and a
-server that was killed finds everything again.
+The server knows about roles only what the supervisors of their gangs write into the shared folder. It asks Slurm only
+why a job waits, and whether a job without a recorded end is over. So a controller that is down or frozen ends nothing,
+and after a kill the next server finds everything again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from riseml.names import HOST_LABEL, HostName, JobName
 from riseml.planning.launch import make_address_tokens
 from riseml.spec.pool.types import BuildPlace, SlurmSpec
 
-_INTERVAL = 0.5  # seconds between two looks: a shared file system reports no changes of other machines
+_INTERVAL = 0.5  # seconds between two checks: a shared file system reports no changes by other machines
 
 
 class SlurmExecutor(RoleAccess):
@@ -70,7 +70,7 @@ class SlurmExecutor(RoleAccess):
         maker = NodeMaker(settings, self._commands, self._queue) if settings.build_on is BuildPlace.NODE else None
         self._environments = VirtualEnvironments(root / "environments", gpus=settings.gpu_packages, maker=maker)
         self._gangs = GangWatch(self._folders, self._queue, lambda key: self._name_job(key))
-        self._starting = threading.Lock()  # one sbatch at a time, so that an answer that was lost is looked for first
+        self._starting = threading.Lock()  # one sbatch at a time: each looks for a lost answer first
 
     def describe(self) -> str:
         return self._commands.read_version()
@@ -221,7 +221,7 @@ class SlurmExecutor(RoleAccess):
         return choose_shape(needs, self._queue.read().nodes)
 
     def _refuse_beside_earlier(self, key: GangKey) -> None:
-        """Let no attempt start while Slurm still runs something of an earlier one: both would write one output."""
+        """Refuse to start an attempt while Slurm still runs a part of an earlier one: both would write one output."""
         if key.attempt == 1:
             return
         earlier = {self._name_job(GangKey(key.experiment, number)) for number in range(1, key.attempt)}
@@ -250,7 +250,7 @@ class SlurmExecutor(RoleAccess):
         folder.write_gang(plan, orders)
 
     def _plan_role(self, role: GangRole, shape: GangShape, need: RoleNeed) -> dict[str, Any]:
-        """Return what the supervisor must know of a role."""
+        """Return the part of the supervisor's plan about a role."""
         return {
             "role": need.name,
             "mem": need.mem,
@@ -260,7 +260,7 @@ class SlurmExecutor(RoleAccess):
         }
 
     def _order_role(self, folder: GangFolder, role: GangRole, gang: GangOrder, token: str) -> dict[str, Any]:
-        """Return what the wrapper of a role must know."""
+        """Return the order for the wrapper of a role."""
         launch = role.launch
         variables = self._environments.make_variables(launch.image.reference, "")
         return {
@@ -280,7 +280,7 @@ class SlurmExecutor(RoleAccess):
         }
 
     def _find_submitted(self, folder: GangFolder, name: str) -> str:
-        """Return the job of an sbatch whose answer was lost; empty when none was called, or Slurm has no such job."""
+        """Return the job of an sbatch whose answer was lost; empty without an sbatch, or when Slurm has no such job."""
         if not folder.mark_submitting():
             return ""
         rows = [row for row in self._queue.ask_now().rows if row.name == name]
@@ -308,7 +308,7 @@ def _translate_os_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        path = error.filename2 or error.filename  # of a copy the second one: the first is a file of riseml's own
+        path = error.filename2 or error.filename  # of a copy, the second file: the first is one of riseml's own
         raise EngineError(
             f"{what} cannot be used: {error.strerror}: {path}",
             "free some space, or change its owner",
@@ -322,7 +322,7 @@ def _has_ended(state: dict[str, Any], role: JobName) -> bool:
 
 
 def _copy_project(folder: GangFolder, role: JobName, code: ProjectFiles | None, made: Path) -> None:
-    """Unpack the project for one role alone, and add what install steps made; a folder that is complete stays."""
+    """Unpack the project for one role, and add the files that install steps made; a complete folder stays as it is."""
     target = folder.code_path(role)
     if target.exists():
         return

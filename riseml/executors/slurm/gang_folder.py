@@ -40,7 +40,7 @@ PROGRAMS = (
     *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "use", "door")),
     *(Path(__file__).parents[1] / f"{name}.py" for name in ("command_runner", "output_log", "process_tree")),
 )
-"""What runs on nodes. There the programs are beside each other in the folder of the gang."""
+"""The programs that run on nodes, where they are beside each other in the folder of the gang."""
 
 _PROGRAM_IMPORT = re.compile(r"^from riseml\.executors(?:\.slurm)? import (.*)$", re.MULTILINE)
 _ATTEMPT = re.compile(r"a(\d{1,6})")
@@ -83,7 +83,7 @@ class GangFolder:
             make_private_path(self.path / name)
 
     def write_gang(self, plan: Mapping[str, Any], roles: Mapping[JobName, Mapping[str, Any]]) -> None:
-        """Write what the supervisor and the roles read, and their programs."""
+        """Write the files that the supervisor and the roles read, and their programs."""
         for program in PROGRAMS:
             text = program.read_text(encoding="utf-8")
             self._replace(program.name, _PROGRAM_IMPORT.sub(r"import \1", text).encode())
@@ -98,7 +98,7 @@ class GangFolder:
         return self._read("gang.json")
 
     def read_state(self) -> dict[str, Any]:
-        """Return what the supervisor wrote last: its verdict, or its state; empty before it began.
+        """Return the latest record of the supervisor: its verdict, or its state; empty before it began.
 
         `job` is a text, and `roles` has the records of roles, without fields that are none of the supervisor's.
         """
@@ -110,7 +110,7 @@ class GangFolder:
         return {**keep_valid(found, {"job": is_text}), "roles": checked}
 
     def find_state_stamp(self) -> tuple[tuple[int, int, int], ...]:
-        """Return what changes with each `read_state`. NFS looks for news when a file is opened."""
+        """Return a stamp that changes with the state. NFS checks for changes when a file is opened."""
         found = []
         for name in ("verdict.json", "state.json"):
             with suppress(OSError):
@@ -138,7 +138,7 @@ class GangFolder:
         return [JobName(path.stem) for path in sorted((self.path / "roles").glob("*.json"))]
 
     def mark_submitting(self) -> bool:
-        """Note that sbatch is called from now on; return True when it was called before."""
+        """Record that sbatch is about to be called; return True when it was called before."""
         try:
             os.close(os.open(self.path / "submitting", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:

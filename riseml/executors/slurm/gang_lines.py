@@ -1,7 +1,7 @@
-"""A connection between a gang's supervisor and one of its roles: a JSON object a line, and signs of life.
+"""A connection between a gang's supervisor and one of its roles: one JSON object per line, and heartbeats.
 
-A partition of the network sends no end of a connection; so both sides send a line every `BEAT` seconds, and take the
-other one for gone after `SILENCE` seconds without any.
+A network partition does not end a connection. So both sides send a line every `BEAT` seconds, and each counts the other
+as gone after `SILENCE` seconds without a line.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 BEAT = 5.0  # seconds between two lines over the connection
 SILENCE = 60.0  # seconds without a line after which the other side counts as gone
-_SUSPENDED = 20.0  # seconds between two signs of life after which this process was suspended
+_SUSPENDED = 20.0  # if more seconds pass between two heartbeats, this process was suspended
 _READ_SIZE = 1 << 16
 _LONGEST_LINE = 1 << 20  # bytes
 
@@ -29,12 +29,12 @@ def prove(token: str, side: str, *texts: str) -> str:
 
 
 def is_proven(proof: object, token: str, side: str, *texts: str) -> bool:
-    """Return True when `proof`, which may be anything that a stranger sends, is the proof of that side."""
+    """Return True when `proof` is the proof of that side. Any program on the network may have sent `proof`."""
     return hmac.compare_digest(prove(token, side, *texts).encode(), str(proof).encode("utf-8", "replace"))
 
 
 def read_line(door: socket.socket) -> bytes:
-    """Return the next line; nothing of what follows is read.
+    """Return the next line, without reading any byte after it.
 
     Raises:
         OSError: the connection ends before it, or it is too long.
@@ -53,7 +53,7 @@ class LineConnection:
 
     def __init__(self, door: socket.socket) -> None:
         self.door = door
-        self.heard = time.monotonic()  # when something came last
+        self.heard = time.monotonic()  # when the last bytes arrived
         self.said = time.monotonic()
         self._looked = time.monotonic()
         self._rest = b""
@@ -68,10 +68,10 @@ class LineConnection:
         self.door.sendall(json.dumps(message).encode() + b"\n")
 
     def beat(self) -> None:
-        """Send a sign of life when one is due.
+        """Send a heartbeat when one is due.
 
-        A process that Slurm has suspended heard nothing in that time. The other side, which may have been suspended as
-        well, gets some seconds to send one.
+        A process that Slurm has suspended received nothing in that time. The other side, which may have been suspended
+        as well, gets some seconds to send a heartbeat.
         """
         now = time.monotonic()
         if now - self._looked > _SUSPENDED:
@@ -85,7 +85,7 @@ class LineConnection:
         return time.monotonic() - self.heard > SILENCE
 
     def receive(self) -> "list[dict[str, Any]] | None":
-        """Return the objects that have come; None when the other side is gone, or is no part of the gang."""
+        """Return the objects that have arrived; None when the other side is gone, or does not belong to the gang."""
         try:
             data = self.door.recv(_READ_SIZE)
         except OSError:

@@ -1,4 +1,4 @@
-"""The files in which a gang's supervisor says how far the gang is, and those of its roles that the supervisor reads.
+"""The files in which a gang's supervisor records the state of the gang, and the files of roles that it reads.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -17,17 +17,17 @@ _CAUSES = (
     ("DUE TO TIME LIMIT", "its time limit was reached"),
     ("DUE TO NODE FAILURE", "a node failed"),
 )
-"""What Slurm writes into the output of a job or step before it ends one, and what that means."""
+"""The lines that Slurm writes into the output of a job or step before it ends it, and their meaning."""
 
-_MARK = " CANCELLED AT "  # in each of these lines
+_MARK = " CANCELLED AT "  # occurs in each of these lines
 
 _MEMORY = re.compile(
     r"^(slurmstepd|srun)\b.*(oom[-_ ]kill|exceeded (job )?memory limit|task \d+: out of memory$)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What Slurm writes when a step is over its memory: its cgroup killed a process, or Slurm the step."""
+"""Slurm's line when a step exceeded its memory: the cgroup killed a process, or Slurm killed the step."""
 
-_OUTPUT_READ = 20000  # bytes from the end of such an output
+_OUTPUT_READ = 20000  # bytes to read from the end of such an output
 _PAUSE = 2.0  # seconds between two attempts to write the last record
 
 
@@ -54,7 +54,7 @@ def write_record(folder: str, name: str, content: "dict[str, Any]") -> None:
 
 
 def touch_record(folder: str, name: str) -> None:
-    """Move the modification time of a record on; one that the server has removed stays away."""
+    """Update the modification time of a record; do not create it again when the server has removed it."""
     try:
         os.utime(os.path.join(folder, name))
     except OSError:
@@ -62,7 +62,7 @@ def touch_record(folder: str, name: str) -> None:
 
 
 def read_exit(folder: str, role: str) -> "dict[str, Any] | None":
-    """Return the end of a role as its wrapper wrote it; None: it wrote none."""
+    """Return the end of a role as its wrapper recorded it; None: there is no record."""
     try:
         with open(os.path.join(folder, role + ".exit")) as file:
             return json.load(file)  # type: ignore[no-any-return]  # JSON of the wrapper
@@ -73,7 +73,7 @@ def read_exit(folder: str, role: str) -> "dict[str, Any] | None":
 def read_orders(folder: str, start: int) -> "tuple[list[dict[str, Any]], int]":
     """Return what the server has ordered from this byte on, and where the next order begins.
 
-    NFS looks for news when a file is opened.
+    NFS checks for changes when a file is opened.
     """
     try:
         with open(os.path.join(folder, "orders"), "rb") as file:
@@ -87,7 +87,7 @@ def read_orders(folder: str, start: int) -> "tuple[list[dict[str, Any]], int]":
 
 
 def _read_order(line: bytes) -> "list[dict[str, Any]]":
-    """Return the order of a line; none when a full disk has cut it off: the server gives it again."""
+    """Return the order in a line; nothing when a full disk has truncated the line: the server repeats the order."""
     try:
         found = json.loads(line.decode())
     except ValueError:
@@ -98,8 +98,8 @@ def _read_order(line: bytes) -> "list[dict[str, Any]]":
 def find_stop_cause(folder: str) -> str:
     """Return why Slurm ends the job or one of its steps; empty when it has not said so.
 
-    A step that Slurm cancels because of its memory has itself to blame. The server may have removed the folder: behind
-    a partition of the network the supervisor hears of nothing else.
+    A step that Slurm cancels because of its memory caused its own end. The server may have removed the folder: behind a
+    network partition, that is the only sign that the supervisor gets.
     """
     said, unsaid = [], ""
     for name in _list_names(folder):

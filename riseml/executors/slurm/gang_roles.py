@@ -1,10 +1,10 @@
-"""What a gang's supervisor knows of its roles, and the ends that they have reported.
+"""The roles as a gang's supervisor knows them, and the ends that they have reported.
 
 When Slurm ends a job, it signals every process of a step: the command of a role may end before its wrapper and the
 supervisor get their signals. So the end that a role reports is not yet a verdict. Slurm first writes into the output of
-the step that it ends it, then signals its processes; srun ends once the whole output of its step has arrived. So the
-supervisor waits for the end of the role's srun, and `find_stop_cause` then knows whether Slurm caused the end. It
-settles ends in the order in which they arrived, so that the first failure stays the first.
+a step that it ends the step, and then signals the processes of the step; srun ends once the whole output of its step
+has arrived. So the supervisor waits for the end of the role's srun, and `find_stop_cause` then knows whether Slurm
+caused the end. It settles ends in the order in which they arrived, so that the first failure stays the first.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -19,7 +19,7 @@ _LATE_SRUN = 10.0  # seconds for srun to end after its role: a process of anothe
 
 
 class SupervisedRole:
-    """One role: how far it is, and what is known of its end."""
+    """One role: its progress, and its end as far as it is known."""
 
     def __init__(self, plan: "dict[str, Any]") -> None:
         self.plan = plan
@@ -29,8 +29,8 @@ class SupervisedRole:
         self.address = ""  # host:port, once it has called
         self.node = ""
         self.lost_at = 0.0  # when its connection broke; 0: it did not
-        self.silent = False  # nothing came over its connection any more: it may run on behind a partition
-        self.kill_at = 0.0  # when it gets SIGKILL; 0: it is not to end
+        self.silent = False  # its connection fell silent: the role may still run behind a network partition
+        self.kill_at = 0.0  # when it gets SIGKILL; 0: it does not have to end
         self.killed = False
         self.reported = False  # it has reported its end, which is not settled yet
         self.record = {}  # type: dict[str, Any]
@@ -41,11 +41,11 @@ class SupervisedRole:
 
     @property
     def srun_ended(self) -> bool:
-        """Whether nothing more comes from its step."""
+        """Whether the srun of its step has ended, so that no further output comes."""
         return self.srun is None or self.srun.poll() is not None
 
     def say(self, message: "dict[str, Any]") -> None:
-        """Send a message to its wrapper, if that is connected."""
+        """Send a message to its wrapper, if the wrapper is connected."""
         if self.lines is None:
             return
         try:
@@ -54,7 +54,7 @@ class SupervisedRole:
             self.lose()
 
     def keep_alive(self) -> None:
-        """Send a sign of life, and find out whether its wrapper gives one."""
+        """Send a heartbeat, and check whether the wrapper's heartbeats arrive."""
         if self.lines is None:
             return
         try:

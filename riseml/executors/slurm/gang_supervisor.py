@@ -11,13 +11,14 @@ FOLDER is on the shared file system. The server writes `gang.json` and `roles/RO
 appends to `orders` what is to stop. The supervisor takes the file `claim`, so that a second job of the same gang (whose
 submission got no answer) ends at once; it replaces `state.json` at every change and writes `verdict.json` last.
 
-`gang_roles` says when the end that a role reported counts. What srun returns proves nothing: it returns 0 when the node
-of its step has died. A role that says nothing for `SILENCE` seconds, or whose connection breaks before it has told its
-end, is lost. Behind a partition of the network it ends itself after that time and its grace; only then its end is
-written, so that no later attempt meets it.
+`gang_roles` says when the end that a role reported counts. The exit code of srun proves nothing: it is 0 even when the
+node of its step has died. A role that sends nothing for `SILENCE` seconds, or whose connection breaks before it has
+reported its end, is lost. Behind a network partition it ends itself after that time and its grace. The supervisor
+writes its end only then, so that no later attempt runs at the same time.
 
-The modification time of `claim` moves on every `BEAT` seconds: by it the server sees that the supervisor lives, as the
-controller counts a job as running whose node was off and on within seconds. A full disk has room for a time.
+Every `BEAT` seconds the supervisor updates the modification time of `claim`, which shows the server that the supervisor
+is alive: Slurm's controller counts a job as running even if its node was off and on again within seconds. This works on
+a full disk, too.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -34,11 +35,11 @@ from typing import Any
 
 from riseml.executors.slurm import gang_lines, gang_records, gang_roles
 
-BARRIER = 600.0  # seconds until every role has called; a step may have to fetch a container image first
+BARRIER = 600.0  # seconds within which every role must call; a step may have to fetch a container image first
 LOST_EXIT = 128 + signal.SIGKILL
-_STRANGERS = 100  # connections that say nothing
-_TICK = 500  # milliseconds between two looks at orders and deadlines
-_LATE_EXIT = 5.0  # seconds for the ROLE.exit of a role whose connection broke
+_STRANGERS = 100  # the most connections that have not identified themselves
+_TICK = 500  # milliseconds between two checks of orders and deadlines
+_LATE_EXIT = 5.0  # seconds to wait for the ROLE.exit of a role whose connection broke
 _SRUN_END = 10.0  # seconds for srun to end after its role
 _WARNING = "Slurm's time limit of the job was reached"
 
@@ -56,12 +57,12 @@ class GangSupervisor:
         self.began = time.time()  # for the record; the monotonic clock measures intervals
         self.waits_from = time.monotonic()  # for its roles
         self.go_at = 0.0  # when all started
-        self.success_at = 0.0  # when all that decide had ended with 0
+        self.success_at = 0.0  # when all roles that decide had ended with 0
         self.failed = False  # a role ended the gang, or Slurm did
         self.error = ""  # why the gang could not start, or was ended from outside
         self.stopped = ""  # why Slurm ends the job, or a step of it; empty: it does not, as far as is known
         self.orders_read = 0  # bytes
-        self.beat_at = 0.0  # when `claim` said last that this process lives
+        self.beat_at = 0.0  # when this process last updated `claim`
         self.callers = []  # type: list[gang_lines.LineConnection]
         self.door = socket.socket()
         self.signals, writer = os.pipe()
@@ -89,14 +90,14 @@ class GangSupervisor:
         for role in self.roles:
             self._start_srun(role)
         while not all(role.ended for role in self.roles):
-            self._wait()
+            self._wait_for_events()
             self._settle_ends()
             self._read_orders()
             self._look_after_roles()
             self._keep_rules()
-            self._beat()
+            self._touch_claim()
         self._end_sruns()
-        verdict = self._describe(dict(done=True, finished_at=time.time()))
+        verdict = self._describe_gang(dict(done=True, finished_at=time.time()))
         gang_records.write_record(self.folder, "verdict.json", verdict)
         return 0 if self.success_at and not self.failed else 1
 
@@ -108,8 +109,8 @@ class GangSupervisor:
         with open(os.path.join(self.folder, role.name + ".srun"), "ab") as output:
             role.srun = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
-    def _wait(self) -> None:
-        """Take what comes over connections and signals, for a moment at most."""
+    def _wait_for_events(self) -> None:
+        """Wait briefly for connections, messages and signals, and handle them."""
         poll = select.poll()
         for descriptor in (self.signals, self.door.fileno()):
             poll.register(descriptor, select.POLLIN)
@@ -121,12 +122,12 @@ class GangSupervisor:
             if descriptor == self.signals:
                 self._take_signals()
             elif descriptor == self.door.fileno():
-                self._accept()
+                self._accept_caller()
             else:
                 self._take_lines(doors[descriptor])
 
-    def _accept(self) -> None:
-        """Take a call, unless all roles are there. Of too many callers that say nothing, the first one has to go."""
+    def _accept_caller(self) -> None:
+        """Accept a connection, unless all roles are there. With too many unidentified ones, close the oldest."""
         try:
             door = self.door.accept()[0]
         except OSError:  # the caller has gone, or too many files are open
@@ -160,7 +161,7 @@ class GangSupervisor:
             return
         for message in found:
             if role is None:
-                role = self._welcome(lines, message)
+                role = self._identify_caller(lines, message)
                 if role is None:
                     return
             elif "started" in message:
@@ -171,10 +172,10 @@ class GangSupervisor:
             elif "code" in message:
                 self._take_end(gang_roles.ReportedEnd(role, message["code"], "", bool(message.get("outside"))))
 
-    def _welcome(
+    def _identify_caller(
         self, lines: "gang_lines.LineConnection", message: "dict[str, Any]"
     ) -> "gang_roles.SupervisedRole | None":
-        """Return the role that calls; a stranger is sent away."""
+        """Return the role that calls; close the connection of any other caller."""
         self.callers.remove(lines)
         token = self.plan["token"]
         role = next((one for one in self.roles if one.name == message.get("role")), None)
@@ -195,7 +196,7 @@ class GangSupervisor:
         return role
 
     def _look_after_roles(self) -> None:
-        """Send signs of life, and find roles that are lost or that srun could not start."""
+        """Send heartbeats, and find roles that are lost or that srun could not start."""
         for role in self.roles:
             if role.ended or role.reported:
                 continue
@@ -209,7 +210,7 @@ class GangSupervisor:
         self._keep_barrier()
 
     def _keep_barrier(self) -> None:
-        """End a gang whose roles are not all there in time."""
+        """End a gang when some of its roles have not called in time."""
         if not self.go_at and time.monotonic() - self.waits_from > BARRIER:
             missing = [role.name for role in self.roles if not role.address]
             words = [gang_records.read_last_words(self.folder, name) for name in missing]
@@ -223,7 +224,7 @@ class GangSupervisor:
             self._take_end(gang_roles.ReportedEnd(role, found["exit_code"], found["error"]))
             return
         if role.silent and not self.success_at and role.is_bad_end(LOST_EXIT, ""):
-            self._fail()
+            self._fail_gang()
         late = _LATE_EXIT + (self.plan["stop_grace"] if role.silent else 0.0)
         memory = gang_records.ran_out_of_memory(self.folder, role.name)
         if time.monotonic() - role.lost_at > late or (memory and role.srun_ended):
@@ -234,13 +235,13 @@ class GangSupervisor:
             self._end_role(gang_roles.ReportedEnd(role, LOST_EXIT, cause or lost))
 
     def _settle_early_loss(self, role: gang_roles.SupervisedRole) -> None:
-        """End a gang of which a role was lost before all were there: its node is, or Slurm ends the job."""
+        """End a gang that lost a role before all were there: the node is gone, or Slurm ends the job."""
         if role.srun_ended or time.monotonic() - role.lost_at > _LATE_EXIT:
             lost = f"{role.name} was lost before all roles were there"
             self._end_all(gang_records.find_stop_cause(self.folder) or lost)
 
     def _settle_refusal(self, role: gang_roles.SupervisedRole) -> None:
-        """End a gang of which srun has not started a role."""
+        """End a gang when srun could not start one of its roles."""
         cause = gang_records.find_stop_cause(self.folder)
         if cause:
             self._end_all(cause)
@@ -249,7 +250,7 @@ class GangSupervisor:
             self._fail_start(f"srun could not start {role.name}: {words}")
 
     def _take_end(self, end: gang_roles.ReportedEnd) -> None:
-        """Take the end of a role. One that this process has ended is settled at once; else Slurm may be the cause."""
+        """Take the reported end of a role: settle it now if this process caused it; else Slurm may be the cause."""
         end.role.close()
         if end.role.kill_at:
             self._end_role(end)
@@ -257,7 +258,7 @@ class GangSupervisor:
             self.ends.add(end)
 
     def _settle_ends(self) -> None:
-        """Settle the ends of roles of which all is known that Slurm says; it is read once for all of them."""
+        """Settle the reported ends for which all output of Slurm has arrived; read that output once for all of them."""
         ends = self.ends.take_ready()
         if ends:
             self.stopped = self.stopped or gang_records.find_stop_cause(self.folder)
@@ -289,30 +290,32 @@ class GangSupervisor:
         self._write_state()
         wanted = "ending" in role.record or role.kill_at
         if role.is_bad_end(code, error) and not wanted and not self.success_at and not self.failed:
-            self._fail()
+            self._fail_gang()
         deciders = [one.record for one in self.roles if one.plan["part"] == "DECIDES"]
         if not self.failed and all(one.get("exit_code") == 0 and not one["error"] for one in deciders):
             self.success_at = self.success_at or time.monotonic()
 
     def _keep_rules(self) -> None:
-        """End what is over its time: helpers after success, then what serves them; and roles that ignore SIGTERM."""
+        """End roles that are over their time: helpers after success, then servers; and roles that ignore SIGTERM."""
         now, limit = time.monotonic(), self.plan.get("max_duration")
         if self.success_at:
             helpers = [role for role in self.roles if role.plan["part"] == "HELPS"]
-            self._end([role for role in helpers if now >= self.success_at + role.plan["grace"]], "NO_LONGER_NEEDED")
+            self._end_roles(
+                [role for role in helpers if now >= self.success_at + role.plan["grace"]], "NO_LONGER_NEEDED"
+            )
             if all(role.ended for role in self.roles if role.plan["part"] in ("DECIDES", "HELPS")):
-                self._end(self.roles, "NO_LONGER_NEEDED")
+                self._end_roles(self.roles, "NO_LONGER_NEEDED")
         elif limit and self.go_at and now >= self.go_at + limit:
-            self._fail()
+            self._fail_gang()
         for role in self.roles:
             if role.kill_at and now >= role.kill_at and not role.ended and not role.killed:
                 role.killed = True
                 role.say({"signal": "KILL"})
 
-    def _fail(self) -> None:
-        """End every role that runs, because of one of them."""
+    def _fail_gang(self) -> None:
+        """End every running role, because one of them failed."""
         self.failed = True
-        self._end([role for role in self.roles if role.lines is not None], "CASCADE")
+        self._end_roles([role for role in self.roles if role.lines is not None], "CASCADE")
 
     def _end_all(self, reason: str) -> None:
         """End every role, because Slurm ends the job; no role is the cause."""
@@ -323,10 +326,10 @@ class GangSupervisor:
             self._fail_start(reason)
             return
         self.error, self.failed = self.error or reason, True
-        self._end(self.roles, "")
+        self._end_roles(self.roles, "")
 
-    def _end(self, roles: "list[gang_roles.SupervisedRole]", ending: str) -> None:
-        """Send SIGTERM to roles, to each of them once, and then note why."""
+    def _end_roles(self, roles: "list[gang_roles.SupervisedRole]", ending: str) -> None:
+        """Send SIGTERM to each of these roles once, and then record why."""
         going = [role for role in roles if not (role.ended or role.reported or role.kill_at)]
         for role in going:
             if ending:
@@ -337,31 +340,31 @@ class GangSupervisor:
             self._write_state()
 
     def _read_orders(self) -> None:
-        """Obey what the server has ordered since the last look."""
+        """Carry out the orders of the server since the last check."""
         orders, self.orders_read = gang_records.read_orders(self.folder, self.orders_read)
         for order in orders:
-            self._obey(order)
+            self._carry_out_order(order)
 
-    def _obey(self, order: "dict[str, Any]") -> None:
+    def _carry_out_order(self, order: "dict[str, Any]") -> None:
         for role in self.roles:
             if role.name == order["role"] and not role.ended:
                 if not self.go_at:
                     self._fail_start("it was stopped before it started")
                 elif order["signal"] == "KILL":
-                    self._end([role], "")
+                    self._end_roles([role], "")
                     role.kill_at = time.monotonic()
                 else:
-                    self._end([role], "")
+                    self._end_roles([role], "")
 
-    def _beat(self) -> None:
-        """Show the server that this process lives."""
+    def _touch_claim(self) -> None:
+        """Show the server that this process is alive."""
         if time.monotonic() - self.beat_at < gang_lines.BEAT:
             return
         self.beat_at = time.monotonic()
         gang_records.touch_record(self.folder, "claim")
 
     def _end_sruns(self) -> None:
-        """Wait for srun to end, and kill what is left: that kills its step, too."""
+        """Wait for the sruns to end, and kill the rest: that kills their steps, too."""
         end = time.monotonic() + _SRUN_END
         for role in self.roles:
             if role.srun is not None:
@@ -370,12 +373,12 @@ class GangSupervisor:
                 except subprocess.TimeoutExpired:
                     role.srun.kill()
 
-    def _describe(self, more: "dict[str, Any]") -> "dict[str, Any]":
+    def _describe_gang(self, more: "dict[str, Any]") -> "dict[str, Any]":
         roles = {role.name: role.record for role in self.roles}
         return dict(job=self.job, began=self.began, error=self.error, roles=roles, **more)
 
     def _write_state(self) -> None:
-        gang_records.write_record(self.folder, "state.json", self._describe({}))
+        gang_records.write_record(self.folder, "state.json", self._describe_gang({}))
 
 
 def main() -> int:

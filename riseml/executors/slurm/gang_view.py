@@ -1,4 +1,4 @@
-"""What the server sees of its gangs: the records of their supervisors, completed by what Slurm says."""
+"""The gangs as the server sees them: the records of their supervisors, completed by what Slurm reports."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from riseml.records import dataclass
 from riseml.states import Reason
 
 LOST = 128 + 9
-_LATE_RECORD = 10.0  # seconds for the records of a job that Slurm says is over: NFS may show them later
-_LATE_END = SILENCE + _LATE_RECORD  # seconds, beside its grace, in which a role ends itself behind a partition
-_DEAD = 90.0  # seconds without a sign of life of a supervisor whose job runs, as Slurm says
-_LONGEST_LOOK = 10.0  # seconds that count at most between two looks: the shared folder may have hung meanwhile
+_LATE_RECORD = 10.0  # seconds to wait for the records of a job that is over according to Slurm: NFS may show them later
+_LATE_END = SILENCE + _LATE_RECORD  # seconds, besides its grace, in which a cut-off role ends itself
+_DEAD = 90.0  # seconds without a sign of life of a supervisor whose job runs according to Slurm
+_LONGEST_LOOK = 10.0  # the most seconds that count between two checks: the shared folder may have hung meanwhile
 _LATE_KILL = 15.0  # seconds after which a role that was to be killed makes riseml cancel the whole job
 
 
@@ -34,9 +34,9 @@ class LateEnd:
     """The end of a Slurm job whose supervisor has written no verdict."""
 
     why: str
-    sure: bool  # False: a role may run on behind a partition, until it notices that it is alone
-    lost: bool  # Slurm or a node has ended it, and not its roles
-    signalled: bool  # Slurm has signalled its roles: one that answers SIGTERM with 0 has not finished
+    sure: bool  # False: a role may run on behind a network partition, until it notices that it is alone
+    lost: bool  # Slurm or a node ended the job, not its roles
+    signalled: bool  # Slurm has signalled its roles: exit code 0 after SIGTERM does not mean that a role finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Life:
     """The last sign of life of a supervisor."""
 
     stamp: int
-    silent: float  # seconds without another one in which the server has looked
+    silent: float  # seconds, as far as the server has checked, without another sign of life
     looked_at: float  # by the clock that only grows
 
 
@@ -69,16 +69,16 @@ class GangWatch:
         self._queue = queue
         self._name_job = name_job
         self._clock = clock
-        self._over_since: dict[GangKey, float] = {}  # since when Slurm says that a job without a verdict is over
+        self._over_since: dict[GangKey, float] = {}  # when Slurm first reported that a job without a verdict is over
         self._lives: dict[GangKey, _Life] = {}
-        self._ended: frozenset[JobKey] = frozenset()  # roles that have ended, also those whose end no record says
+        self._ended: frozenset[JobKey] = frozenset()  # roles that have ended, even if no record says so
         self._kill_since: dict[JobKey, float] = {}
         self._submitted_seen: dict[GangKey, float] = {}  # when this server first saw the id of the job
         self._states: dict[GangKey, tuple[object, dict[str, Any]]] = {}  # the last state of each gang, with its stamp
         self._never = threading.Event()
 
     def observe(self, answer: QueueAnswer) -> list[ContainerSeen]:
-        """Return every role of every gang, with what Slurm says of its job."""
+        """Return every role of every gang, with the state of its job in Slurm."""
         gangs = [(folder, folder.read_plan(), self._read_state(folder)) for folder in self._folders.list_gangs()]
         found: list[ContainerSeen] = []
         for folder, plan, state in gangs:
@@ -98,7 +98,7 @@ class GangWatch:
                     notes.pop(key, None)
 
     def find_dead_jobs(self, answer: QueueAnswer) -> list[str]:
-        """Return the Slurm jobs that run, as Slurm says, and whose supervisors show no sign of life any more.
+        """Return the Slurm jobs that run according to Slurm, but whose supervisors no longer show signs of life.
 
         A node that was off and on within seconds has lost its processes, and the controller does not see that. A job
         that is suspended shows no sign of life either, and is left alone.
@@ -114,7 +114,7 @@ class GangWatch:
         return _make_container(folder, key.job, record, "").running
 
     def ignores_kill(self, key: JobKey) -> bool:
-        """Return True when a role was to be killed some time ago, and its supervisor has not done so."""
+        """Return True when a role should have been killed some time ago, but its supervisor has not killed it."""
         since = self._kill_since.setdefault(key, self._clock())
         return self._clock() - since > _LATE_KILL
 
@@ -209,9 +209,9 @@ def _read_grace(folder: GangFolder) -> float:
 
 
 def _look_again(before: _Life | None, stamp: int, now: float) -> _Life:
-    """Return the life of a supervisor whose stamp the server has read now.
+    """Return the updated record of a supervisor's last sign of life, from the stamp that the server has read now.
 
-    When the shared folder hangs, neither the supervisor nor the server gets on, and the server may read an old stamp
+    When the shared folder hangs, neither the supervisor nor the server proceeds, and the server may read an old stamp
     before the supervisor writes the next one.
     """
     if before is None or before.stamp != stamp:
@@ -220,15 +220,15 @@ def _look_again(before: _Life | None, stamp: int, now: float) -> _Life:
 
 
 def _add_shape(container: ContainerSeen, shape: str) -> ContainerSeen:
-    """Return a role that waits with the shape in which its gang has asked for nodes."""
+    """Add to a waiting role the shape in which its gang has asked for nodes."""
     return replace(container, waits=f"{container.waits}; it asks for {shape}") if container.waits else container
 
 
 def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], over: LateEnd) -> dict[str, Any]:
-    """Return the end of a role that its supervisor did not write: the wrapper's record, else that it is lost.
+    """Return the end of a role that its supervisor did not record: the wrapper's record, otherwise a loss.
 
-    A wrapper that has got no signal itself cannot know whether Slurm has ended its command. Where Slurm has ended the
-    job, its record is no cause.
+    A wrapper that got no signal itself cannot know whether Slurm ended its command. Where Slurm ended the job, the
+    wrapper's record does not count as the cause.
     """
     own, memory = folder.read_exit(role), ran_out_of_memory(str(folder.path), role)
     if own:
@@ -266,7 +266,7 @@ def _read_time(seconds: float | None) -> datetime | None:
 
 
 def _find_ending(record: dict[str, Any]) -> Reason | None:
-    """Return why the supervisor has ended a role, or why one never started that could have."""
+    """Return why the supervisor ended a role, or why a role never started although it could have."""
     if not record.get("started_at"):
         return Reason.ENGINE_STOPPED if "outside" in record else None
     name = record.get("ending")

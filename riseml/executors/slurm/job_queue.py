@@ -1,4 +1,4 @@
-"""What Slurm says of all jobs of a server, asked for all of them at once, seldom, and beside the control loop."""
+"""Ask Slurm about all jobs of a server: with one call, rarely, and outside of the control loop."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class QueueAnswer:
-    """The jobs and the nodes as Slurm last said them."""
+    """The jobs and the nodes as Slurm last reported them."""
 
     rows: tuple[QueueRow, ...]
     nodes: tuple[NodeKind, ...]
     asked_at: float  # when it was asked, by the clock that only grows
-    trouble: str = ""  # why it did not answer the last time; empty: it did
+    trouble: str = ""  # why Slurm did not answer the last time; empty: it did
 
     def find(self, name: str, job: str) -> QueueRow | None:
         """Return the job of this id; without an id, the last one of this name."""
@@ -38,7 +38,7 @@ class QueueAnswer:
 
 
 class JobQueue:
-    """squeue and sinfo with pauses in between. A frozen controller blocks a thread of its own, and no caller.
+    """squeue and sinfo with pauses in between. A frozen controller blocks a separate thread, but no caller.
 
     Args:
         commands: the commands of Slurm.
@@ -56,7 +56,7 @@ class JobQueue:
         self._failures = 0
 
     def read(self) -> QueueAnswer:
-        """Return what Slurm said last, and ask again beside the caller when the pause is over. The first call waits.
+        """Return Slurm's last answer, and ask again in the background when the pause is over. The first call waits.
 
         Raises:
             Unreachable, EngineError: it has never answered.
@@ -72,7 +72,7 @@ class JobQueue:
         return answer
 
     def ask_now(self) -> QueueAnswer:
-        """Return what Slurm says at this moment.
+        """Ask Slurm now, and return the answer.
 
         Raises:
             Unreachable, EngineError: it says nothing.
@@ -88,11 +88,11 @@ class JobQueue:
         return answer
 
     def cancel_beside(self, job: str) -> None:
-        """End a job, and do not wait for that: the caller looks again, and asks again when it goes on."""
+        """Cancel a job in the background. The caller checks later, and calls this again if the job still runs."""
         threading.Thread(target=self._cancel, args=(job,), name="scancel", daemon=True).start()
 
     def find_stamp(self) -> int:
-        """Return a number that changes with what Slurm says."""
+        """Return a number that changes with Slurm's answer."""
         answer = self._answer
         return 0 if answer is None else hash((answer.rows, answer.trouble))
 

@@ -11,15 +11,15 @@ from riseml.executors.slurm.shape import GangShape, RoleNeed, ShapeKind
 from riseml.records import dataclass
 from riseml.spec.pool.types import SlurmSpec
 
-_IMMEDIATE = 60  # seconds after which a step that gets no room fails, instead of waiting for ever
-_WARNING = 60  # seconds before the time limit at which the supervisor hears of it
+_IMMEDIATE = 60  # seconds after which a step without room fails, instead of waiting forever
+_WARNING = 60  # seconds before the time limit at which Slurm warns the supervisor
 _BUILD_MEMORY = 2048  # MiB of a job that makes an environment
 _MARGIN = 5  # minutes that a job may last beyond max_duration: its start and its end take time, too
 
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """What one sbatch is made from."""
+    """The content of one sbatch."""
 
     name: str  # of the Slurm job, by which it is found again
     title: str  # for people, as the comment of the job: `paul.4`
@@ -52,7 +52,7 @@ def make_script(order: JobOrder) -> str:
 
 
 def list_site_options(settings: SlurmSpec) -> list[str]:
-    """Return the options of sbatch that the settings make, whatever the gang."""
+    """Return the options of sbatch that come from the settings, for every gang."""
     minutes = _find_minutes(settings.time_limit, None)
     time = [] if minutes is None else [f"--time={minutes}"]
     return [*_list_account_options(settings), *_list_place_options(settings), *time]
@@ -76,7 +76,7 @@ def make_build_script(name: str, folder: str, settings: SlurmSpec) -> str:
 
 
 def make_step_options(shape: GangShape, role: RoleNeed, settings: SlurmSpec) -> list[str]:
-    """Return the options of srun for one role: exactly its own share, and no waiting for the others' steps."""
+    """Return the options of srun for one role: exactly its share, and no wait for the steps of other roles."""
     options = [f"--job-name={role.name}", "--nodes=1", "--ntasks=1", f"--cpus-per-task={role.cpus}", "--exact"]
     options += [f"--mem={role.mem}M", f"--gres=gpu:{role.gpus}" if role.gpus else "--gres=none"]
     options += [f"--immediate={_IMMEDIATE}", "--export=ALL", "--kill-on-bad-exit=0"]
@@ -93,7 +93,7 @@ def _list_job_options(order: JobOrder) -> Iterator[str]:
     yield f"--output={order.folder}/batch.log"
     yield "--open-mode=append"
     yield "--no-requeue"  # attempts are counted by the server
-    yield "--export=NONE"  # nothing of the server's environment, but that of a login on the node, which takes a moment
+    yield "--export=NONE"  # not the server's environment, but that of a login on the node, which takes a moment
     yield f"--signal=B:USR1@{_WARNING}"
     yield f"--chdir={order.folder}"
     minutes = _find_minutes(settings.time_limit, order.max_duration)

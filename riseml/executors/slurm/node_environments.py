@@ -1,4 +1,4 @@
-"""Virtual environments that a job on a node makes: it has the Python and the modules of those that will use them.
+"""Virtual environments that a job on a node makes: the node has the Python and the modules of their later users.
 
 <root>/<digest>.build/     one build, beside the environment that it makes
     order.json             what is made: written last, so that without it there is no build
@@ -34,7 +34,7 @@ from riseml.spec.pool.types import SlurmSpec
 from riseml.terminal_text import plain_line
 
 BUILDER = "environment_builder.py"
-_INTERVAL = 0.5  # seconds between two looks at the log
+_INTERVAL = 0.5  # seconds between two reads of the log
 _READ_SIZE, _LONGEST_LINE = 1 << 20, 1 << 16  # bytes of the log read at once, and kept of a line without an end
 _LATE_END = 10.0  # seconds for the record of a job that Slurm says is over: NFS may show it later
 _PASSED_ON = re.compile(
@@ -111,14 +111,14 @@ class _BuildFollower:
         self._name = name
         self._job = job
         self._read = 0  # bytes of the log
-        self._line = b""  # the beginning of a line whose end was not there yet
+        self._line = b""  # the beginning of a line whose end has not arrived yet
         self._steps = 0  # install steps that have begun
         held = build.read_held()
         written = next((at for at, line in enumerate(held) if line.startswith(_name_build(job))), len(held))
         self._held = iter(held[written:])  # what an earlier server has written about this job
         waits = [line for line in held[written:] if line.startswith(f"Slurm job {job} waits")]
-        self._waits = waits[-1] if waits else ""  # why the job waits, as it was said last
-        self._over = 0.0  # seconds since Slurm says that the job is over
+        self._waits = waits[-1] if waits else ""  # why the job waits, as last shown
+        self._over = 0.0  # seconds since Slurm first reported that the job is over
 
     def follow(self, read_queue: Callable[[], QueueAnswer], cancel: Callable[[str], None]) -> None:
         """Emit the log as it grows; return when the environment is complete.
@@ -178,7 +178,7 @@ class _BuildFollower:
                 self._build.report(
                     WorkReport(Work.INSTALL, text.removeprefix("--> "), self._steps, len(self._build.image.install))
                 )
-            if text.strip() and text not in self._held:  # a search in an iterator goes on where the last one stopped
+            if text.strip() and text not in self._held:  # each search continues where the last one stopped
                 self._build.emit(text)
 
 
@@ -201,7 +201,7 @@ def _write_build(order: EnvironmentOrder, place: Path, python: str) -> None:
 
 
 def _share_uv(root: Path) -> Path:
-    """Put this machine's uv into the shared folder, and return where it is there."""
+    """Copy this machine's uv into the shared folder, and return its path there."""
     own = Path(find_uv_bin())
     found = own.stat()
     shared = root / f".uv-{found.st_size}-{int(found.st_mtime)}"

@@ -1,6 +1,6 @@
-"""What squeue and sinfo print, read as records, and Slurm's reasons in plain words. Pure.
+"""Parse the output of squeue and sinfo into records, and explain Slurm's reasons in plain words. Pure.
 
-The format is written out (`-o`), because it is the same in every version; the shapes of `--json` change.
+riseml asks for an explicit format (`-o`), because it is the same in every version; the shapes of `--json` change.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ class QueueRow:
 
     @property
     def has_ended(self) -> bool:
-        """Whether Slurm runs nothing of it any more; a state that is not known counts as one that goes on."""
+        """Whether Slurm no longer runs any part of it; an unknown state counts as running."""
         return self.state in _ENDED
 
     @property
     def was_signalled(self) -> bool:
-        """Whether Slurm has ended it by signals to its roles, whose exit codes then say nothing."""
+        """Whether Slurm has ended it by signals to its roles, whose exit codes then mean nothing."""
         return self.state in ("CANCELLED", "DEADLINE", "PREEMPTED", "REVOKED", "TIMEOUT")
 
     @property
     def may_run_on(self) -> bool:
-        """Whether Slurm has given a node up without knowing that its processes have ended."""
+        """Whether Slurm has given up a node without knowing that its processes have ended."""
         return self.state in ("NODE_FAIL", "BOOT_FAIL")
 
 
@@ -160,7 +160,7 @@ def parse_partitions(text: str) -> list[PartitionRow]:
 
 
 def _read_limit(text: str) -> float | None:
-    """Return the seconds of `1-12:00:00`, `1:30:00` or `5:00`; None for `infinite` and what is no time."""
+    """Return the seconds of `1-12:00:00`, `1:30:00` or `5:00`; None for `infinite` and other texts."""
     found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
     if found is None:
         return None
@@ -178,7 +178,7 @@ def describe_waiting(row: QueueRow) -> str:
 
 
 def describe_end(rows: Iterable[QueueRow], job: str) -> str:
-    """Return why a job is over that left no record of its end."""
+    """Return why a job without a record of its end is over."""
     row = next((one for one in rows if one.id == job), None)
     if row is None:
         return f"Slurm does not know job {job} any more, and it left no record of its end"

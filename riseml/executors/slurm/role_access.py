@@ -1,7 +1,7 @@
-"""Streams into roles, and what roles use: over the door of a role's wrapper (`role_door`), and from its records.
+"""Streams into roles, through the door of a role's wrapper (`role_door`), and the use of roles, from its records.
 
-The server calls the node itself, or through the login node. There is no srun, so the controller is not asked, and may
-be down. A port costs a connection, and a command no step of its own.
+The server connects to the node directly, or through the login node. It uses no srun, so the controller may be down. A
+port needs one connection, and a command needs no step of its own.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Connect = Callable[[str, int], socket.socket]
 """Connects to a port of a node; raises OSError or Unreachable."""
 
 _MIB = 2**20
-_PATIENCE = 30.0  # seconds for the door to answer: it may just be started
-_BETWEEN = 0.5  # seconds between two looks for a new reading
-_LATE_END = 10.0  # seconds until the end of a role is seen whose command was killed with it
+_PATIENCE = 30.0  # seconds for the door to answer: it may be starting
+_BETWEEN = 0.5  # seconds between two checks for a new reading
+_LATE_END = 10.0  # seconds until the server sees the end of a role whose command was killed with it
 _STALE = 20.0  # seconds after which the next reading of a role is missing
 
 
 class RoleAccess(ABC):
-    """What riseml does with the running roles of a cluster. Its capabilities: JobAccess, MachineLister, ProcessorMeter,
+    """Gives access to the running roles of a cluster. Its capabilities: JobAccess, MachineLister, ProcessorMeter,
     UseMeasurer.
 
     Args:
@@ -163,20 +163,20 @@ def read_processor_time(folder: GangFolder, role: JobName) -> float:
     read_running(folder, role)
     use = folder.read_use(role)
     if not use or time.time() - use["at"] > 2 * use["every"] + _STALE:
-        raise NotThere("the node has not said for long what the job uses")
+        raise NotThere("the node has not reported for a long time what the job uses")
     return float(use["cpu"])
 
 
 @dataclass(slots=True)
 class RoleMeter:
-    """Says what a role uses, from what its wrapper writes."""
+    """Reports what a role uses, from the records of its wrapper."""
 
     folder: GangFolder
     role: JobName
     _before: dict[str, Any] = field(default_factory=dict)
 
     def read_use(self) -> Sample | None:
-        """Return what the role has used since the reading before, or since its start; None: there is nothing new."""
+        """Return what the role has used since the previous reading, or since its start; None: no new reading."""
         record = read_running(self.folder, self.role)
         use = self.folder.read_use(self.role)
         before = self._before or {"at": use.get("began", record["started_at"])}
@@ -238,7 +238,7 @@ def _introduce(door: socket.socket, token: str, request: dict[str, Any]) -> str:
     """Prove that this side knows the token of the gang, and that the other side does; return its answer.
 
     Raises:
-        OSError, ValueError: the other side does not know it, or does not answer.
+        OSError, ValueError: the other side does not know the token, or does not answer.
     """
     door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     challenge = read_line(door).decode().strip()

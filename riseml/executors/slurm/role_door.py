@@ -28,8 +28,8 @@ from typing import Any
 from riseml.executors import command_runner, process_tree
 from riseml.executors.slurm import gang_lines
 
-GONE, CLOSED = "gone", "closed"  # errors: the role has ended; nothing of it listens on the port
-_MOST_CALLS = 100  # at once; others wait
+GONE, CLOSED = "gone", "closed"  # errors: the role has ended; no process of it listens on the port
+_MOST_CALLS = 100  # calls at the same time; others wait
 _PATIENCE = 20  # seconds for a caller to prove itself; others wait for its place meanwhile
 _CONNECT = 5.0  # seconds to connect to a port of this node
 _READ_SIZE = 1 << 16
@@ -83,7 +83,7 @@ class RoleDoor:
 
     def _answer(self, door: socket.socket) -> None:
         """Check a caller, and do what it asks."""
-        signal.alarm(_PATIENCE)  # ends this process, also when a stranger sends a byte now and then
+        signal.alarm(_PATIENCE)  # ends this process, even when an unknown caller sends a byte now and then
         door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         challenge = os.urandom(16).hex()

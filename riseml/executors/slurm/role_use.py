@@ -55,7 +55,7 @@ class UseRecorder:
         return -1 if self._smi is None else self._smi.pid
 
     def record_use(self, root: int) -> None:
-        """Read and write what the processes below `root` use, if that is due."""
+        """Record what the processes below `root` use, if a reading is due."""
         self._read_table()
         now = time.monotonic()
         if now < self._due:
@@ -71,7 +71,7 @@ class UseRecorder:
             self._start_query()
 
     def _tell_machine(self, gpus: "dict[str, str]") -> None:
-        """Write once, and again when the table of the GPUs is there."""
+        """Write the machine's record once, and again when the table of the GPUs has arrived."""
         if self._told == "all" or (self._told and not self._table):
             return
         node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
@@ -88,7 +88,7 @@ class UseRecorder:
         self._smi_end = time.monotonic() + _TABLE
 
     def _read_table(self) -> None:
-        """Take the table of an nvidia-smi that has ended. A driver that hangs costs one process, and no reading."""
+        """Take the table of an nvidia-smi that has ended. A hanging driver blocks that process, but no reading."""
         if self._smi is None:
             return
         code = self._smi.poll()

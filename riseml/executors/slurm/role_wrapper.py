@@ -1,12 +1,12 @@
 """One role of a gang on its node: `python3 role_wrapper.py FOLDER ROLE HOST PORT`, which srun starts.
 
-It calls the gang's supervisor (`gang_supervisor`) at HOST and PORT, says at which address and free port its role will
-be, and waits until every role has done so. Then it starts the role's command with the addresses of all, in a session of
-its own, writes what the command prints into ROLE.log and what it uses into ROLE.use (`output_log`, `role_use`). It
-writes the end into ROLE.exit and reports it. When riseml calls the port of its door, it starts `role_door`.
+It calls the gang's supervisor (`gang_supervisor`) at HOST and PORT, tells it the address and a free port of its role,
+and waits until every role has done so. Then it starts the role's command with the addresses of all, in a session of its
+own, writes what the command prints into ROLE.log and what it uses into ROLE.use (`output_log`, `role_use`). It writes
+the end into ROLE.exit and reports it. When riseml calls the port of its door, it starts `role_door`.
 
-There are no ghosts: when the connection to the supervisor breaks, or nothing comes over it for `SILENCE` seconds, the
-command gets SIGTERM, its grace, and SIGKILL (`gang_lines`).
+No command outlives its gang: when the connection to the supervisor breaks, or nothing arrives over it for `SILENCE`
+seconds, the command gets SIGTERM, its grace, and SIGKILL (`gang_lines`).
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -27,7 +27,7 @@ from riseml.executors.slurm import gang_lines, gang_records, role_use
 
 CONNECT = 60.0  # seconds to reach the supervisor
 GONE = "the gang's supervisor did not answer any more"
-_KILL_PAUSE = 0.05  # seconds between two looks at processes that were killed
+_KILL_PAUSE = 0.05  # seconds between two checks of processes that were killed
 _DOOR_PAUSE = 5.0  # seconds between two starts of a door that cannot run
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 
@@ -44,7 +44,7 @@ class RoleWrapper:
         self.listener = socket.socket()  # of the door: riseml calls it for commands and ports
         self.listener.bind(("", 0))
         self.listener.listen(128)
-        self.listens = True  # the first call is to start the door
+        self.listens = True  # the first call starts the door
         self.door = None  # type: subprocess.Popen[bytes] | None
         self.door_at = 0.0  # when it was started
         self.libc = ctypes.CDLL(None, use_errno=True)
@@ -57,16 +57,16 @@ class RoleWrapper:
             signal.signal(number, lambda *_: None)
         self.child = None  # type: subprocess.Popen[bytes] | None
         self.streams = {}  # type: dict[int, int]
-        self.kill_at = 0.0  # when the command gets SIGKILL; 0: it is not to end
+        self.kill_at = 0.0  # when the command gets SIGKILL; 0: it does not have to end
         self.outside = False  # Slurm or a user's scancel has ended it, before the supervisor did
-        self.error = ""  # why it ends although neither the supervisor nor the command wants it to
+        self.error = ""  # why it ends, if neither the supervisor nor the command caused that
         self.lines = None  # type: gang_lines.LineConnection | None
 
     def run(self, host: str, port: int) -> int:
         """Wait for the other roles, run the command, and return its exit code."""
         own = socket.socket()
         own.bind(("", 0))
-        self.lines = gang_lines.LineConnection(_connect(host, port))
+        self.lines = gang_lines.LineConnection(_connect_to_supervisor(host, port))
         name = self.lines.door.getsockname()[0]
         if name.startswith("127."):
             name = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
@@ -78,14 +78,14 @@ class RoleWrapper:
         own.close()
         if addresses is None:
             return 1
-        error = self._start(addresses)
+        error = self._start_command(addresses)
         if error:
-            self._tell({"error": error})
+            self._tell_supervisor({"error": error})
             return 127
-        self._tell({"started": True})
-        code = self._follow()
+        self._tell_supervisor({"started": True})
+        code = self._follow_command()
         self._write_exit(code)
-        self._tell({"code": code, "outside": self.outside})
+        self._tell_supervisor({"code": code, "outside": self.outside})
         return code
 
     def _wait_for_all(self) -> "dict[str, str] | None":
@@ -105,12 +105,12 @@ class RoleWrapper:
                         return self._check_addresses(message)
 
     def _check_addresses(self, message: "dict[str, Any]") -> "dict[str, str] | None":
-        """Return the addresses, which become a part of the command; None when another program has sent them."""
+        """Return the addresses, which become a part of the command; None when they did not come from the supervisor."""
         text = json.dumps(message["go"], sort_keys=True)
         known = gang_lines.is_proven(message.get("proof"), self.order["token"], "supervisor", text)
         return message["go"] if known else None
 
-    def _start(self, addresses: "dict[str, str]") -> str:
+    def _start_command(self, addresses: "dict[str, str]") -> str:
         """Start the command; return why that failed, or an empty text."""
 
         def fill(text: str) -> str:
@@ -142,12 +142,12 @@ class RoleWrapper:
         return ""
 
     def _become_command(self) -> None:
-        """Begin a session, which ends with this process: no other process would see the end of the command."""
+        """Begin a session. The command dies with this process: no other process would see its end."""
         os.setsid()
         self.libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
-    def _follow(self) -> int:
-        """Copy output and pass signals on until the command has ended; return its exit code."""
+    def _follow_command(self) -> int:
+        """Copy output and forward signals until the command has ended; return its exit code."""
         assert self.child is not None
         poll = select.poll()
         poll.register(self.signals, select.POLLIN)
@@ -161,7 +161,7 @@ class RoleWrapper:
             self.use.record_use(os.getpid())
             self._watch_door(poll)
             for descriptor, _ in poll.poll(int(1000 * min(1.0, self.use.find_timeout()))):
-                if not self._handle(descriptor):
+                if not self._handle_input(descriptor):
                     poll.unregister(descriptor)
             self._keep_alive(poll)
             if self.kill_at and time.monotonic() >= self.kill_at:
@@ -173,8 +173,8 @@ class RoleWrapper:
         return 128 - code if code < 0 else code
 
     def _has_ended(self, child: "subprocess.Popen[bytes]") -> bool:
-        """Return True when the command has ended, and after SIGTERM all that it has started: a shell ends before the
-        program that saves a checkpoint.
+        """Return True when the command has ended; after SIGTERM, when all processes that it started have ended, too: a
+        shell ends before the program that saves a checkpoint.
         """
         if child.poll() is None:
             return False
@@ -186,8 +186,8 @@ class RoleWrapper:
         return set(process_tree.list_descendants(os.getpid())) <= {*others, *below}
 
     def _reap_orphans(self) -> None:
-        """Take the ends of processes whose parents have ended before them, until the next child is one that this
-        process has started itself: as zombies they would count against the limit of processes.
+        """Reap the processes whose parents ended before them, until the next child is one that this process started
+        itself: as zombies they would count against the limit of processes.
         """
         started = [one.pid for one in (self.child, self.door) if one is not None] + [self.use.find_reader()]
         while True:
@@ -199,20 +199,20 @@ class RoleWrapper:
                 return
             os.waitpid(found.si_pid, os.WNOHANG)
 
-    def _handle(self, descriptor: int) -> bool:
-        """Take what has come; return False when nothing more comes from there."""
+    def _handle_input(self, descriptor: int) -> bool:
+        """Handle one readable descriptor; return False at its end."""
         if descriptor in self.streams:
-            return self._copy(descriptor)
+            return self._copy_output(descriptor)
         if descriptor == self.listener.fileno():
             self._open_door()
             return False
         if descriptor == self.signals:
             self._take_signals()
             return True
-        return self._listen()
+        return self._read_supervisor()
 
     def _take_signals(self) -> None:
-        """Pass on SIGTERM of Slurm or of a user's scancel; the supervisor sends its signals over the connection."""
+        """Forward a SIGTERM of Slurm or of a user's scancel; the supervisor sends its signals over the connection."""
         if signal.SIGTERM in self._read_signals():
             if not self.kill_at:
                 self.outside, self.error = True, gang_records.STOPPED
@@ -242,8 +242,8 @@ class RoleWrapper:
             self.listens = True
             poll.register(self.listener, select.POLLIN)
 
-    def _listen(self) -> bool:
-        """Obey the supervisor; return False when it is gone."""
+    def _read_supervisor(self) -> bool:
+        """Carry out messages of the supervisor; return False when it is gone."""
         assert self.lines is not None
         found = self.lines.receive()
         if found is None:
@@ -294,8 +294,8 @@ class RoleWrapper:
         return sent
 
     def _kill_rest(self) -> None:
-        """Kill what the command has left behind; it became this process' children. Wait for its end, but not for that
-        of nvidia-smi: a driver that hangs keeps it for ever.
+        """Kill the processes that the command has left behind, which became children of this process. Wait for their
+        end, but not for that of nvidia-smi: a hanging driver keeps it forever.
         """
         reader = self.use.find_reader()
         readers = {reader, *process_tree.list_descendants(reader)}
@@ -310,7 +310,7 @@ class RoleWrapper:
                 self._read_signals()
 
     def _stay_connected(self) -> None:
-        """Send a sign of life when one is due. The command has ended: no more is to be done without a supervisor."""
+        """Send a heartbeat when one is due. The command has ended: without a supervisor nothing is left to do."""
         try:
             if self.lines is not None:
                 self.lines.beat()
@@ -321,10 +321,10 @@ class RoleWrapper:
         """Copy what the command has printed before its end."""
         for descriptor in self.streams:
             for _ in range(output_log.count_last_reads(descriptor, output_log.READ_SIZE)):
-                if not self._copy(descriptor):
+                if not self._copy_output(descriptor):
                     break
 
-    def _copy(self, descriptor: int) -> bool:
+    def _copy_output(self, descriptor: int) -> bool:
         try:
             data = os.read(descriptor, output_log.READ_SIZE)
         except BlockingIOError:
@@ -340,17 +340,17 @@ class RoleWrapper:
             return b""
 
     def _write_exit(self, code: int) -> None:
-        """Write the end for the case that the supervisor cannot."""
+        """Record the end, in case the supervisor cannot."""
         self.log.note_loss()
         path = os.path.join(self.folder, self.role + ".exit")
         try:
             with open(path + ".new", "w") as file:
                 json.dump({"exit_code": code, "error": self.error, "finished_at": time.time()}, file)
             os.rename(path + ".new", path)
-        except OSError:  # a full disk, or the folder is gone: the supervisor hears it over the connection
+        except OSError:  # a full disk, or the folder is gone: the supervisor gets the end over the connection
             return
 
-    def _tell(self, message: "dict[str, Any]") -> None:
+    def _tell_supervisor(self, message: "dict[str, Any]") -> None:
         if self.lines is None:
             return
         try:
@@ -361,7 +361,7 @@ class RoleWrapper:
             self.lines = None
 
 
-def _connect(host: str, port: int) -> socket.socket:
+def _connect_to_supervisor(host: str, port: int) -> socket.socket:
     """Return a connection to the supervisor.
 
     Raises:

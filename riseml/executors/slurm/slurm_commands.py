@@ -1,4 +1,4 @@
-"""The commands of Slurm that riseml calls, and what their failures mean.
+"""Call the commands of Slurm, and explain their failures.
 
 A command of Slurm waits for the controller; when that is frozen, it fails after Slurm's MessageTimeout, and what it
 asked for may happen later.
@@ -33,7 +33,7 @@ _UNSURE = re.compile(
     "|protocol authentication|no route|network",
     re.IGNORECASE,
 )
-"""What the commands say when the controller does not answer; everything else is a refusal."""
+"""The words of the commands when the controller does not answer; all other errors are refusals."""
 
 _REFUSALS = {
     "group not permitted": "your groups may not use this partition",
@@ -56,7 +56,7 @@ _MOST_TEXT = 500  # characters of a message
 
 
 class SlurmCommands:
-    """sbatch, squeue, scancel and sinfo, as the user whom the server has where they run.
+    """sbatch, squeue, scancel and sinfo, as the server's user on the machine where they run.
 
     Args:
         site: where they run.
@@ -76,7 +76,7 @@ class SlurmCommands:
         return answer.strip().splitlines()[-1].partition(";")[0]
 
     def list_jobs(self) -> list[QueueRow]:
-        """Return every job of riseml that Slurm knows of this user, in one call.
+        """Return every riseml job of this user that Slurm knows, in one call.
 
         Raises:
             Unreachable, EngineError: it does not say.

@@ -1,4 +1,4 @@
-"""How riseml reaches an engine (unix socket, TCP with TLS, ssh tunnel), and what a failure on the way means.
+"""Reach an engine (unix socket, TCP with TLS, ssh tunnel), and explain connection failures.
 
 `engine_client` gives clients, `routes` chooses the way, `tunnel` runs ssh as `tunnel_phases` decides, `hostkeys` and
 `known_hosts` pin host keys, `diagnosis`, `tls_errors` and `ssh_errors` explain failures.

@@ -40,7 +40,7 @@ _TYPES: tuple[tuple[type[BaseException], str], ...] = (
     (PermissionError, "permission denied"),
     (TimeoutError, "timed out"),
     (requests.exceptions.Timeout, "timed out"),
-    (urllib3.exceptions.TimeoutError, "timed out"),  # last: urllib3's "cannot connect" is one of these, too
+    (urllib3.exceptions.TimeoutError, "timed out"),  # last: urllib3's "cannot connect" is also of this type
 )
 """What an error type means; the first row that any cause matches counts."""
 

@@ -96,7 +96,7 @@ class Engine:
     def close(self) -> None:
         """Close all clients and the ssh tunnel. Later calls over a tunnel fail."""
         self._transport.close()
-        self._clients = threading.local()  # drops the clients of every thread
+        self._clients = threading.local()  # so that every thread drops its client
 
     @contextmanager
     def api(self, *, patient: bool = False) -> Iterator[docker.APIClient]:
@@ -143,7 +143,7 @@ class Engine:
             Unreachable: the engine did not answer.
             EngineError: the engine refused; `NotThere`: the object of the path does not exist, or does not run.
         """
-        # Here, so that a server's start does not take the time to import h11.
+        # imported here, so that a server's start does not wait for the import of h11
         from riseml.executors.transports.upgrade import UpgradeRefused, upgrade_connection
 
         with self.api() as api:

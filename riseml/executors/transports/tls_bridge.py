@@ -26,7 +26,7 @@ def bridge_tls(secure: ssl.SSLSocket) -> socket.socket:
 
 
 class _TlsBridge:
-    """Copies both ways with one piece of buffer each."""
+    """Copies both ways, with a buffer of one piece for each."""
 
     def __init__(self, secure: ssl.SSLSocket, plain: socket.socket) -> None:
         self._secure, self._plain = secure, plain

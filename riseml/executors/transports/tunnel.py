@@ -49,7 +49,7 @@ from riseml.folders import make_private
 
 _READY_LINE = "riseml: the tunnel is up"
 _LONGEST_SOCKET = 90  # bytes; the kernel's limit is 107, and ssh adds 17 while it makes a socket that takes commands
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")  # what ssh reads neither as an expansion nor as a separator
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")  # characters that ssh reads neither as an expansion nor as a separator
 _CHUNK = 4096  # bytes read at once; a longer line of ssh is cut
 _FRESH = 10.0  # seconds for which ssh's last line explains a failed call
 _KEPT_LINES = 20  # of ssh's output
@@ -81,7 +81,7 @@ class Tunnel:
         self._build = build
         self._folder = folder
         self._timing = timing
-        self._changed = threading.Condition()  # guards and announces all that follows
+        self._changed = threading.Condition()  # guards all fields below, and notifies of their changes
         self._state = TunnelState()
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)  # of the current ssh
         self._last_line_at = 0.0  # monotonic seconds

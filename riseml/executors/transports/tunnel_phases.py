@@ -24,7 +24,7 @@ class TunnelTiming:
     """How long a tunnel waits."""
 
     connect: int = 10  # seconds until sshd has to answer
-    login: int = 10  # seconds more until the tunnel has to be up
+    login: int = 10  # further seconds until the tunnel has to be up
     alive_interval: int = 5  # seconds of silence until ssh asks whether the other side is alive
     alive_count: int = 3  # questions without an answer until ssh ends
     first_delay: float = 0.5  # seconds between the end of ssh and the next attempt; doubles with every failure

@@ -1,4 +1,4 @@
-"""`riseml pool check`: find the problems of hosts that the pool cannot work with. Each finding is one line."""
+"""`riseml pool check`: find problems of hosts with which the pool cannot work. Each finding is one line."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def _find_used_executor(world: World, settings: Settings) -> str | None:
 def _find_engine_problem(engine: str) -> str | None:
     """Return why the engine does not answer; None when it does, even with a refusal."""
     try:
-        with socket.socket(socket.AF_UNIX) as probe:  # first: without a listener the SDK leaks its socket
+        with socket.socket(socket.AF_UNIX) as probe:  # checked first: without a listener the SDK leaks its socket
             probe.connect(engine.removeprefix("unix://"))
         with closing(Engine(engine)) as found:
             found.version()

@@ -1,4 +1,4 @@
-"""Leftovers: objects that riseml made and no open experiment owns, on the hosts and next to the store.
+"""Leftovers: objects that riseml made and that no open experiment owns, on the hosts and next to the store.
 
 Things with the label of another server belong to that server. They are removed only when the user names its id, because
 this server cannot know whether the other one still runs.
@@ -27,7 +27,7 @@ from riseml.store.usage import LastUses, UsageReader
 
 _SETTLING = timedelta(minutes=10)  # a younger thing may belong to a pending action
 _SUBMITTING = timedelta(hours=1)  # a younger snapshot may belong to an experiment that is submitted next
-_ROUNDING = 0.001  # seconds: a moment has no nanoseconds, as the times of files have
+_ROUNDING = 0.001  # seconds: a datetime lacks the nanoseconds that the times of files have
 _SHORTEST = 8  # characters of a server's id that the user must give
 
 log = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from riseml.server.pool.host_set import HostSet
 
 _FOLDER = "data-copies"
 _SHORT_SERVER, _SHORT_KEY = 8, 16  # characters in the name of a volume
-_PAUSE = 1.0  # seconds after which a thread that waits for another one looks whether it may go on waiting
+_PAUSE = 1.0  # seconds between two checks whether a waiting thread was told to stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CopyOrder:
         return self.files.parent.name
 
     def check(self) -> None:
-        """Raise when the copy is to end."""
+        """Raise an error when the copy must end."""
         if self.stop.is_set():
             raise WorkCancelled("the copy was cancelled")
 
@@ -98,7 +98,7 @@ class DataCopies:
             return (host, copy.key) in self._list_used()
 
     def copy_set(self, order: CopyOrder) -> None:
-        """Bring a set to a host; return when it is there and was compared.
+        """Copy a set to a host; return when the copy is complete and was compared with the set.
 
         Raises:
             WorkInterrupted: the host cannot have all of it now, and has more of it than before.
@@ -126,8 +126,8 @@ class DataCopies:
                 raise
 
     def find_lost(self, host: HostName) -> None:
-        """Compare what is known of a host with the volumes that it has: forget those that are gone, remove the others
-        of this server.
+        """Compare the notes about a host with its volumes: forget copies that are gone, remove this server's unknown
+        volumes.
 
         Raises:
             RisemlError: the host does not answer.
@@ -166,7 +166,7 @@ class DataCopies:
         return copy
 
     def _make_room(self, order: CopyOrder, data: HostData, size: int) -> None:
-        """Remove copies that no open experiment reads, those first that were not used for the longest time."""
+        """Remove copies that no open experiment reads, the least recently used first."""
         if size > order.limit:
             text = f"the data has {size:,} bytes, and the copies on host {order.host} may have {order.limit:,}"
             raise EngineError(text, "raise `data_cache.size` in pool.yml", permanent=True)
@@ -240,7 +240,7 @@ class DataCopies:
 
     @contextmanager
     def _claim_unused(self, host: HostName, copy: HostCopy) -> Iterator[bool]:
-        """Give True, and keep other threads from a copy, when no open experiment and no thread uses it."""
+        """Yield True, and keep other threads away from a copy, if no open experiment and no thread uses it."""
         one = (host, copy.key)
         with self._free:
             is_unused = one not in self._list_used()
@@ -254,7 +254,7 @@ class DataCopies:
 
     @contextmanager
     def _claim(self, order: CopyOrder) -> Iterator[None]:
-        """Work on a set of a host alone: a second experiment that wants it waits, and then finds it there."""
+        """Hold a set of a host exclusively: a second experiment that wants it waits, and then finds the copy."""
         one = (order.host, order.key)
         with self._free:
             while one in self._claimed:

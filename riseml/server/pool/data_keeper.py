@@ -90,10 +90,10 @@ class DataKeeper:
         self.saves.check_plans(plans, passed)
 
     def fetch_data(self, experiment: Experiment, report: Report) -> None:
-        """Bring the data of an experiment into the cache; return when all of it is there.
+        """Fetch the data of an experiment into the cache; return when all of it is there.
 
         Raises:
-            EngineError: it cannot be had, or `cancel_fetch` was called.
+            EngineError: the fetch failed, or `cancel_fetch` was called.
         """
         stop = self._running.setdefault(experiment.id, threading.Event())
         cache = self._find_cache()
@@ -110,7 +110,7 @@ class DataKeeper:
             self._running.pop(experiment.id, None)
 
     def copy_data(self, experiment: Experiment, host: HostName, report: Report) -> None:
-        """Bring the data of an experiment from the cache to a host; return when the host has all of it.
+        """Copy the data of an experiment from the cache to a host; return when the host has all of it.
 
         Raises:
             RisemlError: the host cannot have it now (or never: permanent), or `cancel_fetch` was called.
@@ -133,7 +133,7 @@ class DataKeeper:
                 running.set()
 
     def find_fetched(self, world: World) -> frozenset[int]:
-        """Return the experiments whose data is there, and forget what those read that are closed."""
+        """Return the experiments whose data is in the cache, and forget what closed experiments read."""
         cache = self._find_cache()
         cache.drop_uses_except(frozenset(one.id for one in world.experiments))
         return frozenset(one.id for one in world.experiments if one.plan.data and cache.find_use(one.id) is not None)
@@ -153,7 +153,7 @@ class DataKeeper:
         return found
 
     def forget_closed(self, closed: Collection[int]) -> None:
-        """Forget what experiments read that are closed, without waiting for the next pass."""
+        """Forget what closed experiments read, without waiting for the next pass."""
         self._find_cache().drop_uses(closed)
         self.copies.forget_readers(closed)
 
@@ -166,7 +166,7 @@ class DataKeeper:
         """Return where a host has the data of an experiment; None when it names none.
 
         Raises:
-            EngineError: it is not there any more.
+            EngineError: the data is no longer there.
         """
         if not experiment.plan.data:
             return None
@@ -237,7 +237,7 @@ class DataKeeper:
         path = root / url.path
         first = next(iter(self._hosts.names), None)
         if first is None or not self._hosts.is_this_machine(first):
-            return path  # the engine says when it is missing
+            return path  # the engine reports when it is missing
         real = path.resolve()
         if not real.is_dir() or not real.is_relative_to(root.resolve()):
             raise EngineError(f"there is no folder {url}", "`riseml ls data://` shows what is there", permanent=True)
@@ -251,7 +251,7 @@ class DataKeeper:
         return Path(root)
 
     def _check_sight(self) -> None:
-        """Refuse what is fetched when a host neither sees the cache nor can hold a copy."""
+        """Refuse data that must be fetched when a host neither sees the cache nor can hold a copy."""
         for name in self._hosts.names:
             if not self._sees_cache(name) and not isinstance(self._hosts.pool.executors.get(name), DataHolder):
                 raise Refused(

@@ -1,6 +1,6 @@
-"""The way to the files of `data://` and `output://`: the server's own disk, or a host that it asks.
+"""Open the files of `data://` and `output://`: on the server's own disk, or through a host.
 
-Where the server sees a folder it reads the folder itself. A volume, and a folder of another machine, it reaches through
+Where the server sees a folder it reads the folder itself. It reaches a volume, or a folder of another machine, through
 the host (`executors.capabilities.StorageAccess`).
 """
 
@@ -39,7 +39,7 @@ def open_output(
         hosts: of this server.
         members: the experiment; or those of the set.
         wanted: its ID.
-        host: that has the output; None: the first one on which a job ran.
+        host: the host with the output; None: the first one on which a job ran.
 
     Raises:
         NotFound: it has no output.
@@ -87,7 +87,7 @@ def _is_visible(hosts: HostSet, root: Root, host: HostName | None) -> bool:
 
 
 def _mount_folder(root: Root, target: str, below: PurePosixPath) -> tuple[Mount, str]:
-    """Return what a helper mounts, and where the folder is in it: a volume is mounted as a whole."""
+    """Return the mount of a helper, and the path of the folder in it: a volume is mounted as a whole."""
     if isinstance(root, Volume):
         return Mount(root.name, target, volume=root), str(below)
     return Mount(f"{root}/{below}", target, makes=False), ""
@@ -111,7 +111,7 @@ def _find_access(hosts: HostSet, host: HostName | None, title: str) -> StorageAc
 
 
 def _choose_owner(owner: Owner) -> tuple[int, int] | None:
-    """Return who gets what a server of root makes; any other server makes it as its own user."""
+    """Return the owner of what a server that runs as root makes; None for any other server."""
     return (owner.uid, owner.gid) if os.geteuid() == _SUPERUSER else None
 
 

@@ -1,4 +1,4 @@
-"""The ssh keys of a host: those that it shows now, and those that are pinned."""
+"""The ssh keys of a host: the keys that it shows now, and the pinned ones."""
 
 from __future__ import annotations
 

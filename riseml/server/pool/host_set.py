@@ -82,7 +82,7 @@ class HostSet:
     def __init__(self, settings: Settings, server: str, pool: HostPool) -> None:
         self.settings = settings
         self.pool = pool
-        # problem of a pool.yml that cannot be used; the version before stays in force
+        # the problem of a pool.yml that cannot be used; the previous version stays in force
         self.trouble: RisemlError | None = None
         self._server = server
         self._file = PoolFile(settings.pool_file)
@@ -147,7 +147,7 @@ class HostSet:
             executor.engine.close()
 
     def join_with(self, host: HostSpec, executor: Executor) -> dict[HostName, Membership]:
-        """Make one Docker Swarm of a host that is to be added and those of the pool that answer.
+        """Make one Docker Swarm of a new host and the answering hosts of the pool.
 
         Raises:
             RisemlError: as `join_swarm`.
@@ -260,7 +260,7 @@ class HostSet:
         """Return how jobs on a host see the storage, also on one that has left the pool. None: the first host."""
         executors = self.pool.executors
         executor = next(iter(executors.values())) if host is None else executors.get(host)
-        # of those that have left the pool, every host but these two is an engine
+        # of the hosts that have left the pool, all but these two are engines
         contained = host not in (THIS_MACHINE, SLURM_CLUSTER) if executor is None else executor.contained
         own = contained or (executor is not None and executor.name == SLURM_CLUSTER)
         roots = self.roots if own else find_roots(LocalMode(PROCESS), self.settings)
@@ -317,7 +317,7 @@ class HostSet:
         self._close_former(former)
 
     def _close_former(self, former: _HostsInForce) -> None:
-        """Close the connections that are not in force any more."""
+        """Close the connections that are no longer in force."""
         kept = self._now.list_connections()
         for connection in former.list_connections():
             if not any(connection is one for one in kept):

@@ -59,7 +59,7 @@ class JobExchange:
         """Yield the body in pieces.
 
         Raises:
-            BadAnswer: it ends too early, or nothing comes for long.
+            BadAnswer: it ends too early, or nothing arrives for a long time.
         """
         try:
             while True:

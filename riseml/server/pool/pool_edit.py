@@ -114,7 +114,7 @@ def _read_pool_file(path: Path) -> bytes | None:
 
 
 def _write_new_file(path: Path, content: bytes, mode: int) -> None:
-    """Write a new file, so that a power cut leaves all of it or none."""
+    """Write a new file and flush it, so that a power cut leaves all of it or none."""
     with path.open("xb") as stream:
         os.fchmod(stream.fileno(), mode)
         stream.write(content)

@@ -9,7 +9,7 @@ from riseml.spec.pool.loader import load_pool
 from riseml.spec.pool.types import PoolSpec
 
 FileStamp = tuple[int, int, int]
-"""Changes whenever a file changes: inode, size in bytes, time of change in nanoseconds."""
+"""Changes whenever a file changes: inode, size in bytes, modification time in nanoseconds."""
 
 
 class PoolFile:
@@ -22,7 +22,7 @@ class PoolFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._read: FileStamp | None = None  # of the version that was read last; None: there was no file
+        self._read: FileStamp | None = None  # stamp of the version that was read last; None: there was no file
 
     def exists(self) -> bool:
         """Return True when the file is there now."""

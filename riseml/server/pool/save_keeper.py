@@ -1,4 +1,4 @@
-"""The outputs that experiments save in stores: copies, what is known of them, what another attempt begins with."""
+"""The outputs that experiments save in stores: copies, the notes about them, and the restore for another attempt."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class SaveKeeper:
         self.notes = SaveNotes(hosts.settings.home / _FOLDER)
         self._lock = threading.Lock()
         self._turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)  # one copy of an output at a time
-        self._progress: dict[int, SaveProgress] = {}  # of the copies under way
+        self._progress: dict[int, SaveProgress] = {}  # the progress of running copies
         self._moved: dict[int, datetime] = {}  # when something of an output last arrived in its store
-        self._asked: set[int] = set()  # outputs that a user wants copied now
+        self._asked: set[int] = set()  # outputs whose copy a user has requested
 
     def check_plans(self, plans: Sequence[Plan], passed: Collection[str]) -> None:
-        """Refuse places into which the server may not write. `passed` names the variables that the user passes on.
+        """Refuse addresses to which the server may not write. `passed` names the variables that the user passes on.
 
         Raises:
             RisemlError: with what to write, and where.
@@ -85,7 +85,7 @@ class SaveKeeper:
             check_passed(find_save_store(stores, parse_data_url(url)), passed)
 
     def find_saves(self, world: World) -> Mapping[int, SaveSeen]:
-        """Return what is known of the copies of open experiments."""
+        """Return the state of the copies of open experiments."""
         open_ids = frozenset(one.id for one in world.experiments)
         self.notes.forget_except(open_ids)
         for closed in [one for one in list(self._moved) if one not in open_ids]:
@@ -98,11 +98,11 @@ class SaveKeeper:
         return found
 
     def find_filled(self, world: World) -> frozenset[int]:
-        """Return the experiments whose output is filled for their present attempt."""
+        """Return the experiments whose output has been restored for their current attempt."""
         return frozenset(one.id for one in world.experiments if self._is_filled(one))
 
     def read_note(self, experiment: Experiment) -> SaveNote:
-        """Return what is known of an output."""
+        """Return the note about an output."""
         return self.notes.read(experiment.id)
 
     def read_progress(self, experiment: Experiment) -> SaveProgress | None:
@@ -120,7 +120,7 @@ class SaveKeeper:
         Args:
             experiment: its record.
             host: that has it.
-            last: the attempt after whose end this copy comes; 0: its jobs run.
+            last: the attempt whose end this copy follows; 0: its jobs still run.
             keys: variables for this copy, in place of those that the experiment passed on.
 
         Raises:
@@ -146,7 +146,7 @@ class SaveKeeper:
                 self.notes.give_up(experiment.id, find_attempt(experiment))
 
     def start_save(self, experiment: Experiment, keys: Environment = ()) -> None:
-        """Begin to copy an output now, whatever its experiment does; does nothing when a user has asked already.
+        """Start to copy an output now, whatever its experiment does; does nothing when a user has asked already.
 
         Args:
             experiment: its record.
@@ -159,7 +159,7 @@ class SaveKeeper:
         threading.Thread(target=self._save_asked, args=(experiment, keys), name="save-asked", daemon=True).start()
 
     def restore_output(self, experiment: Experiment, host: HostName, report: Report) -> None:
-        """Fill an output before the jobs of an attempt start.
+        """Restore an output before the jobs of an attempt start.
 
         Raises:
             RisemlError: something cannot be used now (or never: permanent).
@@ -242,7 +242,7 @@ class SaveKeeper:
         write_line(log, _describe(experiment, _describe_begin(begun, place.address)))
 
     def _find_place(self, experiment: Experiment, known: str, keys: Environment = ()) -> SavePlace:
-        """Return where an output goes: the place that it has, or one that no other server's experiment has."""
+        """Return where an output goes: its present place, or a place without another server's experiment."""
         base = parse_data_url(known or _find_section(experiment).to)
         if not known:
             base = replace(base, names=(*base.names, *output_folder(experiment).parts))
@@ -271,7 +271,7 @@ class SaveKeeper:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Raise what no other try can mend as a permanent error."""
+        """Raise errors that no further try can fix as permanent errors."""
         try:
             yield
         except (NotFound, Refused) as error:
@@ -282,7 +282,7 @@ class SaveKeeper:
 
 
 class _Draft:
-    """The note of a copy that is under way."""
+    """The note of a running copy."""
 
     def __init__(self, notes: SaveNotes, experiment: int) -> None:
         self._notes = notes
@@ -329,10 +329,10 @@ class _Draft:
 
 
 def _find_section(experiment: Experiment) -> SaveSection:
-    """Return what the plan says of saving.
+    """Return the `save` section of the plan.
 
     Raises:
-        Refused: it says nothing.
+        Refused: there is none.
     """
     if experiment.plan.save is None:
         name = experiment_name(experiment.number, experiment.sub)
@@ -341,7 +341,7 @@ def _find_section(experiment: Experiment) -> SaveSection:
 
 
 def _make_choice(only: tuple[str, ...]) -> Callable[[str], bool]:
-    """Return what says whether a path is to be saved. `*.json` does not mean what riseml writes into `.riseml`."""
+    """Return a predicate for the paths to save. `*.json` does not match the files that riseml writes into `.riseml`."""
     own = [parse_glob(text) for text in only if text.startswith(CAPSULE_FOLDER)]
     others = [parse_glob(text) for text in only if not text.startswith(CAPSULE_FOLDER)]
 
@@ -353,12 +353,12 @@ def _make_choice(only: tuple[str, ...]) -> Callable[[str], bool]:
 
 
 def _is_of_jobs(path: str) -> bool:
-    """Return False for what the server itself writes into each output."""
+    """Return False for the files that the server itself writes into each output."""
     return path != RECORD and path.split("/")[0] != CAPSULE_FOLDER
 
 
 def _has_any(files: StorageFiles, note: SaveNote) -> bool:
-    """Return True when an output has a file that was saved, or when none ever was."""
+    """Return True when an output still has a saved file, or when no file was ever saved."""
     saved = {file.path for file in note.named if _is_of_jobs(file.path)}
     if not saved:
         return True

@@ -54,7 +54,7 @@ def make_failure(error: RisemlError) -> StreamFailure:
 
 async def relay_stream(stream: JobStream, client: StreamClient) -> None:
     """Copy until the stream has ended or the client is gone; then end the stream."""
-    stream.socket.settimeout(0.0)  # asyncio takes no other
+    stream.socket.settimeout(0.0)  # asyncio accepts no blocking sockets
     try:
         await client.send(StreamReady())
         await _StreamRelay(stream, client).run()
@@ -117,7 +117,7 @@ class _StreamRelay:
                 data, broken = await self._read_output()
             code = await run_in_threadpool(self._stream.control.find_exit_code)
             self._is_port = code is None
-            if code is not None:  # a command that leaves input unread breaks the connection as it ends
+            if code is not None:  # a command that leaves input unread resets the connection when it ends
                 await self._client.send(CommandExit(code))
             elif broken is not None:
                 hint = "`riseml status` shows whether it runs on"
@@ -164,12 +164,12 @@ class _StreamRelay:
                     raise ValueError(f"the client sent {type(message).__name__}")
 
     async def _write_input(self) -> None:
-        """Write the client's input to the job, and grant as much again; return at the end of the input."""
+        """Write the client's input to the job, and grant as many bytes again; return at the end of the input."""
         while True:
             message = await self._inbox.get()
             try:
                 ends = await self._write_message(message)
-            except OSError as error:  # the job's side is gone: its output will show how
+            except OSError as error:  # the job's side is gone: the end of its output will show why
                 log.debug("input was not taken: %s", error)
                 return
             if isinstance(message, Piece):

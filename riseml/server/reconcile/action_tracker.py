@@ -55,8 +55,8 @@ class _Failed:
     """An action that failed the last time. Times are those of the tracker's clock, in seconds."""
 
     failure: ActionFailure
-    since: float  # of the first failure in a row; one after a part of the work was done begins a new row
-    retry_at: float  # the action is not tried again before
+    since: float  # time of the first failure in a row; a failure after partial progress begins a new row
+    retry_at: float  # the action is not tried again before this time
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Sent:
     """A signal that a job has got. A SIGTERM is sent once; a SIGKILL again while the job still runs."""
 
     count: int = 0
-    again_at: float = math.inf  # not sent again before, on the tracker's clock in seconds
+    again_at: float = math.inf  # not sent again before this time, on the tracker's clock in seconds
 
 
 class ActionTracker:
@@ -134,7 +134,7 @@ class ActionTracker:
             self._sent = {stop: sent for stop, sent in self._sent.items() if owner_of(stop) in open_ids}
 
     def _note_signal(self, stop: StopJob, clock: float) -> bool:
-        """Note that a job gets a signal now. Return False when it had it, and is not to get it again yet."""
+        """Note that a job gets a signal now. Return False when the job had it and must not get it again yet."""
         sent = self._sent.get(stop, _Sent(again_at=clock))
         if clock < sent.again_at:
             return False
@@ -162,7 +162,7 @@ class ActionTracker:
         error: RisemlError | None = None
         try:
             self._perform(action, experiment)
-        except WorkCancelled:  # as a failure it would keep the experiment away from this host
+        except WorkCancelled:  # counted as a failure, it would keep the experiment away from this host
             self._note_end(action)
             self._wake.set()
             return
@@ -217,5 +217,5 @@ class ActionTracker:
 
 
 def _find_pause(count: int) -> float:
-    """Return the seconds after which an action is tried again that was tried this often."""
+    """Return the pause in seconds before the next try, after this many tries."""
     return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(count, _DOUBLINGS))

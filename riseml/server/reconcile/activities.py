@@ -15,7 +15,7 @@ Activity = tuple[HostName, WorkReport]
 
 
 def name_data(experiment: int) -> str:
-    """Return the name of the fetch of an experiment's data, which is used in place of the name of an environment."""
+    """Return the name of the fetch of an experiment's data, used like the name of an environment."""
     return f"data of {experiment}"
 
 

@@ -81,7 +81,7 @@ class Actor:
     notifier: Notifier
     activities: Activities  # the progress of builds and transfers, for users
     capsules: CapsuleKeeper  # capsules: everything that another run of an experiment needs
-    data: DataKeeper  # what experiments name in `data`, and what they save
+    data: DataKeeper  # the data that experiments name, and the outputs that they save
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
@@ -190,7 +190,7 @@ class Actor:
 
     @contextmanager
     def _note_lost_data(self, host: HostName) -> Iterator[None]:
-        """Note that a host has lost a copy of data, so that the next pass brings it there again."""
+        """Note that a host has lost a copy of data, so that the next pass copies it again."""
         try:
             yield
         except DataGone:

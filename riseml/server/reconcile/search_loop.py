@@ -45,7 +45,7 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class SearchDesk:
-    """The services of the loop of searches."""
+    """The parts of the server that the loop of searches uses."""
 
     experiments: ExperimentStore
     searches: SearchStore

@@ -25,8 +25,8 @@ class TrialMetrics(Protocol):
         """Return the best finite value of each experiment that has reported one."""
 
     def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
-        """Return the steps and values that came since the last call, in their order. A report without a step has that
-        of the last one, or its own number where none came with a step.
+        """Return the steps and values that came since the last call, in their order. A report without a step gets the
+        step of the report before it, or its own number if no report had a step.
         """
 
     def forget(self, experiment: int) -> None:

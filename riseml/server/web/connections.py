@@ -1,5 +1,5 @@
 """The connections of the web page's port, where every user of the machine can connect: bounded in number, and in time
-until a request is complete up to its body. What they cost takes nothing from the unix socket of the same server.
+until a request is complete up to its body. They take no resources from the unix socket of the same server.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Webhook:
     """An address that gets notices."""
 
     name: str  # for the log; a webhook with a new name is a new webhook, which gets only later ends
-    url: str = field(repr=False)  # such addresses often hold a secret
+    url: str = field(repr=False)  # such addresses often contain a secret
     secret: str = field(default="", repr=False)  # signs what is sent; empty: not signed
     states: frozenset[State] = TERMINAL  # the states whose ends it gets from every project
     projects: frozenset[str] | None = None  # None: of all projects

@@ -30,7 +30,7 @@ from riseml.store.milestones import MilestoneStore
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 900.0  # seconds between two tries; each is twice the one before
 _GIVES_UP = 86400.0  # seconds after the end
-_POLL = 30.0  # seconds: how soon a change of the file counts when nothing ends
+_POLL = 30.0  # seconds until a change of the file takes effect when no experiment ends
 _SEARCH_PATIENCE = 300.0  # seconds within which a search decides whether it makes a further trial
 _LATE = "/late"  # ends the name under which the store keeps the ends of sets whose searches decide later
 _REACHED = "/reached"  # ends the name of the reader of milestones; no webhook has such a name
@@ -51,7 +51,7 @@ class WebhookDesk:
 
 
 _ToSend = tuple[Callable[[], None], Notice | None]
-"""What notes that a webhook has got a notice, and the notice; None: the webhook does not get this one."""
+"""A function that records that a webhook has got a notice, and the notice; None: the webhook does not get it."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class WebhookLoop(threading.Thread):
         return min([_POLL, *(max(0.0, due - time.monotonic()) for due in dues if due is not None)])
 
     def _find_beginning(self) -> datetime:
-        """Return the time from which a new webhook gets ends: the change of the file, at most an hour ago."""
+        """Return the time from which on a new webhook gets ends: the change of the file, at most an hour ago."""
         return max(find_file_time(self._home), now() - timedelta(hours=1))
 
     def _forget_others(self, hooks: Mapping[str, Webhook]) -> None:

@@ -1,9 +1,9 @@
 // @ts-check
-/** Around a TensorBoard: tells the server for as long as the tab is open, and the user when TensorBoard has ended. */
+/** The frame around a TensorBoard: tells the server while the tab is open, and the user when TensorBoard has ended. */
 
 const FIRST_PAUSE = 500; // milliseconds before the second try
 const LONGEST_PAUSE = 8000;
-const OVER = [403, 502]; // answers after which another try is of no use
+const OVER = [403, 502]; // status codes after which another try is useless
 const again = "Riseml's page opens it again.";
 
 /** @param {string} text */
@@ -13,7 +13,7 @@ function say(text) {
   place.hidden = !text;
 }
 
-/** @returns {Promise<string>} why it is over; empty: the server is to be asked again */
+/** @returns {Promise<string>} why it is over; empty: ask the server again */
 async function attend() {
   const response = await fetch("/.riseml/presence", { cache: "no-store" });
   if (OVER.includes(response.status)) return `${(await response.text()).split("\n")[0]}. ${again}`;

@@ -1,19 +1,19 @@
 // @ts-check
-/** The address of the view in sight. A view that writes a filter or a line into it says so here. */
+/** The address of the visible view. Views write a filter or a line into the address through this module. */
 
 let shown = ""; // path and query
 
-/** @returns {boolean} whether the address is that of the view in sight */
+/** @returns {boolean} whether the address is that of the visible view */
 export function isShown() {
   return shown === location.pathname + location.search;
 }
 
-/** The address is that of the view in sight from now on. */
+/** Record that the visible view is that of the present address. */
 export function noteShown() {
   shown = location.pathname + location.search;
 }
 
-/** Write what the view in sight shows into the address. @param {string} address */
+/** Write the state of the visible view into the address. @param {string} address */
 export function rewriteAddress(address) {
   history.replaceState(null, "", address);
   noteShown();

@@ -1,8 +1,8 @@
 // @ts-check
-/** Colours of a terminal in lines of output. Every other sequence is left out; text stays text. */
+/** Terminal colours in lines of output. All other escape sequences are left out; text stays text. */
 
-// ECMA-48: CSI; OSC, DCS and their like up to their end; all others. Of their forms of one character (U+009B and its
-// like) only that character is left out, since text that was decoded wrongly has it, too.
+// ECMA-48: CSI; OSC, DCS and their like up to their end; all others. Of the one-character forms (such as U+009B) only
+// that character is left out, since wrongly decoded text contains it, too.
 const SEQUENCE = /\x1b\[(?:([0-9;:]*)(m)|[0-?]*[ -/]*[@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b(?:[ -/]*[0-~])?|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
@@ -15,7 +15,7 @@ export function stripControls(text) {
 }
 
 /**
- * Return a line of output as a terminal leaves it: of a progress bar, which begins its line again and again, the last state.
+ * Return a line of output as a terminal would leave it: of a progress bar, which rewrites its line, the last state.
  * @param {string} text
  */
 export function takeLastState(text) {
@@ -23,7 +23,7 @@ export function takeLastState(text) {
   return text.split("\r").reverse().find((state) => stripControls(state).trim()) ?? "";
 }
 
-/** Return a name with what would change how its reader sees it made visible. @param {string} name @returns {string} */
+/** Return a name in which characters that change its appearance are visible. @param {string} name @returns {string} */
 export function showName(name) {
   return name.replace(UNSEEN, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
@@ -62,7 +62,7 @@ function changeStyle(style, codes) {
   const numbers = codes.split(/[;:]/).map(Number);
   for (let at = 0; at < numbers.length; at += 1) {
     const code = numbers[at];
-    if (code === 38 || code === 48 || code === 58) at += numbers[at + 1] === 5 ? 2 : 4; // 256 colours and more: left as they are
+    if (code === 38 || code === 48 || code === 58) at += numbers[at + 1] === 5 ? 2 : 4; // skip the parameters of 256 colours and more
     else style = applyCode(style, code);
   }
   return style;

@@ -4,15 +4,15 @@
 import { noteDate } from "./clock.js";
 
 const STORED = "riseml-session"; // `<session>.<page key>`
-const TRIES = 4; // of a request: browsers drop those under way when a network of the machine changes
+const TRIES = 4; // of a request: browsers drop pending ones when a network of the machine changes
 const FIRST_PAUSE = 80; // milliseconds before the second try
 const encoder = new TextEncoder();
 let challenge = ""; // of the server process that answers
-let keyText = ""; // of the page key; another page of the browser may be let in again, and store another one
+let keyText = ""; // of the page key; another page of this browser may open a new session, and store another key
 /** @type {Promise<CryptoKey> | null} */
 let pageKey = null;
 
-/** What a server refused, or that it did not answer. */
+/** The server refused a request, or did not answer. */
 export class ApiError extends Error {
   /** @param {string} message @param {string} hint @param {number} status 0: no answer came */
   constructor(message, hint, status) {
@@ -23,8 +23,8 @@ export class ApiError extends Error {
 }
 
 /**
- * Keep the session that the address brings behind `#`, and take it out of the address. Any page of the web can write an
- * address: the session that is stored stays, unless the server lets the new one in.
+ * Store the session that follows `#` in the address, and remove it from the address. Any web page can write an address:
+ * the stored session stays, unless the server accepts the new one.
  */
 export async function takeSession() {
   if (!location.hash.startsWith("#session=")) return;
@@ -33,7 +33,7 @@ export async function takeSession() {
     await request("GET", makeUrl("/server", {}), { key: findKey(session) });
     localStorage.setItem(STORED, session);
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 401) throw error; // it stays in the address for the next try
+    if (!(error instanceof ApiError) || error.status !== 401) throw error; // the session stays in the address for the next try
   }
   history.replaceState(null, "", location.pathname + location.search);
 }
@@ -61,7 +61,7 @@ export function getResponse(path, query, signal) {
 }
 
 /**
- * Send something, and return the answer. It is repeated when no answer comes: send nothing that must not come twice.
+ * Send a request, and return the answer. The request is repeated when no answer comes, so it must be idempotent.
  * @param {string} path
  * @param {any} [body]
  * @returns {Promise<any>}
@@ -72,7 +72,7 @@ export async function post(path, body) {
 }
 
 /**
- * Return a response that goes on, such as the feed of changes.
+ * Return a response that does not end, such as the feed of changes.
  * @param {string} path
  * @param {Record<string, string>} headers
  * @param {AbortSignal} signal
@@ -82,8 +82,7 @@ export function stream(path, headers, signal) {
 }
 
 /**
- * Return a WebSocket of the server. Browsers let no page add a header to its handshake, so that the proof is the name of
- * a protocol.
+ * Return a WebSocket of the server. No page can add a header to its handshake, so the proof is the name of a protocol.
  * @param {string} path
  * @returns {Promise<WebSocket>}
  */
@@ -114,7 +113,7 @@ function makeUrl(path, query) {
  * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal, key?: string}} options
  */
 async function request(method, url, options) {
-  const known = challenge; // another request may learn the new one meanwhile
+  const known = challenge; // another request may receive a new challenge meanwhile
   let response = await send(method, url, options);
   const asked = response.headers.get("x-riseml-challenge");
   if (response.status === 401 && asked && asked !== known) {

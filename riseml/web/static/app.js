@@ -19,7 +19,7 @@ import { showBoard } from "./tensorboard.js";
  * @property {string[]} parts the address below `/`
  */
 
-const THEME = "riseml-theme"; // where the choice is kept: `dark` or `light`
+const THEME = "riseml-theme"; // key of the stored choice: `dark` or `light`
 const KEYS = [
   ["/", "filter or search"],
   ["g e", "experiments"],
@@ -79,14 +79,14 @@ function showNothing(place) {
 /**
  * Go to an address of the page without loading it again.
  * @param {string} address
- * @param {{begins: boolean} | null} [state] `begins`: the user has pressed a button, and the view may start what it is for
+ * @param {{begins: boolean} | null} [state] `begins`: the user has pressed a button, so the view may start something
  */
 export function go(address, state = null) {
   history.pushState(state, "", address);
   arrive();
 }
 
-/** Show the new address, unless only the query changed by the view itself. */
+/** Show the new address, unless the view itself has changed only the query. */
 function arrive() {
   if (isShown()) return;
   noteShown();

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Loads the page, and tries again when a file of it does not come: browsers drop requests under way when a network of
- * the machine changes, as it does with each container that starts.
+ * Load the page, and try again when one of its files does not arrive: browsers drop pending requests when a network of
+ * the machine changes, which happens whenever a container starts.
  */
 
 const TRIES = "riseml-tries";

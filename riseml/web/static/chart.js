@@ -1,5 +1,5 @@
 // @ts-check
-/** Line charts as SVG. Colours come from style.css, so that a change between dark and light draws nothing again. */
+/** Line charts as SVG. Colours come from style.css, so that a change between dark and light needs no redrawing. */
 
 import { draw } from "./dom.js";
 import { formatNumber, formatSpan } from "./format.js";
@@ -85,7 +85,7 @@ function listTicks(low, high, count) {
   const step = power * ([1, 2, 5, 10].find((one) => one * power >= rough) ?? 10);
   const [first, last] = [Math.ceil(low / step), Math.floor(high / step)];
   const isCounted = Number.isFinite(step) && Math.abs(first) < MOST_COUNTED && Math.abs(last) < MOST_COUNTED;
-  if (!isCounted) return [low]; // values that differ in their last bits alone, or by more than a number can say
+  if (!isCounted) return [low]; // values that differ only in their last bits, or by more than a number can hold
   return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
 

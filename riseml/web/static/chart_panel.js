@@ -5,13 +5,13 @@ import { drawChart, makeLine } from "./chart.js";
 import { draw, fill, make, setText } from "./dom.js";
 import { formatNumber, formatSpan } from "./format.js";
 
-const MOST_NAMED = 8; // lines whose values are listed
+const MOST_NAMED = 8; // the most lines whose values are listed
 
 export class ChartPanel {
   /** @param {string} metric */
   constructor(metric) {
     this.metric = metric;
-    this.count = -1; // values that the server had when it was drawn
+    this.count = -1; // how many values the server had when the chart was drawn
     this.options = { isLog: false, isTime: false, smoothing: 0 };
     /** @type {import("./chart.js").Series[]} */
     this.series = [];

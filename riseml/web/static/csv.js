@@ -54,7 +54,7 @@ function readQuoted(text, start) {
   }
 }
 
-/** Skip what stands behind a closing quote, where nothing may stand. @param {string} text @param {number} start */
+/** Skip text after a closing quote, where none is allowed. @param {string} text @param {number} start */
 function skipToEnd(text, start) {
   let at = start;
   while (at < text.length && !SEPARATORS.includes(text[at]) && text[at] !== "\n" && text[at] !== "\r") at += 1;

@@ -1,5 +1,5 @@
 // @ts-check
-/** Elements of the page. Text becomes a text node always: nothing here reads HTML. */
+/** Elements of the page. Text always becomes a text node: this module never parses HTML. */
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
@@ -55,14 +55,14 @@ function findSame(element, former) {
   return [...element.querySelectorAll(former.tagName.toLowerCase())].find((one) => identify(one) === identify(former));
 }
 
-/** Return what an element is for, also when it is drawn again. @param {Element} element */
+/** Return a key that identifies an element even after it is drawn again. @param {Element} element */
 function identify(element) {
   const names = ["data-action", "data-host", "aria-label", "href"].map((name) => element.getAttribute(name));
   return names.find((name) => name !== null) ?? element.textContent;
 }
 
 /**
- * Set the text of an element, if it is another one: an unchanged node keeps a selection in it.
+ * Set the text of an element if it differs: an unchanged node keeps a selection in it.
  * @param {Element} element
  * @param {string} text
  */

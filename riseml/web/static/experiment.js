@@ -1,5 +1,5 @@
 // @ts-check
-/** The view of one experiment or one set: what it does now, its parts under tabs, and what can be done with it. */
+/** The view of one experiment or one set: its present state, its parts under tabs, and its actions. */
 
 import { get, post } from "./api.js";
 import { showConfig } from "./config.js";
@@ -23,7 +23,7 @@ import { makeBoardLink } from "./tensorboard.js";
  * @property {import("./feed.js").Feed} feed
  * @property {HTMLElement} place
  */
-/** @typedef {(page: ExperimentPage) => {update?: () => void, grow?: () => void}} Tab a tab, and what it does on news */
+/** @typedef {(page: ExperimentPage) => {update?: () => void, grow?: () => void}} Tab shows a tab; returns what to call when the experiment changes or its log grows */
 
 /** @type {Record<string, {label: string, show: Tab}>} */
 const TABS = {
@@ -147,7 +147,7 @@ function makeSubmission(capsule, config) {
 }
 
 /**
- * Show what the server says in a place, or why it cannot be had.
+ * Show an answer of the server in an element, or why the request failed.
  * @param {ExperimentPage} page
  * @param {HTMLElement} place
  * @param {() => Promise<import("./dom.js").Child[]>} read

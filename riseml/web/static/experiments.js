@@ -14,7 +14,7 @@ import { VirtualRows } from "./virtual.js";
 
 const ROW_HEIGHT = 34; // pixels; style.css has the same
 const MOST_COMPARED = 20; // experiments that the server puts side by side
-const TEXTS = new Intl.Collator(undefined, { numeric: true }); // localeCompare would make one for each comparison
+const TEXTS = new Intl.Collator(undefined, { numeric: true }); // localeCompare would create one for each comparison
 const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAILED: 5, KILLED: 6, FINISHED: 7 };
 
 /** @typedef {import("./filter.js").Row} Row */
@@ -44,7 +44,7 @@ function durationValue({ view }) {
   return (view.ended_at ? Date.parse(view.ended_at) : readClock()) - Date.parse(view.started_at);
 }
 
-/** @param {Row} row what tells it apart: parameters, or how far a set is */
+/** @param {Row} row what distinguishes the row: parameters, or the progress of a set */
 function describe({ view }) {
   if (view.search) return view.search.message;
   if (view.type === "set") {
@@ -55,7 +55,7 @@ function describe({ view }) {
   return shown.join("  ") || (view.type === "experiment" ? "" : view.type);
 }
 
-/** @param {Row} row the first metric of a row in sight, or what a search has found best */
+/** @param {Row} row the first metric of a visible row, or the best value of a search */
 function makeFirstMetric({ metrics, view }) {
   const best = view.search?.best;
   if (best) return [make("span", { class: "soft" }, `best ${view.search.metric} `), formatNumber(best.value)];
@@ -77,9 +77,9 @@ class ExperimentTable {
     const query = new URLSearchParams(location.search);
     this.filter = query.get("filter") ?? "";
     this.sort = query.get("sort") ?? "-id";
-    this.metric = query.get("metric") ?? ""; // that the column shows; empty: the first one of each row
+    this.metric = query.get("metric") ?? ""; // the metric of the column; empty: the first one of each row
     this.last = ""; // the ID that was selected last
-    this.acted = ""; // the IDs that the actions are for
+    this.acted = ""; // the IDs that the shown actions apply to
     /** @type {Row[]} */
     this.rows = [];
     const onFilter = () => this.setFilter(this.input.value);
@@ -139,7 +139,7 @@ class ExperimentTable {
     this.remember();
   }
 
-  /** @param {Row} row @returns {number} the chosen metric; of a set, what comes first in the order */
+  /** @param {Row} row @returns {number} the chosen metric; of a set, the value that comes first in the order */
   metricValue(row) {
     const sign = this.sort.startsWith("-") ? -1 : 1;
     const values = [row, ...row.view.experiments.map((/** @type {any} */ one) => this.makeRow(one, true))].map((one) => this.readMetric(one)).filter((value) => value !== null);
@@ -180,7 +180,7 @@ class ExperimentTable {
     this.remember();
   }
 
-  /** All rows are sorted by one metric: by that which most experiments have, unless the user has chosen one. */
+  /** Choose the metric by which all rows are sorted: the most frequent one, unless the user has chosen one. */
   async chooseFirstMetric() {
     await this.listMetrics();
     this.metric = this.list.names[0] ?? "";
@@ -239,7 +239,7 @@ class ExperimentTable {
     this.showActions();
   }
 
-  /** Show metrics of rows in sight that have come: all rows are sorted again only when the order or the filter asks. */
+  /** Show metrics that have arrived for visible rows; sort all rows again only if the order or the filter requires it. */
   showNewMetrics() {
     if (this.filter || this.sort.endsWith("metric")) return this.update();
     this.rows.forEach((row, at) => {
@@ -271,12 +271,12 @@ class ExperimentTable {
     return drawn;
   }
 
-  /** Ask for the metrics of the rows that are drawn. @param {number} first @param {number} last */
+  /** Request the metrics of the rows that are drawn. @param {number} first @param {number} last */
   wantMetrics(first, last) {
     this.list.want(this.rows.slice(first, last).filter(({ view }) => view.type === "experiment" && view.started_at).map((row) => row.id));
   }
 
-  /** Give the focus to a part of a row, such as one that was drawn again. @param {string} id @param {string} tag */
+  /** Move the focus to a part of a row, for example after the row was drawn again. @param {string} id @param {string} tag */
   focusRow(id, tag) {
     const row = [...this.body.children].find((one) => one.getAttribute("data-id") === id);
     const target = row?.querySelector(tag);
@@ -326,7 +326,7 @@ class ExperimentTable {
 
   showActions() {
     const ids = [...this.selected];
-    if (ids.join() === this.acted) return; // a dialog that is open gives the focus back to its button
+    if (ids.join() === this.acted) return; // an open dialog returns the focus to its button
     this.acted = ids.join();
     if (!ids.length) return fill(this.actions);
     const isTooMany = ids.length > MOST_COMPARED;

@@ -1,10 +1,10 @@
 // @ts-check
 /**
- * The one stream of changes. It reconnects by itself, with the cursor of the last event.
+ * The stream of changes. It reconnects by itself, with the cursor of the last event.
  *
- * All pages of a browser share one stream: a browser opens six connections to a server at most, so that the seventh page
- * with a stream of its own would get no answer any more. The page that holds the lock reads the stream, and tells the
- * others; when it is closed, the next page gets the lock and goes on from the same cursor.
+ * All pages of a browser share one stream: a browser opens at most six connections to a server, so the seventh page
+ * with its own stream would get no answers. The page that holds the lock reads the stream and forwards the events to
+ * the others; when it is closed, the next page gets the lock and continues from the same cursor.
  */
 
 import { ApiError, stream } from "./api.js";
@@ -31,9 +31,9 @@ export class Feed {
     this.connection = "";
     this.cursor = "";
     this.isReader = false;
-    this.isHeard = false; // changes come here
+    this.isHeard = false; // True: changes arrive in this page
     this.onHeard = () => {};
-    /** @type {Promise<void>} a view that reads after it misses no change: the stream was there before */
+    /** @type {Promise<void>} a view that reads after it is resolved misses no change: the stream was open before */
     this.ready = new Promise((resolve) => (this.onHeard = resolve));
     this.channel = new BroadcastChannel(SHARED);
     this.channel.onmessage = (event) => this.hear(event.data);
@@ -50,7 +50,7 @@ export class Feed {
   }
 
   /**
-   * Keep all changes from now on, for a view that reads first: those that come while it reads are not in what it gets.
+   * Keep all changes from now on, for a view that reads first: its answers lack the changes that arrive while it reads.
    * @param {AbortSignal} signal
    */
   collect(signal) {
@@ -69,7 +69,7 @@ export class Feed {
   }
 
   /**
-   * Call a listener whenever anything comes from the server, until the signal is aborted: that is every 15 s at least.
+   * Call a listener whenever anything arrives from the server (at least every 15 s), until the signal is aborted.
    * @param {() => void} listener
    * @param {AbortSignal} signal
    */
@@ -79,7 +79,7 @@ export class Feed {
   }
 
   /**
-   * Call a task once when the server says something again, if an error says that it did not answer.
+   * Call a task once when the server answers again, if the error means that it did not answer.
    * @param {unknown} error
    * @param {() => void} task
    * @param {AbortSignal} signal
@@ -127,12 +127,12 @@ export class Feed {
     this.pulse();
   }
 
-  /** Call who wants to know that the server has said something. */
+  /** Call the listeners for any sign of the server. */
   pulse() {
     for (const listener of [...this.pulses]) listener();
   }
 
-  /** Tell the other pages what this one knows. @param {Changes | null} changes */
+  /** Send the state of this page to the other pages. @param {Changes | null} changes */
   tell(changes) {
     this.channel.postMessage({ connection: this.connection, cursor: this.cursor, changes });
   }
@@ -145,7 +145,7 @@ export class Feed {
     this.onHeard();
     if (connection === "live" && !this.isHeard) {
       this.isHeard = true;
-      this.deliver({ changed: [], grown: [], reset: true }); // to views that did not wait; mostly there are none
+      this.deliver({ changed: [], grown: [], reset: true }); // for views that did not wait; usually there are none
     }
     if (isNew && this.isReader) this.tell(null);
   }
@@ -183,7 +183,7 @@ export class Feed {
         this.show("live");
         for (const part of parts) this.take(part);
         this.pulse();
-        if (parts.every((part) => part.startsWith(":"))) this.channel.postMessage({}); // the others hear of all else
+        if (parts.every((part) => part.startsWith(":"))) this.channel.postMessage({}); // the other pages get everything else anyway
       }
     } finally {
       control.abort();
@@ -226,7 +226,7 @@ function waitOrWake(milliseconds) {
 }
 
 /**
- * Return a function that runs a task now, or once more after the run under way: never two at a time, none forgotten.
+ * Return a function that runs a task now, or once more after the current run: never two at a time, none forgotten.
  * @param {() => Promise<void>} task
  */
 export function makeCoalesced(task) {

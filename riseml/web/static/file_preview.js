@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * One file: a picture, a table, or text. Its name alone says which; nothing of a file is ever HTML. A picture is shown
- * by an element that runs no script and loads nothing, SVG too, from a `data:` address, which is no page of this origin.
+ * One file: a picture, a table, or text. Only its name decides which; no content of a file is ever parsed as HTML. A
+ * picture, SVG included, is shown by an element that runs no script and loads nothing, from a `data:` address, which is
+ * not a page of this origin.
  */
 
 import { showName, stripControls } from "./ansi.js";
@@ -22,12 +23,12 @@ const PICTURES = new Map([
 ]);
 const TABLES = new Set(["csv", "tsv"]);
 const MOST_PICTURE = 16 * 2 ** 20; // bytes
-const MOST_TEXT = 256 * 2 ** 10; // bytes that are shown of a text
+const MOST_TEXT = 256 * 2 ** 10; // the most bytes of a text that are shown
 const MOST_DOWNLOAD = 256 * 2 ** 20; // bytes; a browser holds them in memory
 const MOST_ROWS = 500;
 const MOST_COLUMNS = 60;
 const LONGEST_CELL = 500; // characters
-const PROOF = 33; // bytes behind a content: whether it is whole, and its SHA-256
+const PROOF = 33; // bytes after a content: whether it is complete, and its SHA-256
 
 /**
  * @typedef {object} ShownFile
@@ -139,7 +140,7 @@ function stripLines(text) {
   return text.split("\n").map(stripControls).join("\n");
 }
 
-/** @param {Uint8Array} bytes @param {boolean} isPart @returns {string | null} null: it is no text */
+/** @param {Uint8Array} bytes @param {boolean} isPart @returns {string | null} null: it is not text */
 function decode(bytes, isPart) {
   if (bytes.includes(0)) return null;
   try {
@@ -178,7 +179,7 @@ function makeDownload(shown, name) {
   return button;
 }
 
-/** Return a whole file, or say that it changed meanwhile. @param {ShownFile} shown @param {number} most bytes */
+/** Return a whole file; throw an error if it changed meanwhile. @param {ShownFile} shown @param {number} most bytes */
 async function readWhole(shown, most) {
   const { bytes, proof } = await readPart(shown, 0, most);
   const expected = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
@@ -188,7 +189,7 @@ async function readWhole(shown, most) {
 }
 
 /**
- * Read a part of a file. The browser takes no more than that from the server.
+ * Read a part of a file; request no more from the server.
  * @param {ShownFile} shown
  * @param {number} start
  * @param {number} most

@@ -1,5 +1,5 @@
 // @ts-check
-/** The files of OUTPUT_DIR: folders to walk through, and one file at a time beside them. */
+/** The files of OUTPUT_DIR: folders to browse, and one file at a time beside them. */
 
 import { showName } from "./ansi.js";
 import { get } from "./api.js";
@@ -8,7 +8,7 @@ import { showFile } from "./file_preview.js";
 import { formatBytes, formatMoment, toTime } from "./format.js";
 import { linkTo, makeProblem, makeTable } from "./parts.js";
 
-const PAGE = 500; // entries that are asked for at once
+const PAGE = 500; // entries of one request
 
 /** @typedef {{path: string, kind: string, size: number, mtime: number, target: string | null, etag: string}} FileView */
 

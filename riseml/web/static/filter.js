@@ -6,7 +6,7 @@
  * @property {string} id
  * @property {any} view the experiment, as the server shows it
  * @property {boolean} isMember it is one experiment of a set
- * @property {any[]} metrics those that were read for rows in sight
+ * @property {any[]} metrics read only for visible rows
  * @property {Map<string, Map<string, number | null>>} lasts last values by the name of the metric in lower case and by ID
  */
 
@@ -107,7 +107,7 @@ function compare(value, sign, wanted) {
   }
 }
 
-/** @param {any} view @returns {string[]} where its jobs are; where its environment was made does not count */
+/** @param {any} view @returns {string[]} hosts of its jobs, without the host that made its environment */
 export function listHosts(view) {
   const jobs = [...view.jobs, ...view.experiments.flatMap((/** @type {any} */ one) => one.jobs)];
   return [...new Set(jobs.filter((job) => job.name !== "build").map((job) => job.host).filter(Boolean))];

@@ -37,7 +37,7 @@ export function formatMoment(time) {
   return isToday ? clock : `${at.toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" })} ${clock}`;
 }
 
-/** @param {number} seconds since 1970, which a job may have made up @returns {string | null} RFC 3339; null: no calendar has it */
+/** @param {number} seconds since 1970, which a job may have chosen freely @returns {string | null} RFC 3339; null: no calendar has it */
 export function toTime(seconds) {
   const at = new Date(seconds * 1000);
   return Number.isNaN(at.getTime()) ? null : at.toISOString();

@@ -10,7 +10,7 @@ export class ImportancePanel {
   constructor(id, signal) {
     this.id = id;
     this.signal = signal;
-    this.known = ""; // what the trials were when it was read
+    this.known = ""; // state of the trials at the last reading
     this.element = make("section", { class: "panel", "aria-label": "Parameter importance", hidden: true });
   }
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** The merged log of an experiment: any line of a million at once, live at its end, with a search and links to lines. */
+/** The merged log of an experiment: quick access to any of a million lines, live updates at the end, a search, and links to lines. */
 
 import { rewriteAddress } from "./address.js";
 import { get } from "./api.js";
@@ -125,7 +125,7 @@ class LogView {
     link.remove();
   }
 
-  /** What the server is asked for besides numbers. */
+  /** The parameters of requests other than line numbers. */
   get filter() {
     return { level: this.level || null };
   }
@@ -225,7 +225,7 @@ class LogView {
     return Math.max(0, this.page.view.jobs.findIndex((/** @type {any} */ job) => job.id === id)) % COLOURS;
   }
 
-  /** Return a line, or nothing and ask for its chunk. @param {number} number */
+  /** Return a line; if it is missing, return nothing and request its chunk. @param {number} number */
   findLine(number) {
     const line = this.readKept(number);
     if (!line) this.readSeen();
@@ -237,7 +237,7 @@ class LogView {
     return this.chunks.get(Math.floor(number / CHUNK))?.[number % CHUNK];
   }
 
-  /** Read the chunks in sight, one at a time: those that the user has scrolled past meanwhile are not asked for. */
+  /** Read the visible chunks, one at a time; skip chunks that the user has scrolled past meanwhile. */
   async readChunks() {
     await Promise.resolve(); // the rows are drawn then
     for (;;) {
@@ -246,7 +246,7 @@ class LogView {
     }
   }
 
-  /** Read what is lacking of a chunk, and return how many lines have come. @param {number} chunk */
+  /** Read the missing lines of a chunk, and return how many have arrived. @param {number} chunk */
   async readChunk(chunk) {
     const known = this.chunks.get(chunk)?.length ?? 0;
     const { total, lines } = await this.ask(chunk * CHUNK + known, CHUNK - known);
@@ -273,7 +273,7 @@ class LogView {
     }
   }
 
-  /** Follow no more when the user goes up, also with the scroll bar or a finger. */
+  /** Stop following when the user scrolls up, also with the scroll bar or a finger. */
   notePlace() {
     const { scrollTop } = this.scroller;
     if (scrollTop < this.lastTop && !this.virtual.isAtEnd) this.setFollowing(false);
@@ -314,7 +314,7 @@ class LogView {
     if (event.key === "Enter") this.step(event.shiftKey ? -1 : 1);
   }
 
-  /** Go to the next or the former match. @param {number} by */
+  /** Go to the next or the previous match. @param {number} by */
   step(by) {
     const count = this.matches.length;
     if (!count) return;

@@ -1,5 +1,5 @@
 // @ts-check
-/** The overview of one experiment: why it failed, its metrics, its jobs and their lives. */
+/** The overview of one experiment: why it failed, its metrics, its jobs and their timeline. */
 
 import { get } from "./api.js";
 import { appendColoured, stripControls, takeLastState } from "./ansi.js";
@@ -11,7 +11,7 @@ import { ResourcePanel } from "./resources.js";
 import { makeTimeline } from "./timeline.js";
 
 const METRIC_PAUSE = 500; // milliseconds between two readings at least: a training may print without a pause
-const LEAST_PAUSE = 10_000; // milliseconds between two pictures of lives that go on
+const LEAST_PAUSE = 10_000; // milliseconds between two redraws of the timeline of running jobs
 
 /** @type {import("./experiment.js").Tab} */
 export function showOverview(page) {
@@ -90,7 +90,7 @@ function makeParameters(view) {
   return [make("h2", {}, "Parameters"), makeTable(["Name", "Value"], found, { caption: "Parameters" })];
 }
 
-/** The lives of the jobs; that of a job which runs grows. */
+/** The timeline of the jobs; the bar of a running job grows. */
 class TimelinePanel {
   /** @param {HTMLElement} place @param {import("./experiment.js").ExperimentPage} page */
   constructor(place, page) {
@@ -112,13 +112,13 @@ class TimelinePanel {
     fill(this.place, make("h2", {}, "Timeline"), makeTimeline(this.events, this.page.view));
   }
 
-  /** Draw what has gone on since it was drawn. */
+  /** Redraw the timeline up to now. */
   goOn() {
     if (!hasEnded(this.page.view.state) && performance.now() - this.drawnAt > LEAST_PAUSE) this.show();
   }
 }
 
-/** One chart for each metric of the experiment; new metrics get theirs when they come. */
+/** One chart for each metric of the experiment; a new metric gets its chart when it appears. */
 class MetricPanels {
   /** @param {HTMLElement} place @param {import("./experiment.js").ExperimentPage} page */
   constructor(place, page) {

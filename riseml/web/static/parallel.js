@@ -109,7 +109,7 @@ export class ParallelPanel {
   }
 }
 
-/** @param {[number, number][]} points @param {number} x @returns {number} how high the line is there; NaN: it is not there */
+/** @param {[number, number][]} points @param {number} x @returns {number} y of the line at x; NaN: the line does not reach x */
 function findHeight(points, x) {
   const right = points.findIndex(([place]) => place >= x);
   if (right <= 0) return Number.NaN;

@@ -27,12 +27,12 @@ export function linkTo(id, part = "") {
   return `/experiments/${encodeURIComponent(id)}${part ? `/${part}` : ""}`;
 }
 
-/** @param {string} time RFC 3339 @returns {HTMLElement} says how long ago it was, and goes on saying it */
+/** @param {string} time RFC 3339 @returns {HTMLElement} shows how long ago it was, and keeps the text up to date */
 export function makeAge(time) {
   return make("time", { datetime: time, title: formatMoment(time), "data-ticks": "age" }, formatAge(time));
 }
 
-/** @param {string | null} start @param {string | null} end null: it goes on @returns {HTMLElement | string} */
+/** @param {string | null} start @param {string | null} end null: not ended yet @returns {HTMLElement | string} */
 export function makeDuration(start, end) {
   if (!start) return "";
   const ticks = end ? null : start;
@@ -44,7 +44,7 @@ function formatSince(start, end) {
   return formatSpan(((end ? Date.parse(end) : readClock()) - Date.parse(start)) / 1000);
 }
 
-/** Bring all ages and durations up to date. */
+/** Update all ages and durations. */
 export function tick() {
   for (const one of document.querySelectorAll("[data-ticks]")) {
     const since = one.getAttribute("data-since");
@@ -61,7 +61,7 @@ export function makeProblem(error) {
 }
 
 /**
- * Ask before something is done.
+ * Ask the user to confirm an action.
  * @param {{title: string, text: string, yes: string, isDangerous?: boolean}} question
  * @param {() => Promise<void>} act
  */

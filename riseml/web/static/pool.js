@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The pool: its hosts, who holds what of them, what their jobs used over the last hours, and the queue with the reason of
- * each wait.
+ * The pool: its hosts, the jobs that hold their resources, what these used over the last hours, and the queue with the
+ * reason of each wait.
  */
 
 import { get, post } from "./api.js";
@@ -64,7 +64,7 @@ class PoolView {
     }
   }
 
-  /** Read what was used, unless it was read less than a minute ago. */
+  /** Read the usage, unless it was read less than a minute ago. */
   async refreshUsage() {
     const now = performance.now();
     if (now - this.usageAt < USAGE_AGE) return;

@@ -1,5 +1,5 @@
 // @ts-check
-/** What the jobs of an experiment use: a sparkline for each amount, and which job holds the others up. */
+/** What the jobs of an experiment use: a sparkline for each amount, and which job slows the others down. */
 
 import { get } from "./api.js";
 import { readClock } from "./clock.js";
@@ -29,19 +29,19 @@ const COLUMNS = [
   { title: "Disk write", amount: "disk_write", asked: () => 0, format: formatSpeed },
 ];
 
-/** Words beside a job that holds the others up, by the kind of the remark. @type {Record<string, string>} */
+/** Words beside a job that slows the others down, by the kind of the remark. @type {Record<string, string>} */
 const MARKS = { behind: "furthest behind", "full-link": "line rate" };
 
 /** @typedef {{job: string, text: string, kind: string}} Remark */
 
-/** Shows what jobs use, and brings it up to date when something comes from the server, which says something every 15 s. */
+/** Shows what jobs use, and updates it whenever something arrives from the server, at least every 15 s. */
 export class ResourcePanel {
   /** @param {HTMLElement} place @param {import("./experiment.js").ExperimentPage} page */
   constructor(place, page) {
     this.place = place;
     this.page = page;
     this.readAt = -LEAST_PAUSE;
-    this.isFinal = false; // what is shown was read after the end
+    this.isFinal = false; // True: the shown values were read after the end
     this.read = makeCoalesced(() => this.readAll());
     page.feed.onPulse(() => this.update(), page.signal);
   }
@@ -97,7 +97,7 @@ function makeCell(job, name, column) {
 /**
  * @param {number[]} times
  * @param {(number | null)[]} values null: unknown
- * @param {number} least the highest value that the picture has room for, at least
+ * @param {number} least the smallest value for the top of the picture
  * @param {string} label
  */
 function drawSparkline(times, values, least, label) {

@@ -53,7 +53,7 @@ class SetView {
     this.readSafely();
   }
 
-  /** Read everything, or say why it cannot be had, where nothing is shown so far. */
+  /** Read everything; show an error only if nothing is shown so far. */
   async readSafely() {
     const { signal, feed } = this.page;
     try {
@@ -186,7 +186,7 @@ function listBest(experiments, metric, goal) {
     const value = /** @type {number} */ (bestOf(one, metric, goal));
     const former = best;
     if (Number.isNaN(best) || (goal === "minimize" ? value < best : value > best)) best = value;
-    const steps = Number.isNaN(former) || former === best ? [best] : [former, best]; // a step up or down, no slope
+    const steps = Number.isNaN(former) || former === best ? [best] : [former, best]; // draw a step, not a slope
     return steps.map((mean) => ({ mean, min: mean, max: mean, last_step: at + 1, first_at: one.ended_at, last_at: one.ended_at }));
   });
 }

@@ -76,7 +76,7 @@ class ShellSession {
     this.code = null;
     /** @type {WebSocket | null} */
     this.socket = null;
-    this.left = WINDOW; // bytes that the server takes now
+    this.left = WINDOW; // bytes that the server accepts now
     /** @type {Uint8Array[]} what was typed and not sent yet */
     this.typed = [];
   }
@@ -144,13 +144,13 @@ class ShellSession {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(message);
   }
 
-  /** Send what was typed, as soon as the server takes it. @param {Uint8Array} bytes */
+  /** Send the typed bytes, as soon as the server accepts them. @param {Uint8Array} bytes */
   type(bytes) {
     if (bytes.length) this.typed.push(bytes);
     for (const piece of this.takeTyped()) this.send(encodeInput(piece));
   }
 
-  /** Return what may be sent now. @returns {Uint8Array[]} */
+  /** Return the pieces that may be sent now. @returns {Uint8Array[]} */
   takeTyped() {
     const found = [];
     while (this.left && this.typed.length) {
@@ -230,9 +230,9 @@ function loadStyle() {
 }
 
 /**
- * Let elements take their styles as the policy of the page allows it, until the user leaves the view. xterm.js writes its
- * colours into style elements and style attributes, which the policy refuses, since a text of a job could become one;
- * sheets and declarations that a script sets are allowed.
+ * Apply styles of elements in a way that the policy of the page allows, until the user leaves the view. xterm.js writes
+ * its colours into style elements and style attributes. The policy refuses these, since a text of a job could become
+ * one; it allows sheets and declarations that a script sets.
  * @param {AbortSignal} signal
  */
 function adaptStyles(signal) {

@@ -7,7 +7,7 @@ import { makeCoalesced } from "./feed.js";
 const FIRST_PAGE = 100;
 const PAGE = 500;
 const MOST_SINGLE = 20; // changed experiments that are read one by one
-const MOST_RESULTS = 50; // experiments whose metrics are asked for at once
+const MOST_RESULTS = 50; // experiments in one request for metrics
 const WANTED_PAUSE = 100; // milliseconds in which wanted metrics are gathered
 const VALUES_PAUSE = 2000; // milliseconds between two readings of the values of all experiments
 
@@ -19,7 +19,7 @@ export class ExperimentList {
     this.views = new Map();
     /** @type {Map<string, any[]>} metrics by ID */
     this.metrics = new Map();
-    /** @type {Set<string>} IDs whose metrics are to be read */
+    /** @type {Set<string>} IDs whose metrics must be read */
     this.wanted = new Set();
     /** @type {Map<string, Map<string, number | null>>} last values of all experiments, by metric in lower case, and by ID */
     this.lasts = new Map();
@@ -27,18 +27,18 @@ export class ExperimentList {
     this.names = [];
     /** @type {Set<string>} names of metrics in lower case whose values are shown or filtered by */
     this.followed = new Set();
-    /** @type {Set<number>} numbers that are to be read again */
+    /** @type {Set<number>} numbers that must be read again */
     this.stale = new Set();
     /** @type {Set<number>} numbers that have changed since the last reading of all experiments began */
     this.changed = new Set();
-    this.reading = 0; // which reading of all experiments is the newest
-    this.isLacking = false; // it has failed
+    this.reading = 0; // number of the newest reading of all experiments
+    this.isLacking = false; // True: that reading has failed
     this.isComplete = false;
     this.onChange = () => {};
-    this.onMetrics = () => {}; // metrics of rows in sight have come
+    this.onMetrics = () => {}; // called when metrics of visible rows have arrived
     this.readStale = makeCoalesced(() => this.refresh());
     this.readMetrics = makeCoalesced(async () => {
-      await new Promise((resolve) => setTimeout(resolve, WANTED_PAUSE)); // what is scrolled past is not asked for
+      await new Promise((resolve) => setTimeout(resolve, WANTED_PAUSE)); // skip rows that the user scrolls past
       await this.fetchMetrics();
     });
     this.readLasts = makeCoalesced(async () => {
@@ -89,7 +89,7 @@ export class ExperimentList {
     if (this.stale.size) this.readStale();
   }
 
-  /** Read again what could not be read. */
+  /** Repeat a failed reading. */
   readLacking() {
     if (this.isLacking) this.readAll().catch((error) => console.debug(error));
     if (this.stale.size) this.readStale();
@@ -147,10 +147,10 @@ export class ExperimentList {
   /** @param {number} number */
   async readOne(number) {
     const view = await get(`/experiments/${number}`, {}, this.signal);
-    this.views.set(number, view); // the map of now: another one may have taken its place
+    this.views.set(number, view); // the present map: it may have been replaced meanwhile
   }
 
-  /** Ask for the metrics of the rows that are shown, and of no others. @param {string[]} ids */
+  /** Request the metrics of the rows that are shown, and of no others. @param {string[]} ids */
   want(ids) {
     for (const id of this.wanted) if (!this.metrics.has(id)) this.wanted.delete(id);
     for (const id of ids) if (!this.metrics.has(id)) this.wanted.add(id);

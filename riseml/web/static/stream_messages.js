@@ -21,7 +21,7 @@ export function encodeInput(content) {
   return join(KIND.INPUT, content);
 }
 
-/** @param {number} amount @returns {Uint8Array<ArrayBuffer>} lets the server send so many bytes more */
+/** @param {number} amount @returns {Uint8Array<ArrayBuffer>} lets the server send this many bytes more */
 export function encodeGrant(amount) {
   return join(KIND.GRANT, new Uint8Array([amount >>> 24, amount >>> 16, amount >>> 8, amount]));
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** The way to a TensorBoard: start one, or find the one that runs, wait until it listens, and lead the browser there. */
+/** Open a TensorBoard: start one, or find a running one, wait until it listens, and send the browser there. */
 
 import { ApiError, get, post } from "./api.js";
 import { fill, make } from "./dom.js";
@@ -10,7 +10,8 @@ const KIND = "tensorboard";
 const NOT_YET = [0, 404, 409]; // answers about a TensorBoard that does not listen yet; 0: the server does not answer
 
 /**
- * Return a link that starts a TensorBoard with its click. The address alone starts nothing: every page can lead to it.
+ * Return a link that starts a TensorBoard when the user clicks it. The address alone starts nothing, because any page
+ * can link to it.
  * @param {string[]} ids
  */
 export function makeBoardLink(ids) {
@@ -54,7 +55,7 @@ async function findBoard(ids, signal) {
 }
 
 /**
- * Lead the browser to a TensorBoard as soon as it listens; say what it does until then.
+ * Send the browser to a TensorBoard as soon as it listens; show its state until then.
  * @param {string} id
  * @param {HTMLElement} place
  * @param {import("./app.js").Page} page
@@ -72,7 +73,7 @@ function open(id, place, { feed, signal }) {
       if (signal.aborted || isOver) return;
       try {
         const url = new URL((await post(`${path}/address`)).url);
-        url.port = location.port; // the way of this browser to the server, which ssh may have made
+        url.port = location.port; // the port by which this browser reaches the server, perhaps through ssh
         isOver = true;
         location.replace(url);
       } catch (error) {

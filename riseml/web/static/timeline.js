@@ -1,5 +1,5 @@
 // @ts-check
-/** The lives of jobs, side by side: one row for each, one span for each state, so that one sees where the time went. */
+/** The timeline of jobs: one row for each job, one span for each state, to show how the time was spent. */
 
 import { readClock } from "./clock.js";
 import { draw, make } from "./dom.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** What the jobs of a host have used over the last hours: what they hold as a light area, what is busy of it as a dark one. */
+/** What the jobs of a host have used over the last hours: the resources that they hold as a light area, the busy part as a dark one. */
 
 import { draw, make } from "./dom.js";
 import { formatMemory, formatMoment, formatNumber } from "./format.js";

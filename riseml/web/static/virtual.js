@@ -1,7 +1,7 @@
 // @ts-check
-/** Rows of which only those in sight are elements: a table of 10,000 or a log of 1,000,000 rows scrolls smoothly. */
+/** Rows of which only the visible ones are elements: a table of 10,000 or a log of 1,000,000 rows scrolls smoothly. */
 
-const OVERSCAN = 10; // rows above and below those in sight
+const OVERSCAN = 10; // rows above and below the visible ones
 const MOST_HEIGHT = 8_000_000; // pixels; browsers draw no element that is much higher
 
 /**
@@ -10,8 +10,8 @@ const MOST_HEIGHT = 8_000_000; // pixels; browsers draw no element that is much 
  * @property {HTMLElement} rows gets the rows
  * @property {number} height of one row, in pixels
  * @property {(first: number, last: number) => Node[]} draw makes the rows from `first` up to, and without, `last`
- * @property {(first: number, last: number) => void} [shown] hears which rows are drawn now, old and new ones
- * @property {(height: number) => HTMLElement} space makes what fills the place of rows out of sight
+ * @property {(first: number, last: number) => void} [shown] gets which rows are drawn now, old and new ones
+ * @property {(height: number) => HTMLElement} space makes the element that fills the space of invisible rows
  */
 
 export class VirtualRows {
@@ -21,10 +21,10 @@ export class VirtualRows {
     this.total = 0;
     this.first = 0; // the row at the top
     this.drawn = "";
-    this.kept = 0; // the row that the first element of `nodes` is
+    this.kept = 0; // number of the row of the first element of `nodes`
     /** @type {Node[]} */
     this.nodes = []; // of the rows that are drawn
-    this.isHeld = false; // a button of the mouse is down on a row, which must be there when it goes up: else there is no click
+    this.isHeld = false; // a mouse button is down on a row, which must still exist when the button goes up: otherwise there is no click
     this.above = options.space(0);
     this.below = options.space(0);
     options.scroller.addEventListener("scroll", () => this.update(), { passive: true, signal });

@@ -23,11 +23,11 @@ class FollowedLog:
     """One experiment of the stream."""
 
     identity: int  # key in the store
-    position: StreamPosition  # what was sent
+    position: StreamPosition  # the position up to which everything was sent
     record: Experiment
     events: deque[StateEvent]  # events that were not sent
     ends: Mapping[tuple[JobName, int], int]  # the offsets at which complete logs of jobs and attempts end
-    read_end: ReadPosition  # what was read of the log
+    read_end: ReadPosition  # the position up to which the log was read
     blocks: deque[LogBlock] = field(default_factory=deque)  # read, and not sent
     may_have_more: bool = False  # the last read found something, so that more may follow
     last_at: datetime | None = None  # of the last event that was sent

@@ -97,7 +97,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 def _find_known(key: str | None, services: Services) -> wire.ExperimentView | None:
     """Return what a submission with this key has made before; None: nothing.
 
-    It was accepted, so nothing that has changed since, such as the room on the hosts, refuses it now.
+    The server accepted it before, so it is not checked again, for example against the room on the hosts.
     """
     check_text(key)
     details = () if key is None else services.experiments.find_submitted(services.info.owner.user, key)

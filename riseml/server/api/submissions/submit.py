@@ -45,7 +45,7 @@ class Planned:
     """A parsed riseml.yml with its plans."""
 
     spec: Spec
-    plans: tuple[Plan, ...]  # one for each point of the grid; of a search, that of its first trial
+    plans: tuple[Plan, ...]  # one for each point of the grid; of a search, the plan of its first trial
     resolved: Resolved = ()  # images that the registry has resolved; the loop resolves the other tags
     search: NewSearch | None = None  # None: every experiment is made now
 

@@ -84,14 +84,14 @@ def test_a_clock_that_is_set_ends_no_sign_of_life(wall: float, tmp_path: Path, m
         theirs.settimeout(0.0)
         supervisor.roles[0].lines = LineConnection(ours)
         assert supervisor.claim()
-        supervisor._beat()
+        supervisor._touch_claim()
         now["time"] += wall
         supervisor.roles[0].keep_alive()
         assert not supervisor.roles[0].silent
         now["monotonic"] += BEAT
         os.utime(tmp_path / "claim", (1, 1))
         supervisor.roles[0].keep_alive()
-        supervisor._beat()
+        supervisor._touch_claim()
         assert theirs.recv(100) == b"{}\n"
         assert os.stat(tmp_path / "claim").st_mtime > 1
 
@@ -160,10 +160,10 @@ def test_many_callers_that_say_nothing_keep_no_role_out(tmp_path: Path, monkeypa
     with ExitStack() as stack:
         for _ in range(110):
             stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
-            supervisor._accept()
+            supervisor._accept_caller()
         first = supervisor.callers[0]
         role = stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
-        supervisor._accept()
+        supervisor._accept_caller()
         hello = {"role": "a", "proof": prove("secret", "role", "a"), "host": "n1", "port": 7, "door": 8, "node": "n1"}
         LineConnection(role).send(hello)
         supervisor._take_lines(supervisor.callers[-1])
@@ -182,7 +182,7 @@ def test_a_caller_that_has_gone_before_it_was_accepted_ends_nothing(
     supervisor.door.bind(("127.0.0.1", 0))
     supervisor.door.listen(8)
     supervisor.door.settimeout(0.0)  # so that the kernel answers at once that there is no caller
-    supervisor._accept()
+    supervisor._accept_caller()
     assert supervisor.callers == []
     supervisor.door.close()
 

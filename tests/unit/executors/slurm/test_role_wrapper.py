@@ -170,8 +170,8 @@ kill(hung[0].pid, 9)
 
 LOSE_AT_START = f"""{LOSE}
 theirs.close()
-assert not wrapper._start({ADDRESSES})
-wrapper._tell({{"started": True}})
+assert not wrapper._start_command({ADDRESSES})
+wrapper._tell_supervisor({{"started": True}})
 assert wrapper.kill_at and wrapper.error, "it is to end"
 for one in (wrapper.child, *hung):
     one.kill()

@@ -271,8 +271,8 @@ def test_every_role_gets_sigterm_before_the_state_is_written_once(
     done: list[str] = []
     monkeypatch.setattr(SupervisedRole, "say", lambda role, message: done.append(f"{role.name} {message['signal']}"))
     monkeypatch.setattr(stage.supervisor, "_write_state", lambda: done.append("state"))
-    stage.supervisor._fail()
+    stage.supervisor._fail_gang()
     assert done == ["a TERM", "b TERM", "state"]
-    stage.supervisor._fail()
+    stage.supervisor._fail_gang()
     assert len(done) == 3
     stage.close()
