@@ -77,7 +77,7 @@ function makeUse(jobs, view, remarks) {
   const marked = new Map(remarks.map((one) => [one.job, MARKS[one.kind]]));
   const rows = jobs.map((job) => {
     const name = job.id.slice(view.id.length + 1);
-    const mark = marked.has(job.id) && make("span", { class: "mark", title: "it holds the others up" }, marked.get(job.id));
+    const mark = marked.has(job.id) && make("span", { class: "mark", title: "it slows the others down" }, marked.get(job.id));
     return [[make("a", { href: linkTo(job.id, "log") }, name), mark], ...shown.map((column) => makeCell(job, name, column))];
   });
   return make("div", { class: "use" }, makeTable(["Job", ...shown.map((column) => column.title)], rows, { caption: "Resources" }));
