@@ -71,7 +71,7 @@ def _open_cluster(site: Site, **settings: str) -> Iterator[HarmedCluster]:
 
 
 def _run_cases(site: Site, cases: tuple[Case, ...], **settings: str) -> Tally:
-    """Run one gang after the other on a cluster, each of which meets its harm when it runs and prints."""
+    """Run one gang after the other on a cluster, and harm each once it runs and prints."""
     found = Tally()
     with _open_cluster(site, **settings) as cluster:
         for scene, harm in cases:
@@ -158,7 +158,7 @@ def lose_answer(site: Site) -> Tally:
 
 
 def _write_deaf_sbatch(folder: Path, cluster: HarmedCluster, call: str) -> str:
-    """Write an sbatch whose first answer is lost, after this call of the true one; return the PATH that has it."""
+    """Write an sbatch that makes this call of the true one first and loses its answer; return the PATH that has it."""
     path = cluster.environment["PATH"]
     true = path.partition(":")[0] + "/sbatch"
     error = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
@@ -191,7 +191,7 @@ def kill_slurmd(site: Site) -> Tally:
 
 
 def power_off_node(site: Site) -> Tally:
-    """Switch a node off: without a word to the others, which hear nothing of it any more."""
+    """Switch a node off: it sends nothing any more, not even that it ends."""
     return _lose_nodes(site, HarmedCluster.power_off)
 
 

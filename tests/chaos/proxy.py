@@ -126,7 +126,7 @@ class Proxy:
         if answer is None or self._apply_rules(call, Moment.AFTER) is Effect.CUT:
             return False
         requests.send(answer.raw)
-        if call.startswith("HEAD "):  # its answer has no body, whatever its head says
+        if call.startswith("HEAD "):  # its answer has no body, even if its head names a length
             return True
         for piece in answers.read_body(answer, until_end=True):
             requests.send(piece)

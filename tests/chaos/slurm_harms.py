@@ -48,7 +48,7 @@ class HarmedCluster(SlurmCluster):
             )
 
     def power_off(self, node: int) -> None:
-        """Let every process of a node die without a word to the others, as without power."""
+        """Kill every process of a node, as a power cut does: none of them can tell the other nodes."""
         self.cut_link(node)
         self._end(self._find_node(node), signal.SIGKILL)
 
@@ -66,7 +66,7 @@ class HarmedCluster(SlurmCluster):
         self._set_link(node, "up")
 
     def resume_nodes(self, seconds: float) -> None:
-        """Let every node take jobs again that the controller drains in this time, as an administrator does."""
+        """During this time, resume every node that the controller drains, as an administrator does."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._resume_nodes()
@@ -145,7 +145,7 @@ class HarmedCluster(SlurmCluster):
         return line.partition("=")[2]
 
     def _end(self, process: int, number: int) -> None:
-        """Signal a process, and wait until it runs no more; its parent may collect it later."""
+        """Signal a process, and wait until it has ended; its parent may collect it later."""
         os.kill(process, number)
         wait_for("the process ends", lambda: not _lives(process), DEADLINE)
 

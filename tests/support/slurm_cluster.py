@@ -148,7 +148,7 @@ class SlurmCluster:
 def running_cluster() -> Iterator[SlurmCluster]:
     """Give a cluster in a folder of its own, and end it."""
     with tempfile.TemporaryDirectory(prefix="rs") as folder:
-        os.chmod(folder, 0o755)  # MUNGE demands that everybody may enter the folder of its socket
+        os.chmod(folder, 0o755)  # MUNGE requires that every user may enter the folder of its socket
         made = SlurmCluster(Path(folder, "c"))
         try:
             yield made

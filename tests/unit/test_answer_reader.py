@@ -1,4 +1,4 @@
-"""Answers of HTTP, read from a socket pair: whatever way their bytes are cut, and whatever another program says."""
+"""HTTP answers, read from a socket pair: in pieces of any size, and from any program, also a hostile one."""
 
 from __future__ import annotations
 

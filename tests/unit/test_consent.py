@@ -27,13 +27,13 @@ def test_each_yes_is_kept_beside_the_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"processes": true}', '{"processes": 1, "variables": []}', "[" * 10**5]
 )
-def test_a_file_that_is_not_riseml_s_is_no_consent(tmp_path: Path, text: str) -> None:
+def test_a_file_that_riseml_did_not_write_is_not_consent(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     assert read_consent(tmp_path) == Consent()
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe", "writable"])
-def test_what_another_user_could_have_put_there_is_no_consent(tmp_path: Path, kind: str) -> None:
+def test_a_file_that_another_user_could_have_made_is_not_consent(tmp_path: Path, kind: str) -> None:
     record_processes(tmp_path)
     file = tmp_path / FILE
     kept = tmp_path / "kept"

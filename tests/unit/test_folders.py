@@ -78,7 +78,7 @@ def test_what_is_in_a_public_folder_must_be_of_an_own_user(tmp_path: Path) -> No
     assert find_intruder(below, OWN) is None
 
 
-def test_a_public_folder_without_the_sticky_bit_lets_everybody_replace_what_is_in_it(tmp_path: Path) -> None:
+def test_in_a_public_folder_without_the_sticky_bit_every_user_can_replace_files(tmp_path: Path) -> None:
     public = tmp_path / "public"
     public.mkdir()
     public.chmod(0o777)

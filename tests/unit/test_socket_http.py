@@ -206,7 +206,7 @@ def test_two_threads_have_two_connections_and_close_ends_both(open_door: Callabl
 
     def talk(door: socket.socket) -> None:
         hear(door)
-        both.append(door.dup())  # stays open behind the end of the talk
+        both.append(door.dup())  # stays open after the end of the talk
         door.sendall(CHUNKS[:-10])
 
     def read() -> None:

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes the API; its lint accepts every metric, and Grafana's dashboard names these alone.
+"""A real Prometheus scrapes the API; its lint accepts every metric, and Grafana's dashboard names no other ones.
 
 `scripts/engine/prometheus` unpacks Debian's package below the cache of the tests where Prometheus is not installed.
 """

@@ -226,7 +226,7 @@ class Console:
 
 def _check(result: Result) -> Result:
     for said in (result.out, result.err):
-        assert not re.search("^Traceback", said, re.MULTILINE), said  # a job's own has its name before it
+        assert not re.search("^Traceback", said, re.MULTILINE), said  # a traceback of a job begins with the job's name
         assert "riseml itself failed" not in said, said
     return result
 

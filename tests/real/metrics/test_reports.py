@@ -53,7 +53,7 @@ def test_reports_of_all_attempts_are_metrics_and_no_lines(rig: Rig) -> None:
 
 
 def test_each_process_of_a_job_reports(rig: Rig) -> None:
-    """The launcher marks the lines of its processes; reports are no lines."""
+    """The launcher marks the lines of its processes; reports are not lines."""
     section = {"version": "0.10.2", "distributed": {"worker": 2, "processes": 2}}
     program = (
         "import os, riseml\n"

@@ -181,7 +181,7 @@ def _remove_lan(hosts: tuple[EngineHost, ...]) -> None:
 
 
 def _end_strays(host: EngineHost) -> None:
-    """What an engine that was killed has left in its namespace, which is ours alone."""
+    """Kill the processes that a killed engine has left in its namespace, which no other program uses."""
     found = subprocess.run(["ip", "netns", "pids", host.namespace], check=False, capture_output=True, text=True)
     for pid in found.stdout.split():
         with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Hosts which share no folder: data is fetched once and copied to each, and an output comes back from its store."""
+"""Hosts that share no folder: data is fetched once and copied to each, and an output comes back from its store."""
 
 from __future__ import annotations
 

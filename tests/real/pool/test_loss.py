@@ -28,7 +28,7 @@ def lost_after() -> float:
 
 @pytest.fixture
 def rig(tmp_path: Path, engines: tuple[EngineHost, ...], lost_after: float) -> Iterator[PoolRig]:
-    """A pool whose hosts may fall silent; afterwards all of them are well again."""
+    """A pool whose hosts may stop answering; after the test all of them answer again."""
     for name in ("output", "data"):
         (tmp_path / "shared" / name).mkdir(parents=True)
     with PoolRig(tmp_path / "home", engines, tmp_path / "shared", RISEML_LOST_AFTER=str(lost_after)) as rig:

@@ -56,7 +56,7 @@ def test_bash_on_a_terminal_completes_a_job_with_the_tab_key(process_rig: Rig, t
         """Return what the tab key does to a line. From a server that is busy for half a second it gets no name."""
         with open_terminal(bash, tmp_path, environ, (80, 10)) as terminal:
             terminal.wait_for("the prompt", lambda screen: "ready>" in screen.lines())
-            terminal.press(f"{line}\t#")  # what is typed behind the key shows when it is done
+            terminal.press(f"{line}\t#")  # the shell shows the # when it has handled the tab
             terminal.wait_for("the key is done", lambda screen: any("#" in one for one in screen.lines()))
             return f"ready> {completed} #" in terminal.screen.lines()
 

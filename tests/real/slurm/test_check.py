@@ -18,7 +18,7 @@ from tests.support.rig import GO, Rig, single
 from tests.support.slurm_cluster import SlurmCluster
 from tests.support.waiting import DEADLINE, wait_for
 
-STRANGER = "games"  # a user of every Debian, who is no administrator of the cluster
+STRANGER = "games"  # a user that every Debian has; not an administrator of the cluster
 
 
 class ClusterSite(ThisMachine):

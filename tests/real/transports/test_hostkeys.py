@@ -102,7 +102,7 @@ def test_a_configuration_that_ssh_cannot_read_is_reported_in_the_words_of_ssh(
         scan_keys(far)
 
 
-def test_a_known_hosts_that_is_no_file_is_refused(destination: Destination, sshd: Sshd) -> None:
+def test_a_known_hosts_that_is_not_a_file_is_refused(destination: Destination, sshd: Sshd) -> None:
     destination.known_hosts.mkdir(parents=True)
     with pytest.raises(UsageError, match="known_hosts cannot be read"):
         scan_keys(destination)

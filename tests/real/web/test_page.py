@@ -37,7 +37,7 @@ def find_row(page: Page, name: str) -> Locator:
 
 
 def make_room(rig: Rig) -> None:
-    """End the experiment that waits for nearly all cores: those behind it wait, too."""
+    """End the experiment that waits for nearly all cores: those after it in the queue wait, too."""
     rig.post("/v1/experiments/6/kill")
     rig.wait_closed("6")
 
@@ -178,7 +178,7 @@ def test_a_line_is_on_the_page_when_a_job_prints_it(scene: Rig, entered: Page) -
     expect(page.locator(".log-line[data-marked]")).to_contain_text("epoch 7")
 
 
-def test_every_view_can_be_used_by_everybody(entered: Page) -> None:
+def test_every_view_is_accessible(entered: Page) -> None:
     """axe finds nothing, in light and dark; and nothing is wider than a phone."""
     page = entered
     for path in VIEWS:

@@ -3,7 +3,7 @@
 From the CustomResourceDefinitions of kubeflow/training-operator: manifests/base/crds/kubeflow.org_tfjobs.yaml and
 kubeflow.org_pytorchjobs.yaml. Keys that the definitions do not have are refused, as `kubectl --validate=strict` does.
 
-The operator's admission webhooks (pkg/webhooks) refuse more than the definitions: names that are no labels of DNS (RFC
+The operator's admission webhooks (pkg/webhooks) refuse more than the definitions: names that are not DNS labels (RFC
 1035), containers without an image, other types of replicas, and two masters. That is in here, too.
 """
 

@@ -230,7 +230,7 @@ def test_a_description_is_one_line_whatever_the_capsule_says() -> None:
     assert describe_run(run).splitlines() == [describe_run(run)]
 
 
-def test_an_image_of_a_capsule_is_no_directive_of_a_dockerfile() -> None:
+def test_an_image_of_a_capsule_is_not_a_directive_of_a_dockerfile() -> None:
     capsule = capsule_of(make())
     capsule["environments"][0]["image"] = "syntax=evil.example/frontend:1"
     first = dict(write_dockerfiles(run_of(capsule)))["environment-0.dockerfile"].text.splitlines()[0]

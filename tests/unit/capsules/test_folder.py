@@ -45,13 +45,13 @@ def test_a_capsule_is_found_by_its_folder_its_file_and_its_output(folder: Path, 
         find_capsule_folder(tmp_path, "outputs")
 
 
-def test_what_is_no_capsule_is_refused(folder: Path) -> None:
+def test_a_file_that_is_not_a_capsule_is_refused(folder: Path) -> None:
     file = folder / "capsule.json"
     good = json.loads(file.read_text())
     spoilers: list[tuple[Callable[[], object | None], type[RisemlError], str]] = [
         (lambda: file.write_text("{"), UsageError, "not JSON"),
         (lambda: file.write_text("[" * 200_000), UsageError, "not JSON"),
-        (lambda: file.write_text("[]"), UsageError, "is no capsule"),
+        (lambda: file.write_text("[]"), UsageError, "is not a capsule"),
         (lambda: file.write_text(json.dumps(good | {"jobs": 7})), UsageError, r"\.jobs"),
         (lambda: file.write_text(json.dumps(good | {"version": 2})), UsageError, "later riseml"),
         (lambda: file.write_text(" " * (1 << 24) + "1"), UsageError, "larger than"),

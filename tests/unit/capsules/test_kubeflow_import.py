@@ -78,7 +78,7 @@ def test_what_riseml_has_exported_can_be_imported(kind: KubeflowKind, framework:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "kind: Pod", "kind: TFJob", "kind: TFJob\nspec: 7", "[" * 500])
-def test_what_is_no_manifest_is_refused(text: str) -> None:
+def test_an_invalid_manifest_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         import_manifest(text, "job.yaml")
 

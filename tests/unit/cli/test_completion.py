@@ -89,7 +89,7 @@ def test_a_name_that_a_shell_might_evaluate_is_left_out(home: Path, name: str) -
     ],
     ids=range(8),
 )
-def test_a_strange_answer_is_no_name_and_no_message(home: Path, answer: bytes) -> None:
+def test_a_strange_answer_is_neither_a_name_nor_a_message(home: Path, answer: bytes) -> None:
     def tolerant(connection: socket.socket) -> None:
         try:
             send(answer)(connection)

@@ -104,7 +104,7 @@ def test_ctrl_c_detaches(fake_server: FakeServer, folder: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_a_closed_pipe_is_no_error(fake_server: FakeServer, folder: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(fake_server: FakeServer, folder: Path) -> None:
     fake_server.experiments["4"] = make_experiment()
     fake_server.entries = [line("x" * 1000, number) for number in range(2000)]
     fake_server.entries.append(end())
@@ -117,7 +117,7 @@ def test_a_closed_pipe_is_no_error(fake_server: FakeServer, folder: Path) -> Non
         assert process.wait(DEADLINE) == 0
 
 
-def test_a_closed_output_is_no_error(fake_server: FakeServer, folder: Path) -> None:
+def test_a_closed_output_is_not_an_error(fake_server: FakeServer, folder: Path) -> None:
     command = " ".join(f"'{word}'" for word in (*RISEML, "status")) + " >&-"
     result = subprocess.run(
         ["sh", "-c", command],

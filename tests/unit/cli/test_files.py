@@ -182,7 +182,7 @@ def test_an_address_names_a_storage_and_a_path(text: str, of: str, path: str) ->
 
 
 @pytest.mark.parametrize("text", ["s3://bucket", "output://", "output://paul", "output://x/y/z", "data://a/../b"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_storage_addresses_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_storage_address(text)
     assert parse_storage_address("4.master:/x") is parse_storage_address("./data") is None

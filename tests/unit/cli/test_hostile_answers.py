@@ -1,4 +1,4 @@
-"""Answers of a program that is no riseml server, or that is hostile: each is an error of riseml, in bounded memory."""
+"""Answers of a program that is hostile or not a riseml server: each is an error of riseml, in bounded memory."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_exit_code_that_no_refusal_has_is_the_general_one(code: object) -> No
     ],
     ids=str,
 )
-def test_a_refusal_with_fields_of_other_types_is_no_answer_of_riseml(
+def test_a_refusal_with_fields_of_other_types_is_not_an_answer_of_riseml(
     client: Client, fake_server: FakeServer, failure: object
 ) -> None:
     fake_server.answers["GET /server"] = (400, {"error": failure})
@@ -82,7 +82,7 @@ def test_a_refusal_with_fields_of_other_types_is_no_answer_of_riseml(
 
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("answer", [DEEP, '{"error":' * 100_000, "1" * 5000], ids=["lists", "objects", "digits"])
-def test_json_that_python_cannot_read_is_no_answer_of_riseml(
+def test_json_that_python_cannot_read_is_not_an_answer_of_riseml(
     client: Client, fake_server: FakeServer, answer: str, status: int
 ) -> None:
     fake_server.answers["GET /server"] = (status, answer)
@@ -99,7 +99,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("line", [DEEP, "{no", "1" * 5000], ids=["lists", "text", "digits"])
-def test_a_log_that_is_none_is_no_answer_of_riseml(fake_server: FakeServer, line: str) -> None:
+def test_an_invalid_log_is_not_an_answer_of_riseml(fake_server: FakeServer, line: str) -> None:
     fake_server.answers["GET /experiments/4/logs"] = (200, f"{line}\n")
     address, moments = Address(fake_server.home / "server.sock"), iter(range(0, 1000, 50))
     with (

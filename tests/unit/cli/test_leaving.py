@@ -40,7 +40,7 @@ leave_process(1)
 
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
-def test_a_stream_that_is_not_there_is_no_error(closed: str) -> None:
+def test_a_missing_stream_is_not_an_error(closed: str) -> None:
     assert run_program(f"import sys\nsys.{closed} = None\nleave_process(4)")[0] == 4
 
 

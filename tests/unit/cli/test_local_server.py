@@ -95,7 +95,7 @@ def test_a_server_that_does_not_answer_in_time_is_an_error(tmp_path: Path) -> No
         ensure_server(client, _settings(tmp_path), _starter(FakeProcess([])))
 
 
-def test_a_second_server_that_ends_quietly_is_no_failure(fake_server: FakeServer) -> None:
+def test_a_second_server_that_ends_quietly_is_not_a_failure(fake_server: FakeServer) -> None:
     """Two commands start a server at the same time: one server ends, and the other one answers."""
     left = fake_server.home / "server.sock"
     hidden = left.rename(fake_server.home / "hidden.sock")

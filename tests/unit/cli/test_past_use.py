@@ -61,7 +61,7 @@ def test_an_odd_answer_is_shown_without_an_error(odd: dict[str, Any]) -> None:
     list_past_use(found, Style(), bars=True)
 
 
-def test_what_is_not_known_and_what_is_wrong_is_said(riseml: Riseml, fake_server: FakeServer) -> None:
+def test_missing_samples_and_wrong_options_are_reported(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.experiments["4"] = make_experiment(state="FINISHED")
     fake_server.answers["GET /experiments/4/samples"] = (200, make_history())
     assert riseml("monitor", "4", "--since", "2h").out.startswith("Nothing is known of 4 since ")

@@ -74,7 +74,7 @@ def test_a_no_to_processes_sends_nothing_and_a_yes_is_asked_for_once(
 def test_a_server_with_processes_is_asked_about_unless_the_command_names_them(
     riseml: Riseml, fake_server: FakeServer, answers: Answers
 ) -> None:
-    """An earlier `--executor process` is no choice for the next project."""
+    """An earlier `--executor process` is not a choice for the next project."""
     answers(says=False)
     fake_server.server["executor"] = "process"
     refused = riseml("train", "-d", asks=True)

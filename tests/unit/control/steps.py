@@ -42,7 +42,7 @@ class Step:
 
 
 class Machine(Protocol):
-    """What has rules."""
+    """A simulation that has rules."""
 
     def teardown(self) -> None:
         """End a history that broke no law, and check what must hold at its end."""

@@ -1,4 +1,4 @@
-"""When an experiment is closed: nothing of it is left on a host, as far as the server can know."""
+"""An experiment is closed once nothing of it is left on any host, as far as the server can know."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_the_place_of_each_job_is_learned_when_it_starts() -> None:
     assert simulation.stored[1].network is Network.HOST
 
 
-def test_what_the_cluster_ended_after_the_first_cause_is_no_cause() -> None:
+def test_jobs_that_the_cluster_ended_after_the_first_cause_are_not_causes() -> None:
     simulation, _ = make_cluster()
     submit_gang(simulation, 1)
     simulation.settle()
@@ -74,7 +74,7 @@ def test_what_the_cluster_ended_after_the_first_cause_is_no_cause() -> None:
 @pytest.mark.parametrize("order", [("master", "worker.1"), ("worker.1", "master")])
 @pytest.mark.parametrize("code", [0, 1, 143])
 def test_a_gang_that_its_cluster_preempts_is_lost_whatever_its_roles_answer(order: tuple[str, str], code: int) -> None:
-    """Exit code 0 is no success then: a job may answer SIGTERM with it."""
+    """Exit code 0 is not a success then: a job may answer SIGTERM with it."""
     simulation, cluster = make_cluster()
     submit_gang(simulation, 1, Retry(max=1, on=frozenset({RetryOn.HOST_LOST})))
     simulation.settle()

@@ -177,7 +177,7 @@ def draw_needs(random: Random) -> dict[str, Resources]:
 
 
 def starts_as_if_alone(seed: int) -> bool:
-    """Return True when the head starts at the same moment as it would start without any experiment behind it."""
+    """Return True when the head starts at the same moment as it would start without any experiment after it."""
     random = Random(seed)
     pool = draw_pool(random)
     experiments = [ready(n, draw_needs(random)) for n in range(1, random.randint(4, 14))]

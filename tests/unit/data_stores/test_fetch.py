@@ -163,7 +163,7 @@ def test_a_store_that_stays_away_fails_with_its_reason(scene: Scene) -> None:
 
 
 def test_a_store_that_lists_its_files_and_never_answers_a_read_fails_in_time(scene: Scene) -> None:
-    """What earlier tries left on the disk is no sign that something comes."""
+    """Bytes that earlier tries left on the disk do not count as progress."""
     reads = itertools.count()
 
     def refuse(file: RemoteFile) -> None:

@@ -364,7 +364,7 @@ def test_a_newer_file_stays_and_an_older_one_is_replaced(site: Site) -> None:
 
 
 @pytest.mark.parametrize("harm", ["changed", "short", "gone"])
-def test_what_is_not_what_was_saved_is_refused_and_nothing_is_left_of_it(site: Site, harm: str) -> None:
+def test_a_changed_copy_is_refused_and_leaves_no_file(site: Site, harm: str) -> None:
     site.put("a", "right")
     site.save()
     site.target.objects["a"] = {"changed": b"wrong", "short": b"r", "gone": b""}[harm]

@@ -10,7 +10,7 @@ import pytest
 from riseml.executors.environments.venvs import VirtualEnvironments
 
 
-def test_what_is_removed_while_environments_are_listed_is_no_error(
+def test_a_folder_that_vanishes_while_environments_are_listed_is_not_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "made").mkdir()

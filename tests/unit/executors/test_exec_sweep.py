@@ -63,4 +63,4 @@ def test_a_shell_that_never_ends_holds_up_no_sweep(said: bytes, monkeypatch: pyt
 
     threading.Thread(target=sweep, daemon=True).start()
     assert ended.wait(DEADLINE), "the sweep has an end of its own"
-    assert engine.signals == ["HUP"], "what is no number is no process"
+    assert engine.signals == ["HUP"], "a text that is not a number is not a process"

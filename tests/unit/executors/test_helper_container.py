@@ -54,5 +54,5 @@ def test_what_is_too_large_is_not_known_and_not_read_to_its_end() -> None:
     assert read_small_file(Engine(iter([pack(b"x" * (MIB + 1))])), "c", "/packages.txt") is None
 
 
-def test_what_is_no_file_is_not_known() -> None:
+def test_a_folder_is_not_read_as_a_file() -> None:
     assert read_small_file(Engine(iter([pack(b"", tarfile.DIRTYPE)])), "c", "/packages.txt") is None

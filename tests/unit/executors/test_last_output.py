@@ -32,7 +32,7 @@ def end_supervisor(patch: pytest.MonkeyPatch, take: Take, pipe: int) -> None:
 def end_wrapper(patch: pytest.MonkeyPatch, take: Take, pipe: int) -> None:
     wrapper = RoleWrapper.__new__(RoleWrapper)
     wrapper.streams = {pipe: STDOUT}
-    patch.setattr(wrapper, "_copy", take)
+    patch.setattr(wrapper, "_copy_output", take)
     wrapper._copy_rest()
 
 
@@ -46,9 +46,7 @@ def end_runner(patch: pytest.MonkeyPatch, take: Take, pipe: int) -> None:
 
 
 @pytest.mark.parametrize("end", [end_supervisor, end_wrapper, end_runner])
-def test_a_process_that_prints_on_for_ever_keeps_no_command_from_its_end(
-    end: End, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_prints_forever_keeps_no_command_from_ending(end: End, monkeypatch: pytest.MonkeyPatch) -> None:
     """A setuid program of another user, which cannot be killed, and prints as fast as its output is read."""
     taken: list[int] = []
 

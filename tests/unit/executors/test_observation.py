@@ -231,7 +231,7 @@ def test_a_row_names_its_job(state: str, *, running: bool) -> None:
         ("running", MARKS | {labels.ATTEMPT: "first"}),
     ],
 )
-def test_a_row_that_is_no_job_is_left_out(state: str, marks: dict[str, str] | None) -> None:
+def test_a_row_that_is_not_a_job_is_left_out(state: str, marks: dict[str, str] | None) -> None:
     assert parse_row({"Id": "abc", "State": state, "Labels": marks}) is None
 
 

@@ -301,7 +301,7 @@ def test_output_is_split_at_line_ends_and_carriage_returns_alone(tmp_path: Path,
     assert written.getvalue() == wanted
 
 
-def test_the_begin_of_a_line_is_not_held_back_for_ever_and_stays_one_line() -> None:
+def test_the_beginning_of_a_line_is_not_held_back_forever_and_stays_one_line() -> None:
     written, (told, tell) = io.BytesIO(), os.pipe()
     with os.fdopen(told, "rb") as source, os.fdopen(tell, "wb", buffering=0) as process:
         copy = threading.Thread(target=copy_output, args=(source, output := SharedOutput(written), 0), daemon=True)

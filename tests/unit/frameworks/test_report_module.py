@@ -68,7 +68,7 @@ def test_the_calls_of_riseml_become_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_no_number_is_left_out_and_said_once(tmp_path: Path) -> None:
+def test_values_that_are_not_numbers_are_left_out_and_reported_once(tmp_path: Path) -> None:
     lines, errors = run(
         tmp_path,
         "import riseml, sys\n"

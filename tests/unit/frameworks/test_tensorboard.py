@@ -56,6 +56,6 @@ def test_logs_in_s3_are_read_with_boto3(more: str) -> None:
     assert plan.image.install[-1].endswith("import boto3' 2>/dev/null || python3 -m pip install boto3")
 
 
-def test_a_whole_bucket_is_no_logdir() -> None:
+def test_a_whole_bucket_is_not_a_logdir() -> None:
     with pytest.raises(UsageError, match="is a whole bucket"):
         load_config(CONFIG.format(board="{logdir: s3://runs/}", more=""))

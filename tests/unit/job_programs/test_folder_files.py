@@ -76,7 +76,7 @@ def test_a_path_never_leads_out(path: str, root: int) -> None:
         list_page(root, path, None, 10, deep=True)
 
 
-def test_an_escaped_slash_is_no_way_out(root: int, folder: Path) -> None:
+def test_an_escaped_slash_does_not_lead_out(root: int, folder: Path) -> None:
     (folder / "a").mkdir()
     assert split_path("a%2Fb") != [b"a%2Fb"]
     with pytest.raises(FilesError):
@@ -107,7 +107,7 @@ def test_pages_join_to_the_whole_listing(root: int, folder: Path, chunk: int, mo
     ]
 
 
-def test_a_page_reads_a_large_folder_once_and_holds_its_own_names_alone(
+def test_a_page_reads_a_large_folder_once_and_holds_only_its_own_names(
     root: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5000):

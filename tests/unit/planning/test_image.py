@@ -1,4 +1,4 @@
-"""What an environment depends on."""
+"""The identity of an environment depends on everything that its contents depend on."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_no_program_that_a_repository_names_runs(git: Git, tmp_path: Path) -> No
     assert not mark.exists()
 
 
-def test_what_is_no_repository_has_no_revision(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_repository_has_no_revision(tmp_path: Path) -> None:
     assert ask(tmp_path) is None
     (tmp_path / ".git").mkdir()
     assert ask(tmp_path) is None

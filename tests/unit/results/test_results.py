@@ -112,7 +112,7 @@ def test_conditions_choose_rows(condition: str, wanted: list[str]) -> None:
         (",".join(["a=1"] * 60), "no condition begins at"),
     ],
 )
-def test_what_is_no_condition_is_refused_with_its_place(text: str, message: str) -> None:
+def test_an_invalid_condition_is_refused_with_its_place(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_where(text)
     assert message in refused.value.message

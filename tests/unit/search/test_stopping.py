@@ -73,7 +73,7 @@ def test_a_new_judge_gives_the_same_answers() -> None:
     assert [trial.number for trial in trials if not trial.stopped] == [1, 3, 5, 7]
 
 
-def test_what_is_no_number_is_stopped() -> None:
+def test_a_trial_whose_metric_is_nan_is_stopped() -> None:
     judge = StopJudge(SearchPlan(make_search(stop=ASHA), (LR,)))
     judge.follow([Trial(1, 1, (), 0)])
     assert judge.compare(1, ((2, math.nan),))

@@ -207,7 +207,7 @@ def test_a_removal_that_hangs_delays_no_other_copy(scene: Scene, monkeypatch: py
             assert hangs.wait(DEADLINE)
             pool.submit(scene.copy, used, 250).result(DEADLINE)
             (wanted,) = [copy for copy in scene.copies.list_copies(H1).values() if copy.key == "old"]
-            assert scene.copies.is_used(H1, wanted), "a copy that is being removed is no copy to read"
+            assert scene.copies.is_used(H1, wanted), "a copy that is being removed cannot be read"
         finally:
             goes_on.set()
         making.result(DEADLINE)

@@ -40,7 +40,7 @@ class Hosts(HostSet):
 class WithoutCopies(MemoryExecutor):
     """A host that holds no copies of data."""
 
-    open_data = None  # type: ignore[assignment]  # so that it is no DataHolder
+    open_data = None  # type: ignore[assignment]  # so that it is not a DataHolder
 
 
 def make_keeper(folder: Path) -> tuple[DataKeeper, Hosts]:

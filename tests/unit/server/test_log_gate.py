@@ -94,7 +94,7 @@ def test_an_end_is_never_ready_before_the_last_record_of_a_complete_log(event: S
 
 
 @given(EVENTS, LOGS)
-def test_no_event_waits_for_ever(event: StateEvent, log: LogState) -> None:
+def test_no_event_waits_forever(event: StateEvent, log: LogState) -> None:
     read_to_its_end = replace(log, has_more=False)
     assert gate(event, replace(read_to_its_end, quiet=PATIENCE)) is not Gate.WAIT
     assert gate(event, replace(read_to_its_end, is_closed=True)) is not Gate.WAIT

@@ -1,4 +1,4 @@
-"""The metric keeper: what goes wrong for one experiment does not hold up the others."""
+"""The metric keeper: an error of one experiment does not hold up the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an earlier run had and no host can have any more."""
+"""The parts of an earlier run that no host can have any more."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_a_file_that_always_changes_is_given_up(path: Path) -> None:
     assert path.read_text() == "20\n"
 
 
-def test_a_file_that_is_no_text_is_refused(path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="is not UTF-8"):
         rewrite_pool_file(path, lambda text: text + "new\n")

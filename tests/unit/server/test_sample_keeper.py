@@ -52,7 +52,7 @@ def test_a_job_that_runs_is_read_until_it_does_not(scene: Scene) -> None:
     scene.keeper.watch_jobs(make_running(None))
     rows = scene.wait_for_rows(5)
     assert [row.amounts[0] for row in rows[:5]] == [0.0, 1.0, 2.0, 3.0, 4.0]
-    (reader,) = scene.keeper._hosts.values()  # the thread alone tells that it has ended
+    (reader,) = scene.keeper._hosts.values()  # only the thread itself shows that it has ended
     scene.keeper.watch_jobs(World(()))
     reader.join(DEADLINE)
     assert not reader.is_alive()

@@ -1,4 +1,4 @@
-"""The loop of searches: trials are made when there is room, told once, and never doubled over crashes."""
+"""The loop of searches: it makes trials when there is room, reports each once, and makes none twice after a crash."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class FailingOnce(SearchStore):
         return super().note_reached(set_id, number, reached, stops=stops)
 
 
-def test_what_goes_wrong_for_one_search_does_not_hold_up_another(database: Database) -> None:
+def test_an_error_of_one_search_does_not_delay_another(database: Database) -> None:
     rule = StopRule(StopMethod.ASHA, after=1, factor=2)
     first, second = (SearchRig(database, make_search(trials=2, stop=rule), SPACE) for _ in range(2))
     store = FailingOnce(database)

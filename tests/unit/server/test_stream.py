@@ -75,7 +75,7 @@ class Scene:
         self.notifier.publish_lines(1)
 
     def write_pieces(self, job: str, second: float, *texts: str) -> None:
-        """Write each line as the engine gives it of a program that writes the text and the newline one by one."""
+        """Write each line as an engine does whose program writes text and newline separately."""
         frames = [
             Frame(f"{at(second):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, piece.encode())
             for text in texts
@@ -243,7 +243,7 @@ def test_the_stream_waits_for_the_log_of_an_earlier_attempt(scene: Scene) -> Non
     assert scene.ends(closed=False)
 
 
-# --- the end of a job is sent behind its last line ---
+# --- the end of a job is sent after its last line ---
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def test_an_address_is_read(text: str, shown: str) -> None:
         ("s3://datasets/" + "x/" * 600, "is not an address of data"),
     ],
 )
-def test_what_is_none_is_refused(text: str, said: str) -> None:
+def test_invalid_data_urls_are_refused(text: str, said: str) -> None:
     with pytest.raises(BadText) as raised:
         parse_data_url(text)
     assert said in f"{raised.value.problem} ({raised.value.hint})"

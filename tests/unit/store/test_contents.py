@@ -160,7 +160,7 @@ def test_a_server_that_is_killed_leaves_nothing_half(tmp_path: Path) -> None:
     assert read(store, [b"early"]) == [b"early"]
 
 
-def test_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ContentStore(tmp_path)
     put(store, [b"early"])
 

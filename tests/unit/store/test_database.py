@@ -198,7 +198,7 @@ def test_environments_of_roles_are_stored_and_in_use(experiments: ExperimentStor
     assert set(used) == {copy_name(one.reference) for one in found.images}
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "riseml.db").write_bytes(b"this is not a database at all" * 100)
     with pytest.raises(StoreError, match="is damaged"):
         Database(f"sqlite:///{tmp_path}/riseml.db")

@@ -105,7 +105,7 @@ def test_the_error_names_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     assert f"{tmp_path}/gone" in (raised.value.hint or "")
 
 
-def test_a_wrong_query_is_no_error_of_the_store(database: Database) -> None:
+def test_a_wrong_query_is_not_an_error_of_the_store(database: Database) -> None:
     with pytest.raises(IntegrityError), database.write_transaction() as connection:
         for _ in range(2):
             connection.execute(facts.insert().values(name="twice", value="x"))

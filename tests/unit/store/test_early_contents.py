@@ -62,7 +62,7 @@ class Taker:
         self.snapshots.take_pack(name)
 
     def close(self) -> None:
-        """It has no connection."""
+        """Do nothing: there is no connection."""
 
 
 class HungTaker:

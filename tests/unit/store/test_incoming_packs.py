@@ -32,7 +32,7 @@ def test_the_limit_of_a_project_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"1234567", RECORD.pack(3) + b"on", RECORD.pack(1) + b"on", RECORD.pack(2**63)])
-def test_what_is_no_pack_is_refused_and_removed(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_a_pack_is_refused_and_removed(tmp_path: Path, data: bytes) -> None:
     snapshots = SnapshotStore(tmp_path / "snapshots")
     with pytest.raises(UsageError, match="cut off"):
         snapshots.take_pack(leave_pack(snapshots, data))

@@ -180,7 +180,7 @@ def test_nothing_is_lost_or_doubled_whenever_the_server_dies(
 
 
 def fail_to_save(metrics: MetricStore, database: Database) -> None:
-    """Let one save fail: something else has taken the table away."""
+    """Let one save fail: another program has removed the table."""
     with database.write_transaction() as connection:
         connection.exec_driver_sql("ALTER TABLE metric_histories RENAME TO away")
     with suppress(sa.exc.OperationalError, StoreError):

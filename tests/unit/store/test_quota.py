@@ -73,7 +73,7 @@ def test_a_restarted_server_goes_on_counting(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "0", "3GiB", "1 GiB!"])
-def test_a_limit_that_is_no_size_is_refused(text: str) -> None:
+def test_a_limit_that_is_not_a_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="RISEML_LOG_LIMIT"):
         read_settings({"RISEML_LOG_LIMIT": text})
 

@@ -74,7 +74,7 @@ def test_a_report_is_not_shown(text: bytes) -> None:
         b"riseml.report {" * 5_000,
     ],
 )
-def test_what_is_no_report_stays_a_line(text: bytes) -> None:
+def test_an_invalid_report_stays_a_line(text: bytes) -> None:
     assert split_report(text) == (text, None)
 
 

@@ -32,7 +32,7 @@ DIGEST_OF_BIN = hashlib.sha256(
 async def pieces(archive: bytes, size: int = 512) -> AsyncIterator[bytes]:
     for start in range(0, len(archive), size):
         yield archive[start : start + size]
-        await asyncio.sleep(0)  # let the other upload go on
+        await asyncio.sleep(0)  # let the other upload continue
 
 
 def receive(snapshots: SnapshotStore, chunks: AsyncIterator[bytes], digest: str = DIGEST) -> None:

@@ -1,4 +1,4 @@
-"""What has to be written over one state of a project, so that another one is there."""
+"""The changes that turn one state of a project into another."""
 
 from __future__ import annotations
 

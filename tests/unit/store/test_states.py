@@ -55,7 +55,7 @@ def read_tree(folder: Path) -> Tree:
 
 
 def edit(folder: Path, what: str, name: bytes, data: bytes) -> None:
-    """Change something in a folder; what does not go is left out."""
+    """Change something in a folder; skip edits that are impossible."""
     path = os.path.join(os.fsencode(folder), name)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -66,7 +66,7 @@ def test_a_part_of_a_view_that_could_not_be_read_is_read_when_the_server_answers
     assert run_page(PAGE + script) == "It has ended."
 
 
-def test_an_address_that_cannot_be_read_is_no_page() -> None:
+def test_an_unreadable_address_is_not_a_page() -> None:
     script = """
     location = new URL("/experiments/%zz", location);
     const { main } = await openPage();

@@ -91,7 +91,7 @@ class _RemovingFolders(ProcessJobFolders):
         return found
 
 
-def test_a_job_that_is_removed_while_it_is_observed_is_no_error(tmp_path: Path) -> None:
+def test_a_job_that_is_removed_while_it_is_observed_is_not_an_error(tmp_path: Path) -> None:
     folders = _RemovingFolders(tmp_path, SERVER)
     claim(folders, KEPT[0], pid=1)
     assert folders.settle_job_record(KEPT[0]) is None

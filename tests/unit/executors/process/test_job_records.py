@@ -92,7 +92,7 @@ def test_whatever_a_job_puts_in_the_place_of_its_state_is_a_damaged_one(
     assert load_record(tmp_path) == SupervisorRecord("", 0, 0, "")
 
 
-def test_a_fifo_with_a_writer_in_the_place_of_a_state_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_fifo_with_a_writer_in_place_of_a_state_blocks_no_reader(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "state.json")
     writer = os.open(tmp_path / "state.json", os.O_RDWR | os.O_NONBLOCK)
     assert load_record(tmp_path) == SupervisorRecord("", 0, 0, "")

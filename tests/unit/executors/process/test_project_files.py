@@ -165,7 +165,7 @@ def test_an_environment_without_steps_made_no_files(tmp_path: Path, target: Path
     assert os.listdir(target) == []
 
 
-def test_a_file_that_is_no_archive_is_refused(tmp_path: Path, target: Path) -> None:
+def test_a_file_that_is_not_an_archive_is_refused(tmp_path: Path, target: Path) -> None:
     (tmp_path / "code.tar").write_bytes(b"no archive" * 100)
     with pytest.raises(EngineError, match="the project's files cannot be unpacked"):
         unpack_project(TarFiles(tmp_path / "code.tar"), target)

@@ -24,7 +24,7 @@ from tests.unit.executors.slurm.supervisors import make_supervisor
 @pytest.mark.parametrize(
     "sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[1]\n", b"[" * 60_000 + b"\n", b"x" * (1 << 20) + b"yz"]
 )
-def test_what_is_no_message_ends_the_connection(sent: bytes) -> None:
+def test_an_invalid_message_ends_the_connection(sent: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         sender = threading.Thread(target=theirs.sendall, args=(sent,), daemon=True)
@@ -153,7 +153,7 @@ def test_a_second_job_of_one_gang_does_not_get_the_claim(tmp_path: Path, monkeyp
         one.door.close()
 
 
-def test_many_callers_that_say_nothing_keep_no_role_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_silent_callers_keep_no_role_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     supervisor = make_supervisor(tmp_path, monkeypatch)
     supervisor.door.bind(("127.0.0.1", 0))
     supervisor.door.listen(8)

@@ -150,7 +150,7 @@ def test_a_job_that_slurm_has_ended_before_its_start_says_who_did(
     assert (found.started, found.ending, bool(found.error)) == (False, ending, True)
 
 
-def test_a_role_whose_end_no_record_says_runs_no_more(tmp_path: Path) -> None:
+def test_a_role_that_slurm_has_ended_without_a_record_does_not_run(tmp_path: Path) -> None:
     view = View(tmp_path)
     view.write("state.json", job="7", roles={"master": {"started_at": 1.0}, "ps.1": {"started_at": 1.0}})
     key = view.look("7|RUNNING|None|N/A|riseml-a-4-1\n")[MASTER].key

@@ -65,7 +65,7 @@ def supervisor(folder: GangFolder) -> Iterator[tuple[subprocess.Popen[bytes], Li
 
 
 def receive_message(connection: LineConnection) -> dict[str, Any]:
-    """Return the next message that is no sign of life."""
+    """Return the next message that is not a sign of life."""
     while True:
         found = [one for one in connection.receive() or ({"closed": True},) if one]
         if found:
@@ -107,7 +107,7 @@ def test_a_door_that_cannot_be_started_ends_no_role(
     assert process.wait(DEADLINE) == 0
 
 
-def test_a_process_that_its_parent_has_left_behind_is_no_zombie_after_its_end(
+def test_an_orphaned_process_is_not_a_zombie_after_its_end(
     folder: GangFolder, supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]
 ) -> None:
     process, connection, _ = supervisor

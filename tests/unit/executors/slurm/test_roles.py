@@ -95,7 +95,7 @@ def test_a_caller_that_sends_a_byte_now_and_then_is_cut_off(folder: GangFolder) 
         assert select.select([stranger], [], [], 0)[0], "the door still waits"
 
 
-def test_a_program_that_does_not_know_the_token_is_no_door(folder: GangFolder) -> None:
+def test_a_program_that_does_not_know_the_token_is_not_a_door(folder: GangFolder) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         theirs.sendall(b"0" * 32 + b"\n" + b'{"proof": "guess", "error": ""}\n')

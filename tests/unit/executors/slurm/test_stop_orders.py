@@ -149,7 +149,7 @@ def test_a_role_that_fails_by_itself_is_the_cause_in_every_order(
         stage.close()
 
 
-def test_a_step_that_does_not_end_holds_no_verdict_back_for_ever(
+def test_a_step_that_does_not_end_does_not_delay_the_verdict_forever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(tmp_path / "gang", monkeypatch)

@@ -27,11 +27,11 @@ GETS = {
     "no such job": ("experiments/1.worker.7", 404, "has no job worker.7"),
     "a set has no TF_CONFIG": ("experiments/2/tfconfig", 400, "2 is a set"),
     "a set has no environment": ("experiments/2/environment", 400, "2 is a set"),
-    "no cursor": ("experiments/1/logs?cursor=x", 400, "'x' is no cursor"),
-    "a cursor beyond every file": (f"experiments/1/logs?cursor=0.{2**62}", 400, "is no cursor"),
-    "a cursor beyond every store": (f"experiments/1/logs?cursor={2**40}.0", 400, "is no cursor"),
-    "a cursor of too many digits": (f"experiments/1/logs?cursor={'1' * 5000}.0", 400, "is no cursor"),
-    "a cursor of another stream": ("experiments/2/logs?cursor=0.0", 400, "is no cursor"),
+    "no cursor": ("experiments/1/logs?cursor=x", 400, "'x' is not a cursor"),
+    "a cursor beyond every file": (f"experiments/1/logs?cursor=0.{2**62}", 400, "is not a cursor"),
+    "a cursor beyond every store": (f"experiments/1/logs?cursor={2**40}.0", 400, "is not a cursor"),
+    "a cursor of too many digits": (f"experiments/1/logs?cursor={'1' * 5000}.0", 400, "is not a cursor"),
+    "a cursor of another stream": ("experiments/2/logs?cursor=0.0", 400, "is not a cursor"),
     "a moment beyond the calendar": (f"experiments/1/logs?since={TINY}", 400, "beyond the calendar"),
     "a tail below nothing": ("experiments/1/logs?tail=-1", 422, "at query.tail"),
     "a limit of everything": ("experiments?limit=99999999999", 422, "at query.limit"),
@@ -86,7 +86,7 @@ def test_an_odd_submission(client: httpx.Client, route: str, name: str) -> None:
     ("body", "status"),
     [(b"", 422), (b"{", 422), (b"[" * 200_000, 400), (b'"\xff"', 400), (b"null", 422), (b"1e999", 422)],
 )
-def test_a_body_that_is_no_submission(client: httpx.Client, body: bytes, status: int) -> None:
+def test_a_body_that_is_not_a_submission(client: httpx.Client, body: bytes, status: int) -> None:
     response = client.post("/v1/experiments", content=body, headers=JSON)
     assert response.status_code == status, response.text
     say(response)

@@ -1,4 +1,4 @@
-"""What those who ask see of jobs that hold others up."""
+"""The remarks about jobs that slow others down, as each client sees them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_several_looks_tell_which_job_is_behind() -> None:
     assert seen.find_remarks(5, samples) == [], "another experiment has its own trends"
 
 
-def test_looks_as_far_apart_as_those_of_a_page_tell_of_a_full_link() -> None:
+def test_looks_at_the_interval_of_a_page_report_a_full_link() -> None:
     """The page looks every 15 seconds, and the server keeps a sample every ten."""
     ticks: Iterator[int] = count(0, 15)
     seen = SeenTrends(lambda: float(next(ticks)))

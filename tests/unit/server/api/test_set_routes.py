@@ -12,7 +12,7 @@ def test_a_set_without_a_search_has_no_importance(client: httpx.Client) -> None:
     for name in ("1", "2", "2.1"):
         answer = client.get(f"/v1/experiments/{name}/importance")
         assert answer.status_code == 400
-        assert "no set with a search" in answer.json()["error"]["message"]
+        assert "is not a set with a search" in answer.json()["error"]["message"]
     assert client.get("/v1/experiments/99/importance").status_code == 404
 
 

@@ -76,7 +76,7 @@ def test_sessions_end_when_the_door_is_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "cookie", ["", ".", "a.b.c", "a.9999999999.c", "a.²²².c", "\udcff.9999999999.\udcff", "a." + "9" * 99]
 )
-def test_a_made_up_cookie_is_no_session(tmp_path: Path, cookie: str) -> None:
+def test_a_made_up_cookie_is_not_a_session(tmp_path: Path, cookie: str) -> None:
     assert WebAccess(tmp_path / "web.json").find_session(cookie) is None
 
 

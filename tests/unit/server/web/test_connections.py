@@ -1,4 +1,4 @@
-"""The port of the web page: who opens many connections, or sends half a request, takes nothing from other users."""
+"""The port of the web page: clients that open many connections, or send half a request, delay no others."""
 
 from __future__ import annotations
 

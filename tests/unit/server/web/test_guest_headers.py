@@ -16,7 +16,7 @@ def test_a_program_gets_neither_cookies_nor_names_of_the_page() -> None:
     assert choose_asked([*kept, *((name, b"x") for name in dropped)]) == kept
 
 
-def test_a_browser_gets_what_describes_the_content_alone() -> None:
+def test_a_browser_gets_only_headers_that_describe_the_content() -> None:
     kept = [(b"content-type", b"text/html"), (b"content-encoding", b"gzip"), (b"content-security-policy", b"x")]
     dropped = [
         *(b"set-cookie", b"location", b"refresh", b"link", b"clear-site-data", b"service-worker-allowed", b"nel"),

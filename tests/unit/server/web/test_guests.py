@@ -83,5 +83,5 @@ def test_few_tokens_wait() -> None:
 
 
 def test_a_name_that_is_none_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match="not the name"):
         WebGuests(sign).invite("../4")

@@ -322,7 +322,7 @@ def test_the_thread_tells_what_ends_and_stops(scene: Scene, receiver: Receiver) 
 
 
 def tell(scene: Scene, receiver: Receiver) -> list[tuple[str, str]]:
-    """Let the loop tell everything, and return the path and the event, or the sentence, of each request."""
+    """Let the loop send everything, and return the path and the event, or the sentence, of each request."""
     receiver.received.clear()
     scene.loop._try_pass()
     return [(one.path, json.loads(one.body).get("text") or json.loads(one.body)["event"]) for one in receiver.received]
