@@ -35,7 +35,7 @@ def file_named(path: str, key: str = "k") -> SavedFile:
     ],
 )
 def test_a_forged_manifest_leads_nowhere(data: bytes) -> None:
-    with pytest.raises(EngineError, match="is no manifest of riseml"):
+    with pytest.raises(EngineError, match="is not a manifest of riseml"):
         read_manifest(data, PLACE)
 
 
@@ -43,7 +43,7 @@ def test_a_forged_manifest_leads_nowhere(data: bytes) -> None:
 @pytest.mark.parametrize("name", ["size", "changed", "attempt"])
 def test_a_manifest_with_a_number_that_no_disk_takes_leads_nowhere(name: str, number: str) -> None:
     text = write_manifest(SaveManifest("o", "e", "", 1, (file_named("a"),))).decode()
-    with pytest.raises(EngineError, match="is no manifest of riseml"):
+    with pytest.raises(EngineError, match="is not a manifest of riseml"):
         read_manifest(text.replace(f'"{name}": 1', f'"{name}": {number}').encode(), PLACE)
 
 
@@ -79,5 +79,5 @@ def test_a_manifest_with_more_files_than_an_output_has_leads_nowhere(monkeypatch
     data = write_manifest(SaveManifest("o", "e", "", 1, (file_named("a"), file_named("b"))))
     assert len(read_manifest(data, PLACE).files) == 2
     monkeypatch.setattr(save_manifest, "MOST_FILES", 1)
-    with pytest.raises(EngineError, match="is no manifest of riseml"):
+    with pytest.raises(EngineError, match="is not a manifest of riseml"):
         read_manifest(data, PLACE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from riseml.control.actions import Action, FetchData, ReleaseHost, RestoreOutput, Signal, StopJob
 from riseml.errors import EngineError
 from riseml.executors.base import WorkCancelled, WorkInterrupted
@@ -115,12 +117,13 @@ def test_a_problem_lasts_as_long_as_the_clock_says_whatever_the_time_of_day() ->
     assert (problem.since, problem.lasted) == (NOW - timedelta(seconds=400), timedelta(seconds=40)), "no try since"
 
 
-def test_the_message_of_a_failure_fits_into_a_record() -> None:
+def test_the_message_of_a_failure_fits_into_a_record_and_a_log(caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene()
     scene.trouble = EngineError("the folder of the job cannot be used: File name too long: caf\udce9\0.py")
     scene.begin(RELEASE)
     message = scene.tracker.list_failures(NOW)[RELEASE].message
     assert message == r"the folder of the job cannot be used: File name too long: caf\udce9\x00.py"
+    assert caplog.messages[-1].endswith(message)
 
 
 def test_an_action_that_fails_for_days_is_still_tried_in_its_time() -> None:
