@@ -170,7 +170,7 @@ def start_beside_the_last_attempt(original: Callable[..., bool]) -> Callable[...
 
 
 def forget_hosts_that_left(original: Callable[..., Job]) -> Callable[..., Job]:
-    return lambda job, seen: job
+    return lambda job, host, seen: job
 
 
 def forget_the_first_cause(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
