@@ -6,7 +6,6 @@ import logging
 
 from riseml.names import HostName, JobName
 from riseml.records import dataclass
-from riseml.spec.scalars.texts import make_valid
 
 FACTS = "riseml_facts"
 """Attribute of a log record that holds the facts of its line."""
@@ -40,5 +39,5 @@ class LogLine:
 
 
 def write_line(log: logging.Logger, line: LogLine, level: int = logging.INFO) -> None:
-    """Log one line with its facts. Its text may name a file whose name is not UTF-8, which no log file takes."""
-    log.log(level, "%s", make_valid(line.text), extra={FACTS: line.facts()})
+    """Log one line with its facts."""
+    log.log(level, "%s", line.text, extra={FACTS: line.facts()})

@@ -82,7 +82,7 @@ class _JobWatcher(threading.Thread):
         self, key: JobKey, interval: float, measure: Callable[[], float | None], count_lines: Callable[[], int]
     ) -> None:
         super().__init__(name=f"idle-{key.experiment}-{key.job}", daemon=True)
-        self.quiet = 0.0  # seconds of processor time, as of the last reading
+        self.quiet = 0.0  # seconds without a sign of life, as of the last reading
         self._interval = interval
         self._measure = measure
         self._count_lines = count_lines

@@ -176,7 +176,8 @@ class ActionTracker:
             self._note_end(action)
             write_line(log, describe_done(action, experiment, seconds))
         elif self._note_failure(action, error):
-            write_line(log, describe_failure(action, experiment, error.message, seconds), logging.WARNING)
+            text = make_valid(error.message)
+            write_line(log, describe_failure(action, experiment, text, seconds), logging.WARNING)
         if isinstance(action, StartJob | StartGang):
             reach(Point.GANG_STARTING)
         self._wake.set()

@@ -11,8 +11,9 @@ import pytest
 
 from riseml.names import parse_id
 from riseml.server.api.merged_log import log_stream
-from riseml.server.api.merged_log.log_stream import StreamRequest, stream_entries
+from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
+from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.states import State
 from tests.unit.server.test_stream import DEADLINE, Scene, parse, shown
 

@@ -31,6 +31,11 @@ def encode_entry(entry: wire.Entry) -> bytes:
     return _TO_JSON(entry).encode() + b"\n"
 
 
+def encode_ping(cursor: str) -> bytes:
+    """Return an entry that only shows that the stream goes on, and from where."""
+    return encode_entry({"type": "ping", "cursor": cursor})
+
+
 def format_moment(at: datetime) -> str:
     """Return a moment as the engine writes timestamps, so that both compare as texts."""
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"

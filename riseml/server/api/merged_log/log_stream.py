@@ -11,17 +11,16 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from datetime import datetime
 
 from riseml import wire
 from riseml.model import Experiment, Job, JobKey
-from riseml.names import CanonicalId, JobName
-from riseml.records import dataclass
+from riseml.names import JobName
 from riseml.server.api.merged_log import log_gate
 from riseml.server.api.merged_log.followed_log import FollowedLog, StreamHead
 from riseml.server.api.merged_log.log_entries import (
     LastLines,
     encode_entry,
+    encode_ping,
     end_entry,
     format_moment,
     line_entry,
@@ -31,9 +30,9 @@ from riseml.server.api.merged_log.log_entries import (
     state_entry,
 )
 from riseml.server.api.merged_log.log_gate import Gate, LogState, gate, has_started
-from riseml.server.api.merged_log.set_growth import SetGrowth
 from riseml.server.api.merged_log.set_states import SetStates, load_set_states
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
+from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.server.clock import now
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import TERMINAL, Part, State
@@ -47,23 +46,6 @@ _QUICK_READ = 16_384  # bytes of a log that are read in the event loop
 _FEW = 4  # experiments, at most, whose logs are read there
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRequest:
-    """The stream that a client requests."""
-
-    wanted: CanonicalId  # an experiment, a set or jobs of one
-    experiments: tuple[int, ...]  # keys in the store
-    follow: bool  # False: the stream ends when everything in the store has been sent
-    positions: tuple[StreamPosition, ...]  # where to begin, one for each experiment
-    tail: int | None = None  # send only this many of the last lines in the store, and no change of state
-    since: datetime | None = None  # send nothing older
-    batch: bool = False  # several successive lines may share an entry
-    growth: SetGrowth | None = None  # of a whole set with a search; None: no members will be added
-    # end when the experiment is closed; False: end when all jobs have ended and all lines were sent
-    closed: bool = True
-    reports: bool = False  # send reports of metrics, too
-
-
 async def stream_entries(
     request: StreamRequest, experiments: ExperimentStore, logs: LogStore, notifier: Notifier
 ) -> AsyncIterator[bytes]:
@@ -71,13 +53,8 @@ async def stream_entries(
     reader = _StreamReader(request, experiments, logs)
     with notifier.subscribe(request.experiments) as subscription:
         if request.tail is not None:
-            reading = asyncio.create_task(asyncio.to_thread(_read_tail, reader, request.tail))
-            while not (await asyncio.wait((reading,), timeout=_HEARTBEAT))[0]:  # some GiB take longer
-                yield encode_entry({"type": "ping", "cursor": ""})  # nothing was sent: the client asks for all again
-            for entry in reading.result():
-                yield encode_entry(entry)
-            # a client whose connection breaks now has a cursor
-            yield encode_entry({"type": "ping", "cursor": reader.cursor()})
+            async for piece in _stream_tail(reader, request.tail):
+                yield piece
         sent_at = time.monotonic()
         while not reader.complete:
             reader.mark_stale(subscription.take_changed())
@@ -85,7 +62,7 @@ async def stream_entries(
             notifier.extend(subscription, reader.take_new())
             piece = b"".join(map(encode_entry, entries))
             if not piece and time.monotonic() - sent_at >= _HEARTBEAT:  # it reads lines that the client did not request
-                piece = encode_entry({"type": "ping", "cursor": reader.cursor()})
+                piece = encode_ping(reader.cursor())
             if piece:
                 yield piece
                 sent_at = time.monotonic()
@@ -96,11 +73,21 @@ async def stream_entries(
             patience = log_gate.PATIENCE if reader.holds_event else _HEARTBEAT
             if not await subscription.wait_for_change(patience):
                 reader.mark_stale(frozenset(reader.identities))  # in case a notification was missed
-                yield encode_entry({"type": "ping", "cursor": reader.cursor()})
+                yield encode_ping(reader.cursor())
                 sent_at = time.monotonic()
     members = reader.experiments
     message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
     yield encode_entry(end_entry(request.wanted, members, reader.cursor(), message))
+
+
+async def _stream_tail(reader: _StreamReader, count: int) -> AsyncIterator[bytes]:
+    """Yield the last lines in the store. Some GiB take longer to read than a client waits, so pings come meanwhile."""
+    reading = asyncio.create_task(asyncio.to_thread(_read_tail, reader, count))
+    while not (await asyncio.wait((reading,), timeout=_HEARTBEAT))[0]:
+        yield encode_ping("")  # nothing was sent: after a broken connection the client asks for all again
+    for entry in reading.result():
+        yield encode_entry(entry)
+    yield encode_ping(reader.cursor())  # a client whose connection breaks now has a cursor
 
 
 class _StreamReader:

@@ -25,7 +25,7 @@ _MOST_NUMBER = 2**40
 First = Annotated[int, Query(ge=-_MOST_NUMBER, le=_MOST_NUMBER, description="0 is the first line, -1 the last")]
 Level = Annotated[
     Literal["error", "warning", "info"] | None,
-    Query(description="only lines of this level and more serious ones; only these lines count"),
+    Query(description="only lines of this level and more serious ones; line numbers count only these"),
 ]
 
 

@@ -13,9 +13,10 @@ from riseml.errors import UsageError
 from riseml.model import Experiment
 from riseml.names import parse_id
 from riseml.records import dataclass
-from riseml.server.api.merged_log.log_stream import StreamRequest, stream_entries
+from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.set_growth import SetGrowth
 from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
+from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import show_time

@@ -1,0 +1,27 @@
+"""What a client requests of a log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from riseml.names import CanonicalId
+from riseml.records import dataclass
+from riseml.server.api.merged_log.set_growth import SetGrowth
+from riseml.server.api.merged_log.stream_cursor import StreamPosition
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """The stream that a client requests."""
+
+    wanted: CanonicalId  # an experiment, a set or jobs of one
+    experiments: tuple[int, ...]  # keys in the store
+    follow: bool  # False: the stream ends when everything in the store has been sent
+    positions: tuple[StreamPosition, ...]  # where to begin, one for each experiment
+    tail: int | None = None  # send only this many of the last lines in the store, and no change of state
+    since: datetime | None = None  # send nothing older
+    batch: bool = False  # several successive lines may share an entry
+    growth: SetGrowth | None = None  # of a whole set with a search; None: no members will be added
+    # end when the experiment is closed; False: end when all jobs have ended and all lines were sent
+    closed: bool = True
+    reports: bool = False  # send reports of metrics, too
