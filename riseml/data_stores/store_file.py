@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from riseml.errors import EngineError, NotFound, Refused, UsageError
 from riseml.folders import read_private_file
 from riseml.model import Environment
 from riseml.records import dataclass
 from riseml.spec.scalars.data_url import OBJECT_STORES, DataScheme, DataUrl, parse_data_url
 from riseml.spec.scalars.texts import BadText
+from riseml.text_yaml import is_nothing, load_texts, read_switch
 
 FILE = "stores.yml"
 """The name of the file in RISEML_HOME."""
@@ -177,8 +176,8 @@ def read_stores(home: Path) -> tuple[Store, ...]:
 
 def _parse(data: bytes) -> tuple[Store, ...]:
     try:
-        found: Any = yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        found = load_texts(data)
+    except ValueError:
         raise _make_mistake("it is not YAML") from None
     rows = found.get("stores") if isinstance(found, dict) and found.keys() == {"stores"} else None
     if not isinstance(rows, list) or len(rows) > _MOST:
@@ -196,12 +195,12 @@ def _parse_store(row: Any, place: int) -> Store:
     name = str(row["name"])
     if not _NAME.fullmatch(name):
         raise _make_mistake(f"the name of store {place} is not up to 40 letters a-z, digits and -")
-    texts: dict[str, Any] = {key: str(row[key]) for key in _TEXTS if row.get(key) is not None}
+    texts: dict[str, Any] = {key: str(row[key]) for key in _TEXTS if not is_nothing(row.get(key, ""))}
     for key, text in texts.items():
         if not _PRINTABLE.fullmatch(text) or len(text) > _LONGEST:
             raise _make_mistake(f"{key} of {name} is not up to {_LONGEST} printable characters without spaces")
-    switches = {key: row[key] for key in _SWITCHES if key in row}
-    if not all(isinstance(value, bool) for value in switches.values()):
+    switches: dict[str, Any] = {key: read_switch(row[key]) for key in _SWITCHES if key in row}
+    if None in switches.values():
         raise _make_mistake(f"{name}: {', '.join(_SWITCHES)} are true or false")
     urls, saves = (_parse_urls(name, key, row[key]) if key in row else () for key in ("urls", "saves"))
     if not all(url.scheme in OBJECT_STORES for url in saves):

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from riseml.errors import UsageError
 from riseml.folders import read_private_file
 from riseml.records import dataclass
 from riseml.spec.config.types import NotifySection
 from riseml.states import TERMINAL, State
+from riseml.text_yaml import is_nothing, load_texts, read_switch
 
 FILE = "notify.yml"
 """The name of the file in RISEML_HOME."""
@@ -28,14 +27,6 @@ _LONGEST_URL, _LONGEST_SECRET = 2000, 1000
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _KEYS = frozenset({"name", "url", "secret", "events", "projects", "format", "insecure"})
 _PRINTABLE = re.compile(r"[!-~]+")
-_YES = frozenset({"true", "yes", "on"})
-_NOTHING = ("", "~", "null")
-
-
-class _TextLoader(yaml.SafeLoader):
-    """Reads every value as it is written: a secret of digits is no number. Only merge keys (`<<`) are special."""
-
-    yaml_implicit_resolvers = {"<": yaml.SafeLoader.yaml_implicit_resolvers["<"]}  # noqa: RUF012  # PyYAML reads it
 
 
 class WebhookFormat(Enum):
@@ -91,8 +82,8 @@ def find_file_time(home: Path) -> datetime:
 
 def _parse(data: bytes) -> tuple[Webhook, ...]:
     try:
-        found: Any = yaml.load(data, _TextLoader)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        found = load_texts(data)
+    except ValueError:
         raise _make_mistake("it is not YAML") from None
     rows = found.get("webhooks") if isinstance(found, dict) and found.keys() == {"webhooks"} else None
     if not isinstance(rows, list) or len(rows) > _MOST:
@@ -107,12 +98,12 @@ def _parse_webhook(row: Any, place: int) -> Webhook:
     if not isinstance(row, dict) or not {"name", "url"} <= row.keys() <= _KEYS:
         raise _make_mistake(f"webhook {place} needs name and url, and may have {', '.join(sorted(_KEYS))}")
     name, url = str(row["name"]), str(row["url"])
-    secret = "" if row.get("secret", "") in _NOTHING else str(row["secret"])
+    secret = "" if is_nothing(row.get("secret", "")) else str(row["secret"])
     if not _NAME.fullmatch(name):
         raise _make_mistake(f"the name of webhook {place} is not up to 40 letters a-z, digits and -")
     if len(secret) > _LONGEST_SECRET or (secret and not _PRINTABLE.fullmatch(secret)):
         raise _make_mistake(f"the secret of {name} is not up to {_LONGEST_SECRET} printable characters without spaces")
-    _check_url(name, url, plain_is_allowed=str(row.get("insecure")).lower() in _YES)
+    _check_url(name, url, plain_is_allowed=read_switch(row.get("insecure")) is True)
     events, projects = row.get("events", ["finished", "failed", "killed"]), row.get("projects", "")
     try:
         kind = WebhookFormat(row.get("format", "json"))
@@ -121,10 +112,10 @@ def _parse_webhook(row: Any, place: int) -> Webhook:
         raise _make_mistake(
             f"{name}: `format` is json, slack or discord, `events` a list of finished, failed, killed"
         ) from None
-    are_lists = isinstance(events, list) and (projects in _NOTHING or isinstance(projects, list))
+    are_lists = isinstance(events, list) and (is_nothing(projects) or isinstance(projects, list))
     if not are_lists or not states <= TERMINAL:
         raise _make_mistake(f"{name}: `events` is a list of finished, failed, killed, and `projects` a list of names")
-    names = None if projects in _NOTHING else frozenset(map(str, projects))
+    names = None if is_nothing(projects) else frozenset(map(str, projects))
     return Webhook(name, url, secret, states, names, kind)
 
 

@@ -52,6 +52,18 @@ def test_without_the_file_nothing_is_allowed(tmp_path: Path) -> None:
     assert not allows((), "https://example.org/x")
 
 
+def test_a_key_is_what_the_file_has(tmp_path: Path) -> None:
+    """YAML would read these keys as numbers, and the store would refuse every request."""
+    (tmp_path / "stores.yml").write_text(
+        "stores:\n- name: 010\n  urls: [s3://datasets/]\n  region:\n  access_key_id: 01234567\n"
+        "  secret_access_key: 12:30:45\n  jobs: yes\n  etag_is_md5: false\n"
+    )
+    (tmp_path / "stores.yml").chmod(0o600)
+    (found,) = read_stores(tmp_path)
+    assert (found.name, found.access_key_id, found.secret_access_key) == ("010", "01234567", "12:30:45")
+    assert (found.region, found.jobs, found.etag_is_md5) == ("us-east-1", True, False)
+
+
 @pytest.mark.parametrize(
     ("url", "allowed"),
     [
@@ -96,12 +108,13 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         ({**LAB, "urls": []}, "is a list of addresses"),
         ({**LAB, "urls": ["s3://datasets/../x"]}, 'the name ".."'),
         ({**LAB, "urls": ["data://x"]}, "data:// needs no store"),
-        ({**LAB, "secret_access_key": ""}, "up to 4000 printable characters"),
+        ({**LAB, "secret_access_key": "two words"}, "up to 4000 printable characters"),
+        ({**LAB, "secret_access_key": ""}, "needs both"),
         ({"name": "lab", "urls": ["s3://a"], "access_key_id": "AKIA"}, "needs both"),
         ({"name": "lab", "urls": ["s3://a"], "endpoint": "ftp://x"}, "is not an address"),
         ({"name": "lab", "urls": ["s3://a"], "endpoint": "http://minio.example.org"}, "without TLS"),
         ({"name": "web", "urls": ["http://169.254.169.254/latest"]}, "without TLS"),
-        ({"name": "lab", "urls": ["s3://a"], "jobs": "yes"}, "true or false"),
+        ({"name": "lab", "urls": ["s3://a"], "jobs": "perhaps"}, "true or false"),
         ({"name": "lab", "urls": ["az://a"]}, "needs `account`"),
         ({"name": "lab", "saves": ["gs://a"]}, "needs `service_account`"),
         ({**LAB, "urls": ["s3://a", "gs://b"], "endpoint": "https://minio.example.org"}, "write a store for each"),
