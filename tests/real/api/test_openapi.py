@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.support.waiting import DEADLINE
 from tests.unit.server.api.conftest import SUBMISSION
 
 CHECKS = [
@@ -110,7 +111,7 @@ OTHERS = ["POST /v1/web", "POST /v1/web/close"]  # they listen; tests/real/web a
 @pytest.fixture(scope="module")
 def operations(url: str) -> dict[str, Any]:
     """Every route that the server describes."""
-    schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+    schema = schemathesis.openapi.from_url(f"{url}/openapi.json", timeout=DEADLINE)  # its own is 10 seconds
     found = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]  # the test counts them
     return {operation.label: operation for operation in found}
 
@@ -134,7 +135,7 @@ def test_every_answer_is_described(operations: dict[str, Any], route: str, mode:
             if isinstance(case.body, dict) and len(str(case.body.get("config", ""))) % 2:
                 case.body = {**case.body, "config": SUBMISSION["config"]}  # beyond the first look at riseml.yml
             try:
-                response = case.call(session=session, timeout=60)
+                response = case.call(session=session, timeout=DEADLINE)
             except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
                 if len(str(case.query)) < LONGEST_LINE:
                     raise
