@@ -30,18 +30,15 @@ class Ending:
 
 TRAPPED = "trap 'exit 0' TERM; sleep 600 & wait"
 SAVES = """
-import os, pathlib, signal, sys, time
-def save(*_):
-    print("saving")
-    time.sleep(1)
-    (output / "saved").touch()
-    print("saved")
-    sys.exit(0)
+import os, pathlib, signal, time
 output = pathlib.Path(os.environ["OUTPUT_DIR"])
-signal.signal(signal.SIGTERM, save)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # else it could come just before the wait
 (output / "ready").touch()
-while True:
-    signal.pause()
+signal.sigwait({signal.SIGTERM})
+print("saving")
+time.sleep(1)
+(output / "saved").touch()
+print("saved")
 """
 DEAF = "trap '' TERM; while :; do sleep 1; done"
 

@@ -16,16 +16,15 @@ from tests.support.waiting import DEADLINE
 
 SAVES = """
 import signal, sys
-def save(*_):
-    print("saving", flush=True)
-    sys.stdin.readline()
-    print("saved", flush=True)
-    sys.exit(0)
-signal.signal(signal.SIGTERM, save)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 print("ready", flush=True)
-while True:
-    signal.pause()
+signal.sigwait({signal.SIGTERM})
+print("saving", flush=True)
+sys.stdin.readline()
+print("saved", flush=True)
 """
+"""A program that needs a moment to save. The signal waits for `sigwait`; a handler could run just before a `pause`."""
+
 PROGRAM = f"{shlex.quote(sys.executable)} -c {shlex.quote(SAVES)}"
 SHELLS = [one for one in (shutil.which("dash"), shutil.which("bash"), shutil.which("busybox")) if one is not None]
 
