@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import docker
 import pytest
@@ -24,19 +27,20 @@ from tests.support.waiting import DEADLINE
 
 pytestmark = pytest.mark.every_engine
 
-_PART = f"198.18.{os.getpid() % 64}"  # RFC 2544: no network of a real machine has these; not that of another run
-SUBNETS = (f"{_PART}.0/29", f"{_PART}.8/29")
+_PARTS = 64  # tests/real/pool/engines.py and tests/real/transports/servers.py have higher ones
 
 
 class Held:
     """An executor with the network of one experiment, and a container of someone else in it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, part: int) -> None:
+        # RFC 2544: no network of a real machine has these
+        self.subnets = (f"198.18.{part}.0/29", f"198.18.{part}.8/29")
         self.seconds = 0.0
         self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
         self.executor = DockerExecutor(HostSpec(HostName("here"), url), uuid.uuid4().hex, Engine(url), "default")
         self.executor._stuck = StuckNetworks(lambda: self.seconds)
-        self.executor.prepare(Share(1, SUBNETS[0]))
+        self.executor.prepare(Share(1, self.subnets[0]))
         (self.name,) = [item.name for item in self.executor.list_inventory(frozenset()) if item.server == self.server]
         self.stranger = self.api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": self.name})["Id"]
         self.api.start(self.stranger)
@@ -60,9 +64,25 @@ class Held:
         self.api.close()
 
 
+@pytest.fixture(scope="session")
+def part() -> Iterator[int]:
+    """A part of the addresses that no other process uses: the engines of this machine see each other's bridges."""
+    folder = Path(tempfile.gettempdir()) / f"riseml-test-subnets-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for number in range(_PARTS):
+        with (folder / str(number)).open("w") as claim:
+            try:
+                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield number
+            return
+    pytest.fail(f"other processes use all {_PARTS} parts: {folder}")
+
+
 @pytest.fixture
-def held(engine_url: str) -> Iterator[Held]:
-    made = Held(engine_url)
+def held(engine_url: str, part: int) -> Iterator[Held]:
+    made = Held(engine_url, part)
     yield made
     made.close()
 
@@ -70,15 +90,15 @@ def held(engine_url: str) -> Iterator[Held]:
 def test_a_network_that_cannot_be_removed_is_written_off_and_later_removed(held: Held) -> None:
     with pytest.raises(EngineError, match=r"is in use by .*disconnect` clears it"):
         held.executor.release(1)
-    assert held.networks() == {1: SUBNETS[0]}
+    assert held.networks() == {1: held.subnets[0]}
     held.seconds += WRITE_OFF_AFTER
     assert held.networks() == {}
-    assert SUBNETS[0] in held.executor.observe(frozenset()).foreign_subnets
+    assert held.subnets[0] in held.executor.observe(frozenset()).foreign_subnets
     held.executor.release(1)  # nothing is left to wait for
     assert any(finding.topic == "networks" for finding in held.executor.check_host().findings)
 
-    held.executor.prepare(Share(1, SUBNETS[1]))  # another attempt on the same host
-    assert held.networks() == {1: SUBNETS[1]}
+    held.executor.prepare(Share(1, held.subnets[1]))  # another attempt on the same host
+    assert held.networks() == {1: held.subnets[1]}
     held.executor.release(1)
 
     held.api.disconnect_container_from_network(held.stranger, held.name, force=True)
@@ -91,12 +111,12 @@ def test_a_subnet_that_another_interface_of_this_machine_has_is_refused(held: He
     interface = f"rival{os.getpid() % 100_000}"
     subprocess.run(["ip", "link", "add", interface, "type", "bridge"], check=True)
     try:
-        subprocess.run(["ip", "addr", "add", SUBNETS[1].replace(".8/", ".14/"), "dev", interface], check=True)
+        subprocess.run(["ip", "addr", "add", held.subnets[1].replace(".8/", ".14/"), "dev", interface], check=True)
         subprocess.run(["ip", "link", "set", interface, "up"], check=True)
-        with pytest.raises(SubnetTaken, match=f"{re.escape(SUBNETS[1])} is in use on the host, by {interface}"):
-            held.executor.prepare(Share(2, SUBNETS[1]))
+        with pytest.raises(SubnetTaken, match=f"{re.escape(held.subnets[1])} is in use on the host, by {interface}"):
+            held.executor.prepare(Share(2, held.subnets[1]))
         assert held.count() == 1, "the network was removed"
     finally:
         subprocess.run(["ip", "link", "del", interface], check=True)
-    held.executor.prepare(Share(2, SUBNETS[1]))
-    assert held.networks() == {1: SUBNETS[0], 2: SUBNETS[1]}
+    held.executor.prepare(Share(2, held.subnets[1]))
+    assert held.networks() == {1: held.subnets[0], 2: held.subnets[1]}
