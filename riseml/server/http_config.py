@@ -11,6 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from riseml.stream_messages import LONGEST_MESSAGE
 
+_LONGEST_HEAD = 64 << 10  # bytes; the cursor of the logs of 1,000 experiments has up to 41,000
 _LAST_ANSWERS = 1  # seconds that pending answers get when the listener closes
 
 
@@ -30,6 +31,7 @@ def configure_http(api: ASGIApp, connection: type[H11Protocol] = H11Protocol) ->
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=_LAST_ANSWERS,
+        h11_max_incomplete_event_size=_LONGEST_HEAD,
         ws=cast(type[asyncio.Protocol], _make_stream_protocol),
         ws_max_size=LONGEST_MESSAGE,
         ws_ping_interval=None,

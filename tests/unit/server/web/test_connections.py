@@ -102,6 +102,29 @@ def test_so_does_the_second_request_of_a_connection_and_no_answer_is_cut(monkeyp
     run(test)
 
 
+def test_the_longest_cursor_may_arrive_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = b"GET /?cursor=" + b"1" * 41_000 + b" HTTP/1.1\r\nHost: localhost\r\n"
+    received, enough = [0], asyncio.Event()
+
+    class Counting(DoorConnection):
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            received[0] += len(data)
+            if received[0] == len(head):
+                enough.set()
+
+    monkeypatch.setitem(globals(), "DoorConnection", Counting)
+
+    async def test(door: Door) -> None:
+        door.go.set()
+        reader, writer = await door.connect(head)
+        await enough.wait()
+        writer.write(b"Connection: close\r\n\r\n")
+        assert (await read_to_end(reader)).startswith(b"HTTP/1.1 200")
+
+    run(test)
+
+
 def test_connections_have_a_greatest_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
 
