@@ -68,7 +68,8 @@ class GuestProgram:
                 await self._pass_request(name, scope, receive, send)
         except RisemlError as error:
             hint = f"{error.hint}\n" if error.hint else ""
-            await PlainTextResponse(f"{error.message}\n{hint}", 502, _NO_STORE)(scope, receive, send)
+            status = error.http_status if isinstance(error, StoreError) else 502  # 502 is final for the page
+            await PlainTextResponse(f"{error.message}\n{hint}", status, _NO_STORE)(scope, receive, send)
 
     async def _pass_request(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the program of the job answer, until the browser goes away at the latest."""

@@ -17,6 +17,7 @@ function say(text) {
 async function attend() {
   const response = await fetch("/.riseml/presence", { cache: "no-store" });
   if (OVER.includes(response.status)) return `${(await response.text()).split("\n")[0]}. ${again}`;
+  if (!response.ok) return "";
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
   const decoder = new TextDecoder();
   let text = "";

@@ -55,5 +55,8 @@ def test_an_open_tab_is_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         502,
         b"there is no experiment 9\n`riseml status -a` lists all of yours\n",
     )
+    answers.append(StoreError("the disk is full", ""))
+    start, body = asyncio.run(ask(made, "/guests/7/.riseml/presence"))
+    assert (start["status"], body["body"]) == (503, b"the disk is full\n"), "the page asks again"
     made.services.hosts.close()
     made.database.close()
