@@ -139,6 +139,17 @@ class RestoreOutput(Describable):
 
 
 @dataclass(frozen=True, slots=True)
+class CancelRestore(Describable):
+    """End the restoration of an experiment's output."""
+
+    host: HostName
+    experiment: int  # id of the record
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"cancel the restoration of the output of {experiment or self.experiment} on {self.host}"
+
+
+@dataclass(frozen=True, slots=True)
 class PrepareHost(Describable):
     """Create what the experiment's jobs share on a host: the output folder, and the network with this subnet."""
 
@@ -218,6 +229,7 @@ Action = (
     | CancelData
     | SaveOutput
     | RestoreOutput
+    | CancelRestore
     | PrepareHost
     | StartJob
     | StartGang

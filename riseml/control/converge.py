@@ -9,10 +9,12 @@ from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
+    CancelRestore,
     CopyData,
     EnsureImage,
     FetchData,
     RemoveJob,
+    RestoreOutput,
     ShareImage,
     Signal,
     StartGang,
@@ -120,9 +122,9 @@ def _find_later_fetches(world: World, seen: Observation) -> frozenset[int]:
 
 
 def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
-    """Yield the cancellation of environments and data that only ending experiments wait for."""
+    """Yield the cancellation of environments, data and outputs that only ending experiments wait for."""
     for action in seen.busy:
-        if not isinstance(action, EnsureImage | FetchData | CopyData):
+        if not isinstance(action, EnsureImage | FetchData | CopyData | RestoreOutput):
             continue
         experiment, host = experiments.get(action.experiment), seen.hosts.get(action.host)
         over = experiment is None or experiment.state in TERMINAL or experiment.verdict is not None
@@ -130,6 +132,8 @@ def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> 
         if over and host is not None and host.silent_since is None:
             if isinstance(action, EnsureImage):
                 yield CancelImage(action.host, action.experiment, action.reference)
+            elif isinstance(action, RestoreOutput):
+                yield CancelRestore(action.host, action.experiment)
             else:
                 yield CancelData(action.host, action.experiment)
 

@@ -33,6 +33,7 @@ class RestoreOrder:
     files: StorageFiles  # the output
     place: SavePlace
     wants: Callable[[str], bool]  # whether to restore a path
+    check: Callable[[], None]  # raises an error when the restoration must end
     progress: Callable[[int, int], None]  # takes the bytes that are there, and all
 
 
@@ -50,6 +51,7 @@ def restore_output(order: RestoreOrder) -> Restored:
 
     Raises:
         EngineError: the store or the output cannot be used now (or never: permanent).
+        RisemlError: `order.check` raised it. The next restoration continues from the files that are there.
     """
     there = _list_output(order)
     wanted = [file for file in order.place.manifest.files if order.wants(file.path)]
@@ -62,6 +64,7 @@ def restore_output(order: RestoreOrder) -> Restored:
         order.progress(shown, total)
 
     def restore(file: SavedFile) -> tuple[SavedFile, bool]:
+        order.check()
         tag = _find_kept(order, file, there.get(file.path))
         if tag is not None:
             note(file.size)
@@ -101,10 +104,17 @@ def _find_kept(order: RestoreOrder, file: SavedFile, there: Seen | None) -> str 
     if there is None or there.kind != "file":
         return None
     if there.size == file.size:
-        proof = deque(order.files.read_file(file.path, 0, there.etag), maxlen=1).pop()  # holds one piece of the file
+        pieces = order.files.read_file(file.path, 0, there.etag)
+        proof = deque(_check_between(order, pieces), maxlen=1).pop()  # holds one piece of the file
         if len(proof) == _PROOF and proof == b"0" + bytes.fromhex(file.sha256):
             return there.etag
     return "" if there.mtime > file.changed else None
+
+
+def _check_between(order: RestoreOrder, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        order.check()
+        yield piece
 
 
 def _fetch_file(order: RestoreOrder, file: SavedFile, note: Callable[[int], None]) -> Seen:
@@ -129,6 +139,7 @@ def _fetch_file(order: RestoreOrder, file: SavedFile, note: Callable[[int], None
 
 def _read_ranges(order: RestoreOrder, file: SavedFile) -> Iterator[bytes]:
     for start in range(0, file.size, _RANGE):
+        order.check()
         stop = min(start + _RANGE, file.size)
         data = order.place.target.read(file.key, start, stop)
         if data is None or len(data) != stop - start:

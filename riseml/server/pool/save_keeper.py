@@ -19,7 +19,7 @@ from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, Sav
 from riseml.data_stores.save_target import SaveTarget, open_target
 from riseml.data_stores.store_file import Store, add_passed_keys, check_passed, find_save_store, read_stores
 from riseml.errors import EngineError, NotFound, Refused, RisemlError
-from riseml.executors.base import Report, Work, WorkReport
+from riseml.executors.base import Report, Work, WorkCancelled, WorkReport
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.launch import output_folder
@@ -72,6 +72,7 @@ class SaveKeeper:
         self._progress: dict[int, SaveProgress] = {}  # the progress of running copies
         self._moved: dict[int, datetime] = {}  # when something of an output last arrived in its store
         self._asked: set[int] = set()  # outputs whose copy a user has requested
+        self._restoring: dict[int, threading.Event] = {}  # outputs that are being restored; set: the restoration ends
 
     def check_plans(self, plans: Sequence[Plan], passed: Collection[str]) -> None:
         """Refuse addresses to which the server may not write. `passed` names the variables that the user passes on.
@@ -162,12 +163,22 @@ class SaveKeeper:
         """Restore an output before the jobs of an attempt start.
 
         Raises:
+            WorkCancelled: `cancel_restore` was called.
             RisemlError: something cannot be used now (or never: permanent).
         """
         with self._lock:
-            turn = self._turns[experiment.id]
-        with turn, self._translated():
-            self._restore(experiment, host, report)
+            turn, stop = self._turns[experiment.id], self._restoring.setdefault(experiment.id, threading.Event())
+        try:
+            with turn, self._translated():
+                self._restore(experiment, host, report, stop)
+        finally:
+            self._restoring.pop(experiment.id, None)
+
+    def cancel_restore(self, experiment: int) -> None:
+        """End the restoration of an output; does nothing without one."""
+        running = self._restoring.get(experiment)
+        if running is not None:
+            running.set()
 
     def _is_filled(self, experiment: Experiment) -> bool:
         save = experiment.plan.save
@@ -219,7 +230,7 @@ class SaveKeeper:
             draft.fail(error)
             raise
 
-    def _restore(self, experiment: Experiment, host: HostName, report: Report) -> None:
+    def _restore(self, experiment: Experiment, host: HostName, report: Report, stop: threading.Event) -> None:
         note, attempt = self.notes.read(experiment.id), find_attempt(experiment)
         filled = replace(note, hosts=(host,), attempt=attempt, filling=0)
         files = self._open_files(experiment, host)
@@ -233,7 +244,11 @@ class SaveKeeper:
         def progress(done: int, total: int) -> None:
             report(WorkReport(Work.DATA, place.address, done, total))
 
-        order = RestoreOrder(files, place, _is_of_jobs, progress)
+        def check() -> None:
+            if stop.is_set():
+                raise WorkCancelled("the restoration was cancelled")
+
+        order = RestoreOrder(files, place, _is_of_jobs, check, progress)
         found = restore_output(order)
         begun = RestoreNote(attempt, len(found.written), measure_files(found.written), found.kept)
         self.notes.write(

@@ -15,6 +15,7 @@ from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
+    CancelRestore,
     CopyData,
     EnsureImage,
     FetchData,
@@ -113,7 +114,7 @@ class Actor:
                 if experiment is not None and experiment.state in TERMINAL:
                     self._complete_capsule(host, experiment)
                 executor.release(owner)
-            case CancelImage() | CancelData():
+            case CancelImage() | CancelData() | CancelRestore():
                 self._cancel(action)
             case ShareImage(_, _, reference, source):
                 self._share_image(executor, self._find_executor(source), reference)
@@ -133,13 +134,16 @@ class Actor:
             case _:
                 assert_never(action)
 
-    def _cancel(self, action: CancelImage | CancelData) -> None:
-        if isinstance(action, CancelData):
-            self.data.cancel_fetch(action.experiment, action.host)
-            return
-        order = self.orders.get(EnsureImage(action.host, action.experiment, action.reference))
-        if order is not None:
-            order.ask()
+    def _cancel(self, action: CancelImage | CancelData | CancelRestore) -> None:
+        match action:
+            case CancelData(host, experiment):
+                self.data.cancel_fetch(experiment, host)
+            case CancelRestore(_, experiment):
+                self.data.saves.cancel_restore(experiment)
+            case CancelImage(host, experiment, reference):
+                order = self.orders.get(EnsureImage(host, experiment, reference))
+                if order is not None:
+                    order.ask()
 
     def _dispatch_for_experiment(
         self,

@@ -17,6 +17,7 @@ from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
+    CancelRestore,
     CopyData,
     EnsureImage,
     FetchData,
@@ -127,7 +128,7 @@ def _past_of(action: Action) -> str:
             return f"environment {reference} copied from {source} to {host}"
         case CancelImage(host, _, reference):
             return f"environment {reference} cancelled on {host}"
-        case FetchData() | CopyData() | CancelData() | SaveOutput() | RestoreOutput():
+        case FetchData() | CopyData() | CancelData() | SaveOutput() | RestoreOutput() | CancelRestore():
             return _past_of_stores(action)
         case PrepareHost(host, _, subnet):
             return f"prepared on {host}" + (f" with network {subnet}" if subnet else "")
@@ -135,7 +136,9 @@ def _past_of(action: Action) -> str:
             return f"released on {host}"
 
 
-def _past_of_stores(action: FetchData | CopyData | CancelData | SaveOutput | RestoreOutput) -> str:
+def _past_of_stores(
+    action: FetchData | CopyData | CancelData | SaveOutput | RestoreOutput | CancelRestore,
+) -> str:
     match action:
         case FetchData():
             return "has its data"
@@ -147,6 +150,8 @@ def _past_of_stores(action: FetchData | CopyData | CancelData | SaveOutput | Res
             return "has its output saved"
         case RestoreOutput(host, _, attempt):
             return f"has its output for attempt {attempt} on {host}"
+        case CancelRestore(host, _):
+            return f"needs its output on {host} no longer"
 
 
 def _describe_place(new: Experiment, overtaken: Sequence[str]) -> LogLine:

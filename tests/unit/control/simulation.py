@@ -11,6 +11,7 @@ from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
+    CancelRestore,
     CopyData,
     EnsureImage,
     FetchData,
@@ -284,8 +285,10 @@ class Simulation:
         else:
             self.open[experiment.id] = experiment
 
-    def _use_stores(self, action: CancelImage | CancelData | FetchData | CopyData | SaveOutput | RestoreOutput) -> None:
-        if not self.stores_answer and not isinstance(action, CancelImage | CancelData):
+    def _use_stores(
+        self, action: CancelImage | CancelData | CancelRestore | FetchData | CopyData | SaveOutput | RestoreOutput
+    ) -> None:
+        if not self.stores_answer and not isinstance(action, CancelImage | CancelData | CancelRestore):
             raise EngineError(self.store_trouble, permanent=self.store_trouble == "there is no bucket")
         match action:
             case FetchData():
@@ -305,7 +308,15 @@ class Simulation:
                 host.ensure_image(BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation()))
             case ShareImage(_, _, reference, source):
                 host.import_image(reference, self.hosts[source].export_image(reference))
-            case CancelImage() | CancelData() | FetchData() | CopyData() | SaveOutput() | RestoreOutput():
+            case (
+                CancelImage()
+                | CancelData()
+                | CancelRestore()
+                | FetchData()
+                | CopyData()
+                | SaveOutput()
+                | RestoreOutput()
+            ):
                 self._use_stores(action)
             case PrepareHost(_, identity, subnet):
                 host.prepare(Share(identity, subnet))

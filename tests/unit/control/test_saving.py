@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from riseml.control.actions import Action, RestoreOutput, SaveOutput, StartJob
+from riseml.control.actions import Action, CancelRestore, RestoreOutput, SaveOutput, StartJob
 from riseml.control.observation import Observation, SaveSeen
 from riseml.control.saving import GIVE_UP_BEFORE_RETRY, GIVE_UP_SAVING
 from riseml.model import Capacity, Plan
@@ -204,6 +204,20 @@ def test_an_output_that_cannot_be_filled_fails_its_attempt() -> None:
     job = simulation.stored[1].gang[0]
     assert (job.attempt, job.reason, job.message) == (2, Reason.START_FAILED, "there is no bucket")
     assert simulation.state(1) is State.FAILED
+
+
+def test_a_killed_experiment_ends_its_restoration() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.hosts[H1].images.add("base")
+    simulation.submit(make_experiment(1, make_saving_plan(restore=True)))
+    restoration = RestoreOutput(H1, 1, 1)
+    while restoration not in simulation.turn().actions:
+        simulation.slow = 1
+    simulation.kill(1)
+    assert CancelRestore(H1, 1) in (*simulation.turn().actions, *simulation.turn().actions)
+    simulation.finish()
+    simulation.settle()
+    assert (simulation.state(1), simulation.stored[1].closed) == (State.KILLED, True)
 
 
 def test_the_end_does_not_wait_for_a_host_that_is_lost() -> None:

@@ -17,6 +17,7 @@ from riseml.data_stores.restore_output import Restored, RestoreOrder, restore_ou
 from riseml.data_stores.save_manifest import ASIDE, MANIFEST, SaveManifest, read_manifest
 from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, Taken, claim_place, save_output
 from riseml.errors import EngineError
+from riseml.executors.base import WorkCancelled
 from riseml.job_programs.folder_contents import PART
 from riseml.local_files import LocalFiles
 from riseml.spec.scalars.globs import parse_glob
@@ -89,9 +90,9 @@ class Site:
             found[file.path] = data.decode()
         return found
 
-    def restore(self) -> Restored:
+    def restore(self, check: Callable[[], None] = lambda: None) -> Restored:
         place = claim_place(self.target, PLACE, self.head())
-        order = RestoreOrder(self.files(), place, is_of_jobs, lambda *_: None)
+        order = RestoreOrder(self.files(), place, is_of_jobs, check, lambda *_: None)
         return restore_output(order)
 
 
@@ -375,3 +376,20 @@ def test_a_changed_copy_is_refused_and_leaves_no_file(site: Site, harm: str) -> 
         site.restore()
     assert raised.value.permanent
     assert list(site.folder.iterdir()) == []
+
+
+def test_a_restoration_that_must_end_does_so_within_a_file_and_leaves_nothing_of_it(site: Site) -> None:
+    site.put("model", "m" * (24 << 20))
+    site.save()
+    (site.folder / "model").unlink()
+    reads: list[str] = []
+    site.target.before = lambda _, key: reads.append(key)
+
+    def check() -> None:
+        if reads.count("model") == 2:
+            raise WorkCancelled("the restoration was cancelled")
+
+    with pytest.raises(WorkCancelled):
+        site.restore(check)
+    assert (reads.count("model"), list(site.folder.iterdir())) == (2, [])
+    assert [file.path for file in site.restore().written] == ["model"]

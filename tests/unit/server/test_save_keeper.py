@@ -14,7 +14,7 @@ from riseml.data_stores.remote import Away
 from riseml.data_stores.save_manifest import MANIFEST, read_manifest
 from riseml.data_stores.save_notes import SaveNote, SaveNotes
 from riseml.errors import EngineError, RisemlError
-from riseml.executors.base import ignore_report
+from riseml.executors.base import WorkCancelled, ignore_report
 from riseml.model import Owner, World
 from riseml.names import HostName
 from riseml.planning.launch import output_folder
@@ -123,6 +123,27 @@ def test_an_end_that_was_never_copied_is_not_called_saved(tmp_path: Path) -> Non
     note = half.keeper.read_note(half.second)
     assert (raised.value.permanent, note.last, half.list_saved()) == (True, 0, ["a", "b", "c"])
     assert note.trouble.startswith(raised.value.message)
+
+
+def test_a_restoration_that_is_cancelled_ends_before_its_next_file(tmp_path: Path) -> None:
+    half = HalfFilled(tmp_path)
+    half.write()
+    half.keeper.save_output(half.first, H1, 1)
+    half.fill_half()
+    there, read = half.list_output(), []
+
+    def cancel(method: str, key: str) -> None:
+        read.append((method, key))
+        half.keeper.cancel_restore(1)
+
+    half.target.before = cancel
+    with pytest.raises(WorkCancelled):
+        half.keeper.restore_output(half.second, H2, ignore_report)
+    assert ("read", MANIFEST) in read
+    assert not {("read", name) for name in "abc"} & set(read)
+    assert half.list_output() == there
+    half.keeper.save_output(half.second, H2, 2)
+    assert half.list_saved() == ["a", "b", "c"]
 
 
 def test_what_arrived_of_a_closed_experiment_is_forgotten(tmp_path: Path) -> None:
