@@ -43,8 +43,10 @@ def find_saves(experiment: Experiment, seen: Observation, *, is_released: bool) 
         if is_released or experiment.state not in TERMINAL:
             yield SaveOutput(host, experiment.id, find_attempt(experiment))
     elif experiment.state not in TERMINAL and not _has_ended(experiment) and find_restore(experiment, seen) is None:
-        before = seen.saves.get(experiment.id, NEVER_SAVED).at or experiment.started_at
-        if seen.now - max(before, experiment.started_at) >= timedelta(seconds=save.every):
+        known = seen.saves.get(experiment.id, NEVER_SAVED).at
+        # a moment in the future is from before the clock was set back
+        past = [moment for moment in (known, experiment.started_at) if moment is not None and moment <= seen.now]
+        if not past or seen.now - max(past) >= timedelta(seconds=save.every):
             yield SaveOutput(host, experiment.id, 0)
 
 

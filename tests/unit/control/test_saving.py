@@ -62,6 +62,16 @@ def test_a_copy_begins_as_often_as_the_file_says_and_once_more_at_the_end() -> N
     assert witness.acted[2:] == [SaveOutput(H1, 1, 1)]
 
 
+def test_copies_go_on_when_the_clock_was_set_back() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    witness = run(simulation, make_saving_plan())
+    simulation.now -= timedelta(days=1)
+    simulation.settle(4)
+    assert witness.acted == [SaveOutput(H1, 1, 0)]
+    simulation.settle(2, 60.0)
+    assert witness.acted == [SaveOutput(H1, 1, 0)] * 3
+
+
 def test_the_last_copy_comes_after_everything_that_is_written_into_the_output() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     witness = run(simulation, make_saving_plan())
