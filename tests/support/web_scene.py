@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Route, sync_playwright
 from playwright.sync_api import TimeoutError as PageTimeout
 
 from tests.support.rig import BASE, Rig, gang, single
@@ -135,6 +135,15 @@ def go(page: Page, find_address: Callable[[], str]) -> None:
             if "ERR_NETWORK_CHANGED" not in error.message and "ERR_ABORTED" not in error.message:
                 raise
     raise AssertionError(f"the page at {page.url} shows nothing")
+
+
+def intercept_first(page: Page, url: str, answer: Callable[[Route], None]) -> None:
+    """Let a function answer the first request to a URL; the server answers the later ones.
+
+    The route stays: Chromium never answers a request that comes while Playwright removes a route, as with `times=1`.
+    """
+    waiting = [answer]
+    page.route(url, lambda route: waiting.pop()(route) if waiting else route.continue_())
 
 
 def show(page: Page, path: str) -> None:

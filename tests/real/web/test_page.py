@@ -8,7 +8,7 @@ from urllib.parse import quote
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.support.rig import GO, Rig, single
-from tests.support.web_scene import WAIT, enter, find_barriers, go, show
+from tests.support.web_scene import WAIT, enter, find_barriers, go, intercept_first, show
 
 VIEWS = (
     "/",
@@ -222,7 +222,7 @@ def test_an_end_while_the_page_reads_is_shown(scene: Rig, entered: Page) -> None
         scene.wait_closed(name)
         route.fulfill(json=answer)
 
-    page.route(f"**/v1/experiments/{name}", answer_late, times=1)
+    intercept_first(page, f"**/v1/experiments/{name}", answer_late)
     show(page, f"/experiments/{name}")
     expect(page.locator(".sentence")).to_contain_text("finished")
 
@@ -233,7 +233,7 @@ def test_an_end_before_the_page_hears_of_changes_is_shown(scene: Rig, browser: B
     scene.wait_state(name, "RUNNING")
     page = enter(browser, scene)
     held: list[Route] = []
-    page.route("**/v1/changes", lambda route: held.append(route), times=1)
+    intercept_first(page, "**/v1/changes", held.append)
     show(page, f"/experiments/{name}")
     expect(page.locator(".sentence")).to_contain_text("1 job runs on this-machine.")
     scene.go_file(name).touch()
