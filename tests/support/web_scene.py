@@ -24,6 +24,9 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 _RULES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "runOnly: ['cat.color']"}
 """The rules of axe that are tried in each scheme: the two differ in colours alone."""
 
+_DROPPED = ("ERR_NETWORK_CHANGED", "ERR_ABORTED", 'interrupted by another navigation to "chrome-error://')
+"""What Playwright says when Chromium has dropped a page that it loads; the last one when it drops the page before."""
+
 CHROMIUM = "/usr/bin/chromium"
 _FLAGS = (
     "--headless",
@@ -132,7 +135,7 @@ def go(page: Page, find_address: Callable[[], str]) -> None:
         except PageTimeout:
             continue
         except Error as error:
-            if "ERR_NETWORK_CHANGED" not in error.message and "ERR_ABORTED" not in error.message:
+            if not any(reason in error.message for reason in _DROPPED):
                 raise
     raise AssertionError(f"the page at {page.url} shows nothing")
 

@@ -16,6 +16,7 @@ from tests.real.data.test_stores import allow, read_lines
 from tests.support.command import run_riseml
 from tests.support.object_store import KEY, SECRET, ObjectStoreServer, run_object_store
 from tests.support.rig import BASE, GO, Rig
+from tests.support.secret_search import find_files_with
 from tests.support.waiting import DEADLINE
 
 LARGE = 20 << 20  # bytes: several parts
@@ -105,8 +106,7 @@ def test_an_output_is_saved_while_its_job_runs_and_at_its_end(rig: Rig, store: O
         f"{to}/{done['place'][len(to) + 1 :]}/checkpoints/large",
     )
     assert rig.experiment("1")["saved"]["files"] == 4
-    held = [path for path in rig.home.rglob("*") if path.is_file() and path.name != "stores.yml"]
-    assert not [path for path in held if SECRET.encode() in path.read_bytes()], "no file of the server has the secret"
+    assert not find_files_with(SECRET, rig.home, "stores.yml"), "no file of the server has the secret"
 
 
 def test_what_may_not_or_cannot_be_saved_is_one_sentence(process_rig: Rig, store: ObjectStoreServer) -> None:
@@ -274,11 +274,7 @@ def test_keys_that_the_user_passes_on_fetch_and_save(process_rig: Rig, store: Ob
     assert "set AWS_ACCESS_KEY_ID" in build
     assert read_objects(store, read_saved(rig)["place"])["labels"] == b"0 1 2\n"
 
-    def find_secret() -> list[Path]:
-        held = [path for path in rig.home.rglob("*") if path.is_file() and "snapshots" not in path.parts]
-        return [path for path in held if SECRET.encode() in path.read_bytes()]
-
-    rig.wait("no file of the server has the secret", lambda: not find_secret())
+    rig.wait("no file of the server has the secret", lambda: not find_files_with(SECRET, rig.home, "snapshots"))
 
 
 RESTORED = [

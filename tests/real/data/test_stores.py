@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.object_store import SECRET, ObjectStoreServer, run_object_store
 from tests.support.rig import BASE, Rig
+from tests.support.secret_search import find_files_with
 
 
 @functools.cache
@@ -86,8 +87,7 @@ def test_jobs_share_one_read_only_copy(rig: Rig, store: ObjectStoreServer) -> No
     assert SECRET not in json.dumps(shown_variables)
     (kept,) = (rig.home / "data-cache" / "sets").iterdir()
     assert {path.stat().st_mode & 0o777 for path in (kept / "files").rglob("*")} == {0o555, 0o444}
-    files = [path for path in rig.home.rglob("*") if path.is_file() and path.name != "stores.yml"]
-    assert not [path for path in files if SECRET.encode() in path.read_bytes()], "no file of the server has the secret"
+    assert not find_files_with(SECRET, rig.home, "stores.yml"), "no file of the server has the secret"
 
 
 def test_what_cannot_be_fetched_is_one_sentence(process_rig: Rig, store: ObjectStoreServer) -> None:

@@ -20,6 +20,7 @@ from tests.real.api.test_dry_run import riseml
 from tests.real.e2e.console import RISEML
 from tests.support.hosts import Engine
 from tests.support.rig import Rig, single
+from tests.support.secret_search import read_files
 
 pytestmark = pytest.mark.every_engine
 
@@ -133,9 +134,9 @@ def on_the_host(rig: Rig) -> Iterator[tuple[str, str]]:
 def stores(rig: Rig) -> dict[str, str]:
     """Return every file in RISEML_HOME, and each table of the store, as text."""
     found: dict[str, str] = {}
-    for path in rig.home.rglob("*"):
-        if path.is_file() and path.name not in ("riseml.db", "riseml.db-wal", "riseml.db-shm"):
-            found[str(path.relative_to(rig.home))] = path.read_bytes().decode("latin-1")
+    for path, data in read_files(rig.home):
+        if path.name not in ("riseml.db", "riseml.db-wal", "riseml.db-shm"):
+            found[str(path.relative_to(rig.home))] = data.decode("latin-1")
     with closing(sqlite3.connect(rig.home / "riseml.db")) as store:
         for (table,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             cursor = store.execute(f"SELECT * FROM {table}")
