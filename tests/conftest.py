@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import signal
@@ -21,6 +22,16 @@ from tests.support.stores import open_database, start_postgres
 from tests.support.waiting import DEADLINE
 
 IMAGES = Path(__file__).parents[1] / "scripts" / "engine" / "images"
+_MORE_IMAGES = (
+    "tests/real/docker/test_tensorflow_reads_it.py",
+    "tests/real/e2e/",
+    "tests/real/frameworks/",
+    "tests/real/pool/",
+    "tests/real/streams/",
+    "tests/real/web/test_board.py",
+)
+"""Folders and files whose tests use images with frameworks; the others use the small one alone."""
+
 _FIXTURES_AND_MARKS = (("engine_url", pytest.mark.engine), ("postgres", pytest.mark.postgres))
 _SLOW = [HealthCheck.too_slow]  # a machine that is busy with something else is no fault of a test
 settings.register_profile("same-every-time", derandomize=True, deadline=None, suppress_health_check=_SLOW)
@@ -62,6 +73,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupedSc
     return GroupedScheduling(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Provide the images of a test before its first fixture. In a new cache that takes minutes, in which tests that use
+    the small image run already.
+    """
+    if item.get_closest_marker("engine") and item.nodeid.startswith(_MORE_IMAGES):
+        provide_images("plain")
+
+
+@functools.cache
+def provide_images(name: str) -> None:
+    """Provide an image or all of a kind, unless RISEML_TEST_IMAGES names others; wait while another process does so."""
+    subprocess.run([IMAGES, *([] if os.environ.get("RISEML_TEST_IMAGES") else [name])], check=True)
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the settings of the person who runs it; the engine is named by `scripts/test`."""
@@ -71,8 +97,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def engine_url() -> str:
-    """The address of the engine that the tests use. It has all images that are not compiled, or those of
-    RISEML_TEST_IMAGES.
+    """The address of the engine that the tests use. It has the small image, or those of RISEML_TEST_IMAGES. Before a
+    test of `_MORE_IMAGES` it gets all that are not compiled.
 
     Raises:
         OSError: no engine listens: `make test` starts one.
@@ -84,8 +110,7 @@ def engine_url() -> str:
             door.connect(url.removeprefix("unix://"))
     with docker.APIClient(base_url=url, version="auto", timeout=DEADLINE) as api:
         api.ping()
-    words = [] if os.environ.get("RISEML_TEST_IMAGES") else ["plain"]
-    subprocess.run([IMAGES, *words], check=True)  # returns at once if they are there, and waits for a run under way
+    provide_images("base")
     return url
 
 

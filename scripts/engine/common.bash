@@ -99,6 +99,9 @@ install_docker() {
 # answers.
 start_engine() {
   local net=$number
+  # Docker, containerd and runc are Go programs, and start thousands of short ones: with fewer collections of their garbage
+  # these take a third less processor time, and more memory.
+  export GOGC=400
   runs "$pidfile" "--pidfile=$pidfile" || rm -f "$pidfile"
   runs "$exec_root/containerd/containerd.pid" "$exec_root" || rm -f "$exec_root/containerd/containerd.pid"
   if [[ ! -e $pidfile ]]; then
