@@ -62,7 +62,7 @@ def _find_actions(world: World, seen: Observation, occupied: OccupiedHosts) -> I
                 fetched.add((action.host, action.reference))
             yield action
         yield from find_saves(experiment, seen, is_released=not occupied.include(experiment))
-    yield from _cancel_images(experiments, seen)
+    yield from _cancel_work(experiments, seen)
     yield from occupied.find_releases(experiments)
 
 
@@ -121,7 +121,7 @@ def _find_later_fetches(world: World, seen: Observation) -> frozenset[int]:
     return frozenset(one.experiment for alike in waiting.values() for one in alike if one not in firsts)
 
 
-def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
+def _cancel_work(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
     """Yield the cancellation of environments, data and outputs that only ending experiments wait for."""
     for action in seen.busy:
         if not isinstance(action, EnsureImage | FetchData | CopyData | RestoreOutput):

@@ -167,15 +167,16 @@ class SaveKeeper:
             RisemlError: something cannot be used now (or never: permanent).
         """
         with self._lock:
-            turn, stop = self._turns[experiment.id], self._restoring.setdefault(experiment.id, threading.Event())
-        try:
-            with turn, self._translated():
+            turn = self._turns[experiment.id]
+        with turn, self._translated():
+            stop = self._restoring[experiment.id] = threading.Event()
+            try:
                 self._restore(experiment, host, report, stop)
-        finally:
-            self._restoring.pop(experiment.id, None)
+            finally:
+                del self._restoring[experiment.id]
 
     def cancel_restore(self, experiment: int) -> None:
-        """End the restoration of an output; does nothing without one."""
+        """End the restoration of an output; does nothing while none is under way."""
         running = self._restoring.get(experiment)
         if running is not None:
             running.set()
