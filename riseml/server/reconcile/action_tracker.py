@@ -13,6 +13,9 @@ from datetime import datetime, timedelta
 
 from riseml.control.actions import (
     Action,
+    CancelData,
+    CancelImage,
+    CancelRestore,
     CopyData,
     EnsureImage,
     FetchData,
@@ -42,10 +45,13 @@ from riseml.spec.scalars.texts import make_valid
 _WORKERS = 8  # actions at the same time on one host; an engine slows down with more
 _FIRST_PAUSE = 0.5  # seconds; doubled with each failure in a row
 _LONGEST_PAUSE = 30.0  # seconds between two attempts
-_KILL_DOUBLINGS = 3  # a job that ignores its SIGKILL gets it every 4 seconds
+_REPEAT_DOUBLINGS = 3  # a job that ignores its SIGKILL gets it every 4 seconds; so does work that has not ended
 _DOUBLINGS = 10  # most doublings of the pause: enough for the longest one, however often an action fails
 
 log = logging.getLogger(__name__)
+
+_Order = StopJob | CancelImage | CancelData | CancelRestore
+"""An action that is done at once, and whose effect comes later: the loop asks for it in each pass until then."""
 
 Perform = Callable[[Action, Experiment | None], None]
 
@@ -61,7 +67,10 @@ class _Failed:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A signal that a job has got. A SIGTERM is sent once; a SIGKILL again while the job still runs."""
+    """An order that was given. A SIGTERM is sent once, and a SIGKILL again while the job still runs.
+
+    A cancellation is given again while the work goes on: the work may wait for a store, or it began after the order.
+    """
 
     count: int = 0
     again_at: float = math.inf  # not sent again before this time, on the tracker's clock in seconds
@@ -83,7 +92,7 @@ class ActionTracker:
         self._lock = threading.Lock()
         self._pending: set[Action] = set()
         self._listed: frozenset[Action] = frozenset()  # the actions that counted as pending in the last pass
-        self._sent: dict[StopJob, _Sent] = {}  # the signals that jobs have got
+        self._sent: dict[_Order, _Sent] = {}  # the signals that jobs have got, and the cancellations
         self._failed: dict[Action, _Failed] = {}
         self._workers: dict[HostName, ThreadPoolExecutor] = {}
 
@@ -120,26 +129,27 @@ class ActionTracker:
                 failed = self._failed.get(action)
                 if action in self._pending or (failed is not None and clock < failed.retry_at):
                     continue
-                if isinstance(action, StopJob) and not self._note_signal(action, clock):
+                if isinstance(action, _Order) and not self._note_order(action, clock):
                     continue
                 self._pending.add(action)
                 workers = self._find_workers(action)
             workers.submit(self._perform_action, action, experiments.get(owner_of(action)))
 
     def forget_experiments_except(self, open_ids: frozenset[int]) -> None:
-        """Forget the failures and signals of experiments that are closed."""
+        """Forget the failures and orders of experiments that are closed."""
         with self._lock:
             for action in [action for action in self._failed if owner_of(action) not in open_ids]:
                 self._failed.pop(action)
-            self._sent = {stop: sent for stop, sent in self._sent.items() if owner_of(stop) in open_ids}
+            self._sent = {order: sent for order, sent in self._sent.items() if owner_of(order) in open_ids}
 
-    def _note_signal(self, stop: StopJob, clock: float) -> bool:
-        """Note that a job gets a signal now. Return False when the job had it and must not get it again yet."""
-        sent = self._sent.get(stop, _Sent(again_at=clock))
+    def _note_order(self, order: _Order, clock: float) -> bool:
+        """Note that an order is given now. Return False when it was given and must not be given again yet."""
+        sent = self._sent.get(order, _Sent(again_at=clock))
         if clock < sent.again_at:
             return False
-        again = clock + _find_pause(min(sent.count + 1, _KILL_DOUBLINGS)) if stop.signal is Signal.KILL else math.inf
-        self._sent[stop] = _Sent(sent.count + 1, again)
+        is_final = isinstance(order, StopJob) and order.signal is not Signal.KILL
+        again = math.inf if is_final else clock + _find_pause(min(sent.count + 1, _REPEAT_DOUBLINGS))
+        self._sent[order] = _Sent(sent.count + 1, again)
         return True
 
     def _find_workers(self, action: Action) -> ThreadPoolExecutor:
@@ -188,7 +198,11 @@ class ActionTracker:
             self._pending.discard(action)
             self._failed.pop(action, None)
             if isinstance(action, RemoveJob):
-                self._sent = {stop: sent for stop, sent in self._sent.items() if stop.key != action.key}
+                self._sent = {
+                    order: sent
+                    for order, sent in self._sent.items()
+                    if not isinstance(order, StopJob) or order.key != action.key
+                }
 
     def _note_failure(self, action: Action, error: RisemlError) -> bool:
         """Remember a failure. Return True when it should be logged: for a new message, or when the number of failures
@@ -212,7 +226,7 @@ class ActionTracker:
                 image_missing=isinstance(error, ImageMissing),
             )
             self._failed[action] = _Failed(failure, since, clock + _find_pause(count))
-            if isinstance(action, StopJob):
+            if isinstance(action, _Order):
                 self._sent.pop(action, None)
         return known is None or known.failure.message != message or count & (count - 1) == 0
 

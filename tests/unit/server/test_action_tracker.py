@@ -7,7 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from riseml.control.actions import Action, FetchData, ReleaseHost, RestoreOutput, Signal, StopJob
+from riseml.control.actions import (
+    Action,
+    CancelData,
+    CancelImage,
+    CancelRestore,
+    FetchData,
+    ReleaseHost,
+    RestoreOutput,
+    Signal,
+    StopJob,
+)
 from riseml.errors import EngineError
 from riseml.executors.base import WorkCancelled, WorkInterrupted
 from riseml.model import Experiment, JobKey
@@ -148,15 +158,25 @@ def test_the_tracker_forgets_experiments_that_are_closed() -> None:
     assert scene.performed.count(stop) == 2, "the tracker performs a forgotten stop again"
 
 
-def test_a_job_that_ignores_its_sigkill_gets_it_again_after_a_pause() -> None:
+@pytest.mark.parametrize(
+    "order",
+    [
+        StopJob(HOST, JobKey(4, JobName("master"), 1), Signal.KILL),
+        CancelImage(HOST, 4, "tf:2"),
+        CancelData(HOST, 4),
+        CancelRestore(HOST, 4),
+    ],
+    ids=str,
+)
+def test_an_order_without_effect_is_given_again_after_a_pause(order: Action) -> None:
+    """The end of each action asks for a pass, so without a pause the loop would give it again and again."""
     scene = Scene()
     scene.trouble = None
-    stop = StopJob(HOST, JobKey(4, JobName("master"), 1), Signal.KILL)
-    at = [0.0]  # seconds when it got its SIGKILL
-    scene.begin(stop)
+    at = [0.0]  # seconds when it was given
+    scene.begin(order)
     for quarter in range(1, 4 * 30):
         scene.seconds = quarter / 4
-        scene.begin(stop)
+        scene.begin(order)
         if len(scene.performed) > len(at):
             at.append(scene.seconds)
     assert at == [0, 1, 3, 7, 11, 15, 19, 23, 27]
