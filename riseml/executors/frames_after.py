@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import itertools
+from collections.abc import Collection, Iterable, Sequence
 
-from riseml.executors.timestamps import to_nanoseconds
+from riseml.executors.timestamps import is_before, to_nanoseconds
 from riseml.log_cursor import LogCursor
 from riseml.model import Frame
 
@@ -24,9 +25,8 @@ class FramesAfter:
     """
 
     def __init__(self, cursor: LogCursor) -> None:
-        # streams whose next frames the store may already hold: nanoseconds of the last one, and how many of these are
-        # left
-        self._left = {stream: (to_nanoseconds(one.at), one.frames_held) for stream, one in cursor.positions.items()}
+        # streams whose next frames the store may already hold: the last timestamp, and how many of its frames are left
+        self._left = {stream: (one.at, one.frames_held) for stream, one in cursor.positions.items()}
 
     def keep_new(self, frames: Iterable[Frame]) -> list[Frame]:
         """Return the new frames among these, which begin at or before the cursor's last timestamp."""
@@ -38,14 +38,32 @@ class FramesAfter:
         if not frame.at:  # the engine's own messages have no timestamp
             return True
         last, held = self._left[frame.stream]
-        at = to_nanoseconds(frame.at)
-        if at < last:
+        if is_before(frame.at, last):
             return False
-        if at == last and held > 1:
+        is_later = is_before(last, frame.at)
+        if not is_later and held > 1:
             self._left[frame.stream] = (last, held - 1)
             return False
         del self._left[frame.stream]  # all further frames of this stream are new, also if the clock was set back
-        return at > last
+        return is_later
+
+
+def holds_end(cursor: LogCursor, tail: Sequence[Frame]) -> bool:
+    """Return True when the store holds the last frame of a log, and so all of them, because it appends them in the
+    order of the log. False: it does not, or the tail does not show it.
+
+    Args:
+        cursor: where the reader of the log stopped.
+        tail: the last frames of the complete log.
+    """
+    if not tail:
+        return False
+    last = tail[-1]
+    held = cursor.positions.get(last.stream)
+    stamps = [frame.at for frame in tail if frame.stream == last.stream]
+    same = sum(1 for _ in itertools.takewhile(last.at.__eq__, reversed(stamps)))
+    # with an earlier frame in the tail, `same` counts all that have the last timestamp
+    return held is not None and (held.at, held.frames_held) == (last.at, same) and same < len(stamps)
 
 
 def find_start(cursor: LogCursor, streams: Collection[int]) -> int | None:

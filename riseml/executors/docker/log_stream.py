@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import docker
 import urllib3
 
 from riseml.executors.docker.log_frames import ChunkReader, FrameReader, format_since
-from riseml.executors.frames_after import FramesAfter
+from riseml.executors.frames_after import FramesAfter, holds_end
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.log_cursor import LogCursor
 from riseml.model import Frame
 
 _CHUNK = 65536  # bytes
+_TAIL = "20"  # frames that show whether the store holds the last one
 _PATIENCE = 60  # seconds between two pieces of a log that is not followed
 
 
@@ -24,23 +26,30 @@ def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, foll
         APIError: the engine refused.
         ProtocolError: the connection broke, or the answer is not a log.
     """
-    reader, after = FrameReader(), FramesAfter(cursor)
-    for chunk in _read_log_body(api, name, cursor, follow=follow):
-        frames = after.keep_new(reader.feed(chunk))
+    if not follow and cursor.positions:  # the engine would send the last second again, which may be 100,000 lines
+        tail = itertools.chain.from_iterable(_read_frames(api, name, tail=_TAIL))
+        if holds_end(cursor, list(tail)):
+            return
+    after = FramesAfter(cursor)
+    for sent in _read_frames(api, name, follow=follow, since=format_since(cursor)):
+        frames = after.keep_new(sent)
         if frames:
             yield frames
 
 
-def _read_log_body(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[bytes]:
-    """The SDK's own call drops the number of the stream and cannot start at a nanosecond."""
-    params = {"stdout": "1", "stderr": "1", "timestamps": "1", "follow": "1" if follow else "0"}
-    start = format_since(cursor)
-    if start is not None:
-        params["since"] = start
+def _read_frames(
+    api: docker.APIClient, name: str, *, follow: bool = False, **choice: str | None
+) -> Iterator[list[Frame]]:
+    """Yield frames of a log; `choice` has the parameters of the API that say which. The SDK's own call drops the number
+    of the stream and cannot start at a nanosecond.
+    """
+    params = {"stdout": "1", "stderr": "1", "timestamps": "1", "follow": "1" if follow else "0", **choice}
     url = f"{api.base_url}/v{api.api_version}/containers/{name}/logs"
+    reader = FrameReader()
     with api.get(url, params=params, stream=True, timeout=(api.timeout, None if follow else _PATIENCE)) as answer:
         raise_for_refusal(answer)
-        yield from read_body(answer.raw)
+        for piece in read_body(answer.raw):
+            yield reader.feed(piece)
 
 
 def read_body(raw: urllib3.HTTPResponse) -> Iterator[bytes]:

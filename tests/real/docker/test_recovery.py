@@ -40,8 +40,9 @@ def test_kill_nine_in_the_middle_loses_and_repeats_nothing(rig: Rig) -> None:
 
 
 def test_a_server_finds_out_what_ended_while_no_server_ran(rig: Rig) -> None:
-    rig.submit(gang({"master": f"echo here; {GO}; exit 6"}, stop_grace=1))
+    rig.submit(gang({"master": f"echo here; {GO}; echo there; exit 6"}, stop_grace=1))
     rig.wait_state("1", "RUNNING")
+    rig.wait("the store has the first line", lambda: rig.lines("1.master", follow=False))
     go = rig.go_file("1")
     rig.kill()
     go.touch()
@@ -49,7 +50,7 @@ def test_a_server_finds_out_what_ended_while_no_server_ran(rig: Rig) -> None:
     rig.start()
     found = rig.wait_closed("1")
     assert (found["state"], found["cause"], found["exit_code"]) == ("FAILED", "master", 6)
-    assert rig.lines("1.master") == ["1.master here"]
+    assert rig.lines("1.master") == ["1.master here", "1.master there"]
 
 
 def test_a_kill_request_survives_the_server(rig: Rig) -> None:

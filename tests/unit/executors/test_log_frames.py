@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml.executors.docker.log_frames import ChunkReader, FrameReader, format_since
-from riseml.executors.frames_after import FramesAfter
+from riseml.executors.frames_after import FramesAfter, holds_end
 from riseml.log_cursor import FramePosition, LogCursor
 from riseml.model import Frame
 from tests.support.cursors import cursor_after
@@ -46,14 +46,20 @@ def test_frames_are_whole_wherever_the_stream_is_cut(written: list[Frame], cuts:
 @given(frames, st.integers(0, 20), st.randoms(use_true_random=False))
 def test_a_reader_with_a_cursor_loses_and_repeats_nothing(written: list[Frame], held: int, choice: Random) -> None:
     """The two streams have growing timestamps, each for itself; the engine mixes them as it likes."""
-    streams = [sorted((one for one in written if one.stream == stream), key=lambda one: one.at) for stream in (1, 2)]
-    log: list[Frame] = []
-    while any(streams):
-        log.append(choice.choice([stream for stream in streams if stream]).pop(0))
+    log = _mix_streams(written, choice)
     before, rest = log[:held], log[held:]
     cursor = cursor_after(before)
     again = [frame for frame in log if read_seconds(frame.at) >= float(format_since(cursor) or 0)]
     assert FramesAfter(cursor).keep_new(again) == rest
+
+
+def _mix_streams(written: list[Frame], choice: Random) -> list[Frame]:
+    """Return a log of these frames, in which the timestamps of each stream grow."""
+    streams = [sorted((one for one in written if one.stream == stream), key=lambda one: one.at) for stream in (1, 2)]
+    log: list[Frame] = []
+    while any(streams):
+        log.append(choice.choice([stream for stream in streams if stream]).pop(0))
+    return log
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2]), st.booleans()), max_size=20), st.integers(0, 20))
@@ -91,6 +97,24 @@ def test_lines_of_both_streams_that_are_written_out_of_order_come_once() -> None
     log = [Frame("2026-11-27T02:15:47.211232093Z", 1, b"10\n"), Frame("2026-11-27T02:15:47.211224428Z", 2, b"touch\n")]
     for held in range(3):
         assert FramesAfter(cursor_after(log[:held])).keep_new(log) == log[held:]
+
+
+@given(frames, st.integers(0, 20), st.integers(0, 6), st.randoms(use_true_random=False))
+def test_the_end_is_held_only_when_all_frames_are(written: list[Frame], held: int, shown: int, choice: Random) -> None:
+    log = _mix_streams(written, choice)
+    if holds_end(cursor_after(log[:held]), log[len(log) - min(shown, len(log)) :]):
+        assert held >= len(log)
+
+
+def test_a_few_last_frames_show_that_the_store_holds_a_log() -> None:
+    log = [Frame(f"2026-08-31T07:23:{second}Z", 1 + second % 2, b"%d\n" % second) for second in range(40, 50)]
+    assert holds_end(cursor_after(log), log[-3:])
+    assert not holds_end(cursor_after(log[:-1]), log[-3:])
+    assert not holds_end(cursor_after(log), log[-2:]), "an earlier frame of the same stream may have its timestamp"
+    pieces = [*log, *[Frame("2026-08-31T07:23:51Z", 1, b"piece")] * 2]
+    assert holds_end(cursor_after(pieces), pieces[-4:])
+    assert not holds_end(cursor_after(pieces[:-1]), pieces[-4:])
+    assert not holds_end(cursor_after(log), []), "an engine that gives no tail shows nothing"
 
 
 def test_since_is_a_second_before_the_last_frame_and_has_nine_digits() -> None:
