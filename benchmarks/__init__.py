@@ -1,1 +1,1 @@
-"""Measures riseml on the machine at hand, beside what a user would pick instead; nothing here is a test."""
+"""Benchmarks: riseml on this machine, compared with tools that a user could choose instead. None of them is a test."""

@@ -1,7 +1,6 @@
-"""`python -m benchmarks [--quick] [--json FILE] [BENCH ...]`: measure, print the tables, write the figures to a file.
+"""`python -m benchmarks [--quick] [--json FILE] [BENCH ...]`: run benches, print their tables, write figures to FILE.
 
-`python -m benchmarks --table [--json FILE]` measures nothing: it writes the figures of that file into
-benchmarks/README.md.
+`python -m benchmarks --table [--json FILE]` runs no bench. It writes the figures in FILE into benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def main() -> int:
     asked = _parse()
     if asked.table:
         readme.write_tables(json.loads(asked.json.read_text(encoding="utf-8")))
-        print(f"written from {asked.json}: {readme.README.name}")
+        print(f"wrote {readme.README.name} from {asked.json}")
         return 0
     url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     engine = BenchEngine(url)
@@ -73,7 +72,7 @@ def main() -> int:
 
 
 def _find_problem(engine: BenchEngine) -> str:
-    """Return why the engine cannot be used; empty: it can."""
+    """Return why the benches cannot use the engine, or an empty string."""
     try:
         engine.image_id(BASE)
     except ImageNotFound:
@@ -84,17 +83,17 @@ def _find_problem(engine: BenchEngine) -> str:
 
 
 def _judge(reports: Mapping[str, Report], *, quick: bool) -> int:
-    """Return the exit code: 1 when a bench failed itself or a bar falls short. Figures of a smoke test do not count."""
+    """Return the exit code: 1 when a bench failed or a bar falls short. In a smoke test only a failed bench counts."""
     short = [bar for report in reports.values() for bar in report.bars if bar.passed is False]
     return 1 if any(bar.what == _RUNS or not quick for bar in short) else 0
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"one of {', '.join(BENCHES)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="a smoke test: run each bench once, with small sizes")
-    parser.add_argument("--json", type=Path, default=_DEFAULT, help=f"file of the figures; {_DEFAULT} by default")
-    parser.add_argument("--table", action="store_true", help="write the figures of the last run into README.md")
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"one of {', '.join(BENCHES)}; default: all")
+    parser.add_argument("--quick", action="store_true", help="smoke test: few rounds with small sizes")
+    parser.add_argument("--json", type=Path, default=_DEFAULT, help=f"file of the figures; default: {_DEFAULT}")
+    parser.add_argument("--table", action="store_true", help="run no bench; write the last figures into README.md")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.benches) - set(BENCHES)):
         parser.error(f"there is no bench {', '.join(unknown)}")
@@ -102,7 +101,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _measure(name: str, context: BenchContext) -> Report:
-    """Run one bench in its own folder, and return its report; a bench that fails does not end the others."""
+    """Run one bench in its own folder, and return its report. If the bench fails, the report has a bar that says so."""
     folder = context.folder / name
     folder.mkdir()
     begun = time.monotonic()
@@ -126,7 +125,7 @@ def _clean_up(engine: str, folder: Path) -> None:
     try:
         BenchEngine(engine).clean_up()
     except (DockerException, OSError) as error:
-        print_progress(f"containers or networks may be left on the engine: {error}")
+        print_progress(f"cleaning up failed, containers or networks may remain on the engine: {error}")
 
 
 def _write_figures(path: Path, found: dict[str, object]) -> None:

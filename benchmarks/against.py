@@ -1,7 +1,7 @@
-"""This version against another one, in turns and in one run: `scripts/bench-against COMMIT`.
+"""Compare this version with another one in the same run: `scripts/bench-against COMMIT`.
 
-Each round runs the same command of both versions, one right after the other, and the order changes from round to round.
-What is compared is the median of the rounds' own ratios, so that a slow minute of the machine weighs on both.
+Each round runs the same command of both versions, one right after the other; the order alternates. The result is the
+median of the ratios of all rounds, so that a slow minute of the machine affects both versions.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from benchmarks.home import COMMAND, Home, write_project
 
 OLD, NEW = "the other version", "this version"
 SLOWER = 1.03
-"""The most that this version may take of the time of the other one, at the median."""
+"""The largest allowed ratio of this version's time to the other version's, at the median."""
 
 _WALL = "wall time"
 _ENDS = {name: "exit 0" for name in ("master", "worker-1", "worker-2")} | {"ps-1": "exec sleep 600"}
-_PIECES = "python3 -u -c \"for number in range(100000): print('line', number)\""  # several writes a line
+_PIECES = "python3 -u -c \"for number in range(100000): print('line', number)\""  # several writes for each line
 _SINGLE = {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}}
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One measure of both versions."""
+    """One measure, taken of both versions."""
 
     name: str
     rounds: int
@@ -52,7 +52,7 @@ class Pair:
     new: RunOnce
 
     def compare(self, report: Report) -> None:
-        """Measure both, and add the values and the bar."""
+        """Measure both versions, and add the values and the bar to the report."""
         found = interleave(self.rounds, {OLD: self.old, NEW: self.new}, skip=1)
         old, new = (tuple(found[name][_WALL]) for name in (OLD, NEW))
         report.add(self.name, Measure(OLD, old), Measure(NEW, new))
@@ -65,8 +65,8 @@ class Pair:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=__doc__)
     parser.add_argument("tree", type=Path, help="a clone of the other version, with its .venv")
-    parser.add_argument("--quick", action="store_true", help="a smoke test: one round of each")
-    parser.add_argument("measures", nargs="*", help="a part of the names of the measures; all by default")
+    parser.add_argument("--quick", action="store_true", help="smoke test: one round of each measure")
+    parser.add_argument("measures", nargs="*", help="parts of the names of measures; default: all")
     asked = parser.parse_args()
     url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     BenchEngine(url).image_id(BASE)  # raises an error when the image is missing
@@ -87,7 +87,7 @@ def main() -> int:
 
 
 def make_pairs(context: BenchContext, stack: ExitStack, other: str) -> Iterator[Pair]:
-    """Yield every measure; the homes and their servers end with `stack`."""
+    """Yield every measure. Closing `stack` stops the servers of the homes."""
     docker = _Homes(context, stack, "docker", other)
     gang = [make_project(context, make_train_section(_ENDS), f"gang-{name}") for name in ("old", "new")]
     lines = write_project(context.folder / "lines", {**_SINGLE, "run": "seq 300000"})
@@ -107,7 +107,7 @@ def make_pairs(context: BenchContext, stack: ExitStack, other: str) -> Iterator[
 
 
 def _run(command: str, home: Home, folder: Path) -> float:
-    """Measure a command on a new server: two processes of one version differ by up to a tenth in how fast they read."""
+    """Measure a command with a new server: two processes of one version differ by up to 10 % in reading speed."""
     home.stop()
     home.run("status")
     return home.run(command, cwd=folder).seconds
@@ -120,7 +120,7 @@ class _VersionHome(Home):
 
 
 class _Homes:
-    """A home of each version."""
+    """One home for each version."""
 
     def __init__(self, context: BenchContext, stack: ExitStack, name: str, other: str, **variables: str) -> None:
         self.context = context
@@ -156,7 +156,7 @@ def _start_cold(home: Home, turn: int) -> float:
 
 
 def _make_files(context: BenchContext) -> Path:
-    """Make a project of 3,000 files and 60 MB whose job does nothing."""
+    """Make a project of 3,000 files, 60 MB together, whose job does nothing."""
     random = os.urandom(20_000).hex()[:20_000]
     files = {f"module_{number}.py": f"# {number}\n{random}" for number in range(3000)}
     return write_project(context.folder / "files", {**_SINGLE, "run": "true"}, files)

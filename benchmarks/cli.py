@@ -1,6 +1,4 @@
-"""The command line: the wall time of commands and of a completion with a running server, the start of a server, and
-imported modules.
-"""
+"""The command line: wall time of commands and of a completion, the start of a server, and the imported modules."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from benchmarks.pace import start_python
 _WALL = "wall time"
 _BARS = {"--help": 0.060, "validate": 0.090, "status": 0.100, "logs": 0.100}
 _COMPLETION = 0.100
-_MOST_OF_COMPLETION = 3.0  # times what `python -c pass` and one request by curl take together
+_MOST_OF_COMPLETION = 3.0  # times the sum of `python -c pass` and one request with curl
 _COLD = 0.7
 _COMMAND_CAUSE = "the start of Python, and the imports of typer: the slowest are in the notes"
 _COLD_CAUSE = "the server imports fastapi, sqlalchemy and the docker SDK, and checks its tables, before it answers"
@@ -82,7 +80,7 @@ def _command(home: Home, words: list[str], project: Path) -> RunOnce:
 
 
 def _complete(home: Home) -> Mapping[str, float]:
-    """Measure what a shell waits for between the tab key and the IDs."""
+    """Measure the process that a shell runs when the user presses Tab to complete an ID."""
     begun = time.perf_counter()
     subprocess.run([COMMAND, ""], env={**home.environ, "_RISEML_NAMES": "all"}, check=True, capture_output=True)
     return {_WALL: time.perf_counter() - begun}
@@ -90,8 +88,8 @@ def _complete(home: Home) -> Mapping[str, float]:
 
 def _request(home: Home) -> Mapping[str, float]:
     begun = time.perf_counter()
-    door = ["curl", "--silent", "--fail", "--unix-socket", str(home.folder / "server.sock")]
-    subprocess.run([*door, "http://riseml/v1/names"], env=home.environ, check=True, capture_output=True)
+    curl = ["curl", "--silent", "--fail", "--unix-socket", str(home.folder / "server.sock")]
+    subprocess.run([*curl, "http://riseml/v1/names"], env=home.environ, check=True, capture_output=True)
     return {_WALL: time.perf_counter() - begun}
 
 
@@ -99,7 +97,7 @@ def _judge_completion(medians: Mapping[str, float]) -> list[Bar]:
     taken, least = medians["completion of an ID"], medians["python -c pass"] + medians["curl"]
     name = "completion of an ID"
     return [
-        bar_of_time(name, taken, _COMPLETION, "ms", "the machine is slow: see the next bar"),
+        bar_of_time(name, taken, _COMPLETION, "ms", "Python's start is part of it: the next bar is a ratio to that"),
         bar_at_most(f"{name}: times python -c pass and curl", taken / least, _MOST_OF_COMPLETION, ""),
     ]
 
@@ -116,7 +114,7 @@ def _imports(home: Home, words: list[str], project: Path) -> dict[str, int]:
     listing = subprocess.run(command, cwd=project, env=home.environ, capture_output=True, text=True, check=True).stderr
     rows = re.findall(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", listing, re.MULTILINE)
     found = {module: int(micros) for micros, module in rows}
-    if "riseml.cli.main" not in found:  # then nothing would be proved by a module that is absent
+    if "riseml.cli.main" not in found:  # without it, an absent module would prove nothing
         raise RuntimeError(f"-X importtime of riseml {' '.join(words)} does not name riseml's own modules")
     return found
 

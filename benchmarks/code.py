@@ -1,7 +1,7 @@
-"""The code of a project on its way to eight jobs on one engine: a layer that they share, and a copy for each of them.
+"""How a project's code reaches eight jobs on one engine: in an image layer that they share, or as a copy for each.
 
-The executor alone is measured, from the order to start eight jobs at once until the last container runs; and what the
-engine's disk holds of the code then, by the engine's own count.
+The bench measures the executor alone: the time from the call that starts eight jobs at once until the last container
+runs, and the space that the code takes on the engine's disk, as the engine counts it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _MB = 1e6
 _LAYER, _COPIES = "a layer that all share", "unpacked for each job"
 _FIRST, _CHANGED, _SAME = "first time", "again, one file changed", "again, nothing changed"
 _DISK = "the engine's disk, first time"
-_CAUSE = "each of them writes the code to the engine's disk, which other work may have used"
+_CAUSE = "both contenders write the code to the engine's disk, which other programs may have used at the same time"
 
 
 class _Unpacked:
-    """The same files, which the executor does not know as a state: it unpacks them into each container."""
+    """The files of a project without their stored state: the executor unpacks them into each container."""
 
     def __init__(self, project: ProjectFiles) -> None:
         self._project = project
@@ -83,7 +83,7 @@ def _write(project: Path, files: int) -> None:
 
 
 class _Round:
-    """One executor with an id of its own, so that nothing of an earlier round is on the engine."""
+    """One executor with a server ID of its own: it finds nothing of an earlier round on the engine."""
 
     def __init__(self, context: BenchContext, project: Path, store: SnapshotStore) -> None:
         self._server = uuid.uuid4().hex
@@ -105,7 +105,7 @@ class _Round:
             self._clean_up()
 
     def _start(self, experiment: int, *, shares: bool) -> float:
-        """Start eight jobs, and return the seconds until the last one ran."""
+        """Start eight jobs, and return the seconds until the last one runs."""
         digest, code = self._keep()
         launches = [self._make_launch(JobKey(experiment, JobName(f"worker.{one}"), 1), digest) for one in range(_JOBS)]
         with ThreadPoolExecutor(_JOBS) as pool:
@@ -114,7 +114,7 @@ class _Round:
             return time.perf_counter() - begun
 
     def _keep(self) -> tuple[str, KeptState]:
-        """Store the project as it is now, as the server does."""
+        """Store the current files as the server does, and return their digest and the stored state."""
         snapshot = take_snapshot(list_project_files(self._project))
         if not self._store.has_snapshot(snapshot.digest):
             tar = self._project.with_name("upload.tar")
@@ -145,7 +145,7 @@ class _Round:
         )
 
     def _count_disk(self) -> float:
-        """Return the megabytes of the layers and of what the containers have written."""
+        """Return the MB that the code layers and the files written by the containers take."""
         ours = {"label": labels.label_filter(labels.SERVER, self._server)}
         written = sum(int(row.get("SizeRw") or 0) for row in self._engine.api.containers(filters=ours, size=True))
         items = self._executor.list_inventory(frozenset())

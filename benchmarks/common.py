@@ -17,11 +17,11 @@ class BenchContext:
 
     engine: str  # address
     folder: Path  # only for this bench; removed afterwards
-    bench_python: Path | None  # of the peers' environment; None: it could not be made
+    bench_python: Path | None  # of the peers' environment; None: it could not be created
     quick: bool = False  # a smoke test
 
     def rounds(self, full: int, quick: int = 1) -> int:
-        """Return how often something is repeated."""
+        """Return `full`, or `quick` in a smoke test."""
         return quick if self.quick else full
 
 
@@ -30,8 +30,8 @@ class Measure:
     """The values of one contender."""
 
     name: str  # of the contender
-    values: tuple[float, ...]  # times in seconds
-    unit: str = "s"  # in which a value is shown
+    values: tuple[float, ...]  # times in seconds, everything else in `unit`
+    unit: str = "s"  # of the shown value; times may have "ms"
     note: str = ""
 
     @property
@@ -55,9 +55,9 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: what riseml must reach."""
+    """A requirement on riseml, with the measured figure."""
 
-    what: str  # must hold
+    what: str  # the requirement
     figure: str  # as measured
     passed: bool | None  # None: it could not be measured
     cause: str = ""  # why the figure falls short, when it does
@@ -73,16 +73,16 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class TimeBar(Bar):
-    """A bar in seconds, which was set on one machine: benchmarks/pace.py judges it on a slower one."""
+    """A bar in seconds. Such bars were set on one machine; benchmarks/pace.py judges them on a slower one."""
 
     taken: float = float("nan")  # seconds
     limit: float = float("nan")  # seconds
-    unit: str = "s"  # in which both are shown
+    unit: str = "s"  # of the shown values: "s" or "ms"
 
 
 @dataclass(slots=True)
 class Report:
-    """The result of a bench. The other measures of a group are compared with its first one."""
+    """The result of a bench. Ratios are to the first measure of a group."""
 
     groups: dict[str, list[Measure]] = field(default_factory=dict)
     bars: list[Bar] = field(default_factory=list)
@@ -100,16 +100,16 @@ class Report:
 
 
 RunOnce = Callable[[int], Mapping[str, float]]
-"""One run of a contender: takes the number of the round, returns what it measured, by name."""
+"""One run of a contender: takes the number of the round, and returns values by measure."""
 
 
 def interleave(rounds: int, contenders: Mapping[str, RunOnce], skip: int = 0) -> dict[str, dict[str, list[float]]]:
-    """Run the contenders in turns (A B C, B C A, C A B, ...), so that no contender gains from a moment or an order.
+    """Run the contenders in turns (A B C, B C A, C A B, ...), so that neither time nor order favours one.
 
     Args:
         rounds: how often each contender runs.
         contenders: by name.
-        skip: rounds before these, which fill all caches and whose values are discarded.
+        skip: rounds before these, which fill the caches; their numbers are negative, their values are discarded.
 
     Returns:
         The values by contender and by measure.
@@ -153,7 +153,7 @@ def bar_at_most(what: str, figure: float, limit: float, unit: str = "s", cause: 
 
 
 def bar_of_time(what: str, taken: float, limit: float, unit: str = "s", cause: str = "") -> TimeBar:
-    """Return a bar for a time that must not be above `limit`, a constant; a limit that was measured needs no pace."""
+    """Return a bar for a time with a constant limit. For a limit measured in the same run, use `bar_at_most`."""
     bar = bar_at_most(what, taken, limit, unit, cause)
     return TimeBar(bar.what, bar.figure, bar.passed, bar.cause, taken, limit, unit)
 
@@ -165,7 +165,7 @@ def bar_at_least(what: str, figure: float, limit: float, unit: str = "%", cause:
 
 
 def bar_ahead_of_peers(what: str, ours: float, theirs: Mapping[str, float], unit: str = "s", cause: str = "") -> Bar:
-    """Return a bar for being faster than every peer that was measured."""
+    """Return a bar that passes when riseml is faster than every measured peer."""
     known = {name: value for name, value in theirs.items() if value == value}
     shown = ", ".join(
         [
@@ -177,16 +177,16 @@ def bar_ahead_of_peers(what: str, ours: float, theirs: Mapping[str, float], unit
 
 
 def format_value(value: float, unit: str) -> str:
-    """Return a number with its unit, rounded for readers; a time in seconds is converted to the unit."""
+    """Return a number with its unit, rounded for readers. With `ms`, the number is in seconds and is converted."""
     if value != value:
         return "-"
     scaled = value * UNITS.get(unit, 1.0)
     digits = 0 if abs(scaled) >= 100 or unit == "count" else 1 if abs(scaled) >= 10 else 2
-    return f"{scaled:,.{digits}f}" if unit == "count" else f"{scaled:,.{digits}f} {unit}"
+    return f"{scaled:,.{digits}f}" if unit in ("count", "") else f"{scaled:,.{digits}f} {unit}"
 
 
 def align_columns(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the rows as lines with left-aligned columns, two blanks between them."""
+    """Return the rows as lines with left-aligned columns, two spaces between them."""
     cells = [list(row) for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -1,7 +1,7 @@
-"""Data from an object store: many small files and a large one, by riseml, by obstore alone, and by other tools.
+"""Data from an object store: riseml, obstore alone and other tools fetch many small files and a large one.
 
-The store is a real one, OpenStack Swift with its S3, on this machine: it has the larger part of both cores, so that
-ratios say more than rates. Who has fetched less than everything fails the bench.
+The store is OpenStack Swift with its S3 API on this machine. It uses most of both cores, so ratios say more than rates.
+A contender that has not fetched everything makes the bench fail.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from benchmarks.machine import make_environ
 from tests.support.object_store import KEY, SECRET, ObjectStoreServer, run_object_store
 
 _BUCKET = "bench"
-_SMALL, _SMALL_SIZE = (10_000, 200), 2_000  # files, the second number for a smoke test; bytes of each
-_LARGE = (5_000_000_000, 20_000_000)  # bytes; S3 takes no larger object at once
+_SMALL, _SMALL_SIZE = (10_000, 200), 2_000  # files, in a smoke test the second number; bytes of each
+_LARGE = (5_000_000_000, 20_000_000)  # bytes, in a smoke test the second number; S3 accepts 5 GiB in one request
 _BLOCK = 8 << 20
-_AT_ONCE = 8  # requests, of every contender
+_AT_ONCE = 8  # requests at the same time; the AWS CLI keeps its own default, 10
 _DEADLINE = 900.0
 _MEMORY = 300.0  # MiB
-_TIMES, _EXTRA = 1.25, 2.0  # of obstore alone; seconds
+_TIMES, _EXTRA = 1.25, 2.0  # times obstore alone; seconds for the command and the start of a job
 _CAUSE = "riseml computes two checksums of each file, and is timed with its command and the start of a job"
 _PEAK = "the server's memory, at its highest"
 RISEML, OBSTORE, AWS, RCLONE = "riseml", "obstore alone", "aws s3 cp", "rclone copy"
@@ -71,26 +71,26 @@ with ThreadPoolExecutor(8) as pool:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """What is fetched."""
+    """A set of objects that every contender fetches."""
 
-    name: str  # of the measure, for people
+    name: str  # of the measure
     prefix: str  # in the bucket
     files: int
-    size: int  # bytes of all
+    size: int  # bytes of all files together
 
 
 @dataclass(slots=True)
 class _StoreScene:
-    """One store with its loads, and where the contenders write."""
+    """What the contenders share: the object store and its loads."""
 
     context: BenchContext
     store: ObjectStoreServer
     loads: tuple[_Load, ...]
-    peak: list[float]  # MiB of the server, after each turn
+    peak: list[float]  # MiB that the riseml server used at its highest, one value for each turn
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables of the other tools."""
+        """The environment variables of the other tools."""
         remote = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true", "ENDPOINT": self.store.endpoint}
         kept = {name: value for name, value in make_environ().items() if not name.startswith("AWS_")}
         return {
@@ -174,7 +174,7 @@ def _make_bytes(size: int) -> Iterator[bytes]:
 
 
 def _list_contenders(scene: _StoreScene, report: Report) -> dict[str, Callable[[int], Mapping[str, float]]]:
-    """Return who fetches; a tool that cannot be had is a note of the report."""
+    """Return the contenders. A tool that cannot be installed becomes a note in the report."""
     source = f"s3://{_BUCKET}/"
     found: dict[str, Callable[[int], Mapping[str, float]]] = {
         RISEML: lambda turn: _fetch_with_riseml(scene, turn),
@@ -206,7 +206,7 @@ def _list_contenders(scene: _StoreScene, report: Report) -> dict[str, Callable[[
 
 
 def _fetch_with_riseml(scene: _StoreScene, turn: int) -> dict[str, float]:
-    """Measure from the command to the running job, on a server that has fetched nothing yet."""
+    """Measure from the command to the running job, with a server whose cache is empty."""
     found: dict[str, float] = {}
     home = Home(scene.context, f"home-{turn}", RISEML_EXECUTOR="process")
     with home:
@@ -230,18 +230,18 @@ def _fetch_with_riseml(scene: _StoreScene, turn: int) -> dict[str, float]:
 
 
 def _wait_begun(home: Home, experiment: str) -> float:
-    """Return when the client knew that the experiment ran, or had ended: the job ends soon."""
+    """Return when the client knew that the job ran or had ended, in seconds since 1970: the job is short."""
     with home.client() as client, client.stream("GET", f"/experiments/{experiment}/logs") as answer:
         for line in answer.iter_lines():
             entry = json.loads(line)
             is_job = entry["type"] == "state" and not entry["id"].endswith(".build")
             if is_job and entry["state"] in ("RUNNING", "FINISHED", "FAILED"):
                 return time.time()
-    raise RuntimeError(f"experiment {experiment} has no end")
+    raise RuntimeError(f"the log of experiment {experiment} ended before a job ran")
 
 
 def _make_train_section(load: _Load) -> dict[str, object]:
-    """Return a job that fails unless all files are there with all bytes."""
+    """Return the `train` section of a job that fails unless the number of files and their total size are right."""
     look = """find -L "$DATA_DIR/set" -type f -printf '%s\\n' | awk '{n++; s+=$1} END {printf "%d %.0f", n, s}'"""
     return {
         "image": BASE,
@@ -255,7 +255,7 @@ def _run_tool(scene: _StoreScene, make_command: Callable[[_Load, str], list[str]
     """Measure a tool from its start to its end.
 
     Raises:
-        RuntimeError: it failed, or has not fetched everything.
+        RuntimeError: the tool failed, or did not fetch everything.
     """
     found: dict[str, float] = {}
     target = scene.context.folder / "target"
@@ -281,7 +281,7 @@ def _read_children_time() -> float:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder; a cache of data has folders that are read-only."""
+    """Remove a folder, including the read-only folders of a data cache."""
     for place, _, _ in os.walk(folder):
         os.chmod(place, 0o700)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""What encrypted networks across hosts cost: the same transfer between two hosts, over both kinds in turns.
+"""Speed of a transfer between two hosts over an overlay network, without and with encryption in turns.
 
-The hosts are two engines in network namespaces of this machine, on the LAN that the tests of pools use. Where the
-kernel has no ESP, no engine can encrypt: then the report says so, and nothing is measured.
+The hosts are two engines in network namespaces of this machine, on the LAN that the tests of pools use. Without ESP in
+the kernel no engine can encrypt: the report then says so, and nothing is measured.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from riseml.states import Network
 from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.kernel import explain_missing_encryption
 
-_SERVER = "bec4" * 8  # an id of no server
+_SERVER = "bec4" * 8  # an ID that no server has
 _PLAIN, _ENCRYPTED = "encrypted: false", "encrypted: true"
 _SPEED = "speed"
 _TRANSFER = """
 import socket, sys, time
 size, piece = int(sys.argv[2]), b"x" * 2**20
 if sys.argv[1] == "take":
-    door = socket.create_server(("", 2222))
+    listener = socket.create_server(("", 2222))
     print("listens", flush=True)
-    taken, there = 0, door.accept()[0]
+    taken, peer = 0, listener.accept()[0]
     while taken < size * 2**20:
-        taken += len(there.recv(2**20))
-    there.sendall(b"!")
+        taken += len(peer.recv(2**20))
+    peer.sendall(b"!")
 else:
-    there = socket.create_connection(("taker", 2222))
+    peer = socket.create_connection(("taker", 2222))
     begun = time.monotonic()
     for _ in range(size):
-        there.sendall(piece)
-    there.recv(1)
+        peer.sendall(piece)
+    peer.recv(1)
     print(size / (time.monotonic() - begun))
 """
 
@@ -46,7 +46,7 @@ def run(context: BenchContext) -> Report:
     report = Report()
     missing = _explain_missing()
     if missing is not None:
-        report.notes.append(f"the cost of encrypted networks could not be measured: {missing}")
+        report.notes.append(f"the speed of encrypted networks was not measured: {missing}")
         return report
     size = 16 if context.quick else 256  # MiB
     with engine_hosts(2) as hosts:
@@ -64,9 +64,9 @@ def run(context: BenchContext) -> Report:
 
 
 def _explain_missing() -> str | None:
-    """Return why nothing can be measured; None: it can."""
+    """Return why the bench cannot run here, or None."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
-        return "it takes root and `ip`"
+        return "the bench needs root and `ip`"
     missing = explain_missing_encryption()
     return None if missing is None else f"this kernel has no ESP ({missing})"
 
@@ -81,9 +81,9 @@ def _join(hosts: tuple[EngineHost, ...]) -> None:
 
 
 def _send(hosts: tuple[EngineHost, ...], turn: int, size: int, *, encrypted: bool) -> Mapping[str, float]:
-    """Send so many MiB from the first host to the second one, and return the speed in MiB per second."""
+    """Send `size` MiB from the first host to the second one, and return the speed in MiB per second."""
     first, second = hosts
-    number = 2 * (turn + 1) + encrypted  # of an experiment: it names the network
+    number = 2 * (turn + 1) + encrypted  # of an experiment; it is part of the network's name
     share = Share(number, f"10.99.{number}.0/28", Network.OVERLAY, encrypted=encrypted)
     ensure_network(first.api, _SERVER, HostName(first.name), share)
     network = f"riseml-{_SERVER[:8]}-{number}"

@@ -1,4 +1,4 @@
-"""The end: from the master's exit to the removal of the ps container, compared with a thread that kills the ps."""
+"""The end of a gang: from the master's exit to the removal of the ps container, compared with a kill by hand."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from benchmarks.engine import BenchEngine, EngineEvents
 from benchmarks.gang import ByHand, Compose, make_project, make_train_section
 from benchmarks.home import Home
 
-# The master ends when the file `go` appears, when all jobs run steadily. A ps never ends by itself.
+# The bench creates the file `go` when all jobs run; then the master ends. A ps never ends by itself.
 _MASTER = "while [ ! -e {folder}/go ]; do sleep 0.05; done"
 _PS = "exec sleep 600"
 _OVERHEAD, _WORST = 0.100, 0.250
 _DEAD, _GONE = "the ps has ended", "the ps container is removed"
 HAND, RISEML, COMPOSE = "docker kill by hand", "riseml", "docker-compose"
 _CAUSE = (
-    "every state is written to disk, with a flush, before the next step is taken, and a log is read to its end before"
-    " its container is removed, which the engine allows only once it has taken the network apart"
+    "the server flushes every state to disk before its next step, and reads a log to its end before it removes the"
+    " container, which the engine does only after it has disconnected the network"
 )
 
 
@@ -45,7 +45,9 @@ class _Scene:
     folder: Path
 
     def time(self, master: str, ps: str, go: Path, react: Callable[[], None]) -> Mapping[str, float]:
-        """Let the master end, and return the two times from its exit on, by the engine's clock."""
+        """End the master, call `react` after its exit, and return the seconds from this exit to the end of the ps and
+        to the removal of its container, by the engine's clock.
+        """
         go.touch()
         died = self.events.wait(master, "die")
         react()
@@ -82,13 +84,13 @@ def run(context: BenchContext) -> Report:
 
 
 def _measure(context: BenchContext, ours: RunOnce, by_hand: RunOnce) -> dict[str, dict[str, list[float]]]:
-    """Run riseml a hundred times, and the contender by hand at every fifth time, since its times vary less."""
-
+    """Run riseml 100 times, and the contender by hand in every fifth turn, because its times vary less."""
     found: dict[str, dict[str, list[float]]] = {HAND: {}, RISEML: {}}
     ours(-1)
     by_hand(-1)
     for turn in range(context.rounds(100, 3)):
-        print_progress(f"  run {turn + 1}") if turn % 10 == 0 else None
+        if turn % 10 == 0:
+            print_progress(f"  run {turn + 1}")
         for name, once in ((RISEML, ours), (HAND, by_hand)):
             if name == RISEML or turn % 5 == 0:
                 for measure, value in once(turn).items():
@@ -118,7 +120,7 @@ class _Riseml:
 
 
 class _Hand:
-    """Watches the engine's events and kills the ps at once, without a decision and without a record."""
+    """The contender by hand: it waits for the engine's event and kills the ps. It decides and records nothing."""
 
     def __init__(self, scene: _Scene, folder: Path) -> None:
         self._scene = scene

@@ -23,17 +23,17 @@ from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetwork
 BASE = "riseml-test/base:py311"
 PYTORCH = "riseml-test/pytorch:2.13.0"
 RUN = f"bench{os.getpid()}"
-"""In the names and labels of everything that this run of the benchmarks starts by hand."""
+"""Part of the names and labels of everything that this run of the benchmarks creates without riseml."""
 
 _MARK = "riseml.bench"
-_LONG = 3600  # seconds without any event
+_LONG = 3600  # seconds; the engine may send no event for so long
 _OF_RUN = f"{_MARK}.run"
 
 Found = TypeVar("Found")
 
 
 class BenchEngine:
-    """One engine; each thread has its own client, as in riseml."""
+    """One engine. Each thread has its own client, as in riseml."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -59,7 +59,7 @@ class BenchEngine:
         return found if len(found) >= count else None
 
     def last_start(self, ids: list[str]) -> float:
-        """Return when the last of them started, in seconds since 1970, by the engine's clock (this machine's)."""
+        """Return when the last of these containers started, in seconds since 1970, by the engine's clock."""
         return max(parse_engine_time(self.api.inspect_container(identity)["State"]["StartedAt"]) for identity in ids)
 
     def image_id(self, image: str) -> str:
@@ -68,12 +68,12 @@ class BenchEngine:
     def remove(self, label: str) -> None:
         """Remove every container and network with this label, and wait until they are gone.
 
-        A server that runs or was stopped a moment ago may still start a container or remove a network itself, and the
-        engine names a container as gone before it has taken it out of its network. So this repeats until there is
-        nothing left. A network that the engine refuses to remove stays after a minute, as with riseml's server.
+        A server that runs, or was stopped a moment ago, may still start a container or remove a network. The engine
+        reports a container as gone before it has disconnected it from its network. So this method repeats until
+        nothing is left. Like riseml's server, it gives up a network that the engine refuses to remove for a minute.
 
         Raises:
-            TimeoutError: something else is still there.
+            TimeoutError: something else is left.
         """
         stuck = StuckNetworks()
         with ThreadPoolExecutor(8) as pool:
@@ -87,10 +87,10 @@ class BenchEngine:
 
             poll_until(f"nothing with the label {label} is left", remove_once, WRITE_OFF_AFTER + 30, pause=0.1)
         for identity in stuck.written_off():
-            print_progress(f"left behind: {describe_stuck(self.api, identity).message}")
+            print_progress(f"not removed: {describe_stuck(self.api, identity).message}")
 
     def remove_layers(self, label: str) -> None:
-        """Remove the images with this label that hold the code of projects."""
+        """Remove the layers with this label that have the code of projects."""
         for image in self.api.images(filters={"reference": "riseml/code", "label": label}):
             for name in image["RepoTags"] or ():
                 self.api.remove_image(name, force=True)
@@ -103,7 +103,7 @@ class BenchEngine:
                 raise
 
     def _remove_network(self, identity: str, stuck: StuckNetworks) -> None:
-        with suppress(EngineError):  # a container is still in it, or the engine counts one
+        with suppress(EngineError):  # a container is still connected, or the engine still counts one
             remove_network(self.api, identity, stuck)
 
     def create_network(self, name: str, subnet: str | None = None) -> str:
@@ -114,14 +114,14 @@ class BenchEngine:
         return str(made["Id"])
 
     def clean_up(self) -> None:
-        """Remove what a failed or interrupted bench left, also of the peers: their names contain ours."""
+        """Remove what a failed or interrupted bench left, also containers of peers: their names contain RUN."""
         self.remove(f"{_OF_RUN}={RUN}")
         for row in self.api.containers(all=True, filters={"name": RUN}):
             self._remove(row["Id"])
 
 
 class EngineEvents:
-    """The engine's events about containers, in the order in which they came."""
+    """The times of the engine's events about containers. A thread records them from the creation of this object on."""
 
     def __init__(self, engine: BenchEngine) -> None:
         self._client = docker.APIClient(base_url=engine.url, version="auto", timeout=_LONG)
@@ -131,7 +131,7 @@ class EngineEvents:
         threading.Thread(target=self._read, daemon=True).start()
 
     def wait(self, identity: str, action: str, seconds: float = 60) -> float:
-        """Wait for an event of the container (`start`, `die`, `destroy`), and return its time in seconds since 1970."""
+        """Wait for the container's event (`start`, `die` or `destroy`), and return its time in seconds since 1970."""
         end = time.monotonic() + seconds
         with self._changed:
             while (identity, action) not in self._times:
@@ -154,7 +154,7 @@ class EngineEvents:
 
 
 def describe_container(command: list[str], label: str, network: str, **more: Any) -> dict[str, Any]:
-    """Return the body of `POST /containers/create` for a job by hand: riseml's, without its security settings."""
+    """Return the body of `POST /containers/create` for a job by hand: as riseml's, without its security settings."""
     host = {"Init": True, "NetworkMode": network, "Binds": more.pop("binds", [])}
     return {"Image": BASE, "Entrypoint": [], "Cmd": command, "Labels": make_labels(label), "HostConfig": host, **more}
 
@@ -189,11 +189,11 @@ def poll_until(what: str, look: Callable[[], Found | None], seconds: float = 60,
         if found:
             return found
         waiting.wait(pause)
-    raise TimeoutError(f"waited {seconds:.0f} s, but it did not happen: {what}")
+    raise TimeoutError(f"not within {seconds:.0f} s: {what}")
 
 
 def run_in_parallel(calls: Sequence[Callable[[], object]]) -> None:
-    """Call all of them at the same time, and wait for their end."""
+    """Run all calls at the same time, and wait until they have ended."""
     with ThreadPoolExecutor(len(calls)) as pool:
         for future in [pool.submit(call) for call in calls]:
             future.result()

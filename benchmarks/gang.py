@@ -1,6 +1,6 @@
 """The gang that every contender runs: a master, workers and a ps, each a line of shell in the same image.
 
-riseml gets a riseml.yml, Compose a docker-compose.yml, TorchX a component; by hand, threads use the SDK.
+riseml gets a riseml.yml, Compose a docker-compose.yml, and TorchX a component. By hand, threads call the SDK.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def gang(name: str, image: str, jobs: str) -> specs.AppDef:
 
 
 def make_train_section(jobs: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """Return the `train` section that runs these lines."""
+    """Return the `train` section of a gang that runs these lines of shell, by name of the job."""
     cases = "\n".join(f"{name.replace('-', '.')}) {line} ;;" for name, line in jobs.items())
     workers = sum(name == "master" or name.startswith("worker") for name in jobs)
     ps = sum(name.startswith("ps") for name in jobs)
@@ -69,7 +69,7 @@ def make_train_section(jobs: Mapping[str, str], **more: Any) -> dict[str, Any]:
 
 @dataclass
 class ByHand:
-    """The raw SDK with one thread and one open connection for each container: the fastest way to start them."""
+    """The raw SDK, with one thread and one open connection for each container: the fastest way to start them."""
 
     engine: BenchEngine
     label: str = "hand"
@@ -101,7 +101,7 @@ class ByHand:
 
 
 class Compose:
-    """docker-compose, with the project as a bind mount in each container: it copies no code."""
+    """docker-compose. It mounts the project into each container, and copies no code."""
 
     label = f"com.docker.compose.project={RUN}"
 
@@ -137,7 +137,7 @@ class Compose:
 
 
 class TorchX:
-    """`torchx run -s local_docker`. It gets the image's id: with the image's name TorchX first asks a registry."""
+    """`torchx run -s local_docker`. It gets the image's ID, because with a name TorchX first asks a registry."""
 
     _label = "torchx.pytorch.org/app-id"
 
@@ -150,7 +150,7 @@ class TorchX:
         self.command = str((context.bench_python or Path()).parent / "torchx")
 
     def run(self, jobs: Mapping[str, str]) -> None:
-        """Run in the foreground until all jobs have ended: `local_docker` has no other mode."""
+        """Run until all jobs have ended: `local_docker` has no detached mode."""
         _run(self._words(jobs), self.folder, self.environ, (0,))
 
     @contextmanager
@@ -185,7 +185,7 @@ class TorchX:
 
 
 def pack_project(folder: Path) -> bytes:
-    """Return the project as a tar, as riseml copies it into a container."""
+    """Return the project as the tar archive that riseml copies into a container."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         tar.add(folder, ".")
@@ -193,7 +193,7 @@ def pack_project(folder: Path) -> bytes:
 
 
 def make_project(context: BenchContext, train: Mapping[str, Any], name: str = "project") -> Path:
-    """Make a project of usual size, twenty files of a few KB, and return its folder."""
+    """Make a project of usual size, twenty files of 3 KB, and return its folder."""
     files = {f"module_{number}.py": f"# {number}\n" + "x = 1\n" * 500 for number in range(20)}
     return write_project(context.folder / name, train, files)
 

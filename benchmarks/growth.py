@@ -1,4 +1,4 @@
-"""How the time of the core and the store grows: `decide`, placing and `load_world` with 10 to 10,000 experiments."""
+"""How the time of `decide`, of placement and of `load_world` grows from 10 to 10,000 experiments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 _OWNER = Owner("bench", 1000, 1000)
 _HOSTS = 1000  # for `decide`
 _FEW = 100  # hosts, for placing
-_PATIENCE = 3.0  # seconds: the next size of a case that took longer is left out
+_PATIENCE = 3.0  # seconds; after a slower call the larger sizes of a case are left out
 _GANG = {"worker": 3, "ps": 1}
 _CONFIG = json.dumps(
     {
@@ -67,19 +67,22 @@ def measure(folder: Path, sizes: tuple[int, ...]) -> dict[str, dict[int, float]]
 
 
 def compute_exponent(times: Mapping[int, float]) -> float:
-    """Return the exponent of the last step: 1 is linear; n log n from 1,000 to 10,000 is 1.12."""
+    """Return the exponent of the growth between the two largest sizes.
+
+    1 is linear growth. n log n has 1.12 between 1,000 and 10,000.
+    """
     (small, before), (large, after) = sorted(times.items())[-2:]
     return math.log(after / before) / math.log(large / small)
 
 
 def compute_allowed_exponent(times: Mapping[int, float]) -> float:
-    """Return the exponent of n log n over the same step."""
+    """Return the exponent of n log n between the two largest sizes."""
     (small, _), (large, _) = sorted(times.items())[-2:]
     return 1 + math.log(math.log(large) / math.log(small)) / math.log(large / small)
 
 
 def _time(case: Case) -> float:
-    """Return the median of as many calls as fit into half a second, at least one, at most 20."""
+    """Return the median seconds of as many calls as fit into half a second: 1 to 20."""
     values: list[float] = []
     while sum(values) < 0.5 and len(values) < 20:
         begun = time.perf_counter()
@@ -94,7 +97,7 @@ def _plan() -> Plan:
 
 
 def _experiment(identity: int, plan: Plan, hosts: int = _HOSTS) -> Experiment:
-    """Return an experiment whose environment is ready and that waits for a place."""
+    """Return an experiment that waits for placement: its environment is ready."""
     jobs = tuple(
         replace(job, state=State.FINISHED, exit_code=0, host=_host(identity, hosts))
         if job.part is Part.PREPARES
@@ -123,7 +126,7 @@ def _host(identity: int, hosts: int = _HOSTS) -> HostName:
 
 
 def _observation(world: World, most: int = _HOSTS) -> Observation:
-    """Return what `decide` sees: as many hosts as experiments, at most `most`, each with what runs on it."""
+    """Return an observation with as many hosts as experiments, at most `most`, and everything that runs on them."""
     containers: dict[HostName, dict[JobKey, ContainerSeen]] = {}
     networks: dict[HostName, dict[int, str]] = {}
     for experiment in world.experiments:
@@ -154,7 +157,7 @@ def _decide_running(size: int) -> Case:
 
 
 def _place(size: int, waiting: int) -> Case:
-    """Return a call that decides about `size` experiments, of which the last `waiting` wait for a place."""
+    """Return a call of `decide` with `size` experiments, of which the last `waiting` wait for placement."""
     plan = _plan()
     whole = [_experiment(identity, plan, _FEW) for identity in range(1, size + 1)]
     world = World(tuple(one if one.id > size - waiting else _running(one, _FEW) for one in whole))
@@ -163,7 +166,7 @@ def _place(size: int, waiting: int) -> Case:
 
 
 def _load_world(folder: Path, size: int) -> Case:
-    """Return a call that does what a server does that starts: the collector of cycles is off until it serves."""
+    """Return a call that loads the world as a starting server does: with the garbage collector off."""
 
     def load() -> None:
         gc.disable()
@@ -183,14 +186,14 @@ def _load_world(folder: Path, size: int) -> Case:
 
 
 def _load_again(folder: Path, size: int) -> Case:
-    """Return a call that does what each pass of the loop does, with the store that `_load_world` made."""
+    """Return a call that loads the world again, as each pass of the loop does, from the store of `_load_world`."""
     experiments = ExperimentStore(Database(f"sqlite:///{folder}/world-{size}.db"))
     experiments.load_world()
     return experiments.load_world
 
 
 def copy_first_experiment(path: Path, times: int) -> None:
-    """Add copies of the store's first experiment, with its jobs, its events and its metrics.
+    """Add copies of the store's first experiment, with its jobs, events and metrics.
 
     Args:
         path: of an SQLite store.

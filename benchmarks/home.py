@@ -1,4 +1,4 @@
-"""riseml itself: a home with its server, its commands as a user types them, and its API."""
+"""riseml as a contender: a home with its server, commands as a user types them, and the API."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Home:
         """Run a command to its end.
 
         Raises:
-            RuntimeError: it ended with another exit code; with the end of its output.
+            RuntimeError: the exit code is not in `codes`. The message has the end of the output.
         """
         begun = time.perf_counter()
         ended = subprocess.run(
@@ -89,11 +89,11 @@ class Home:
         )
 
     def train(self, project: Path) -> str:
-        """Start an experiment in the background, and return its id."""
+        """Start an experiment with `train -d`, and return its ID."""
         return str(json.loads(self.run("train", "-d", "--json", cwd=project).out.splitlines()[0])["id"])
 
     def submit(self, project: Path) -> str:
-        """Submit a project whose files the server has, without a command, and return the experiment's id."""
+        """Submit a project over the API, and return the experiment's ID. The server must have the files already."""
         body = {
             "project": "bench",
             "file": "riseml.yml",
@@ -117,13 +117,13 @@ class Home:
             return client.get(path, params=params).raise_for_status().json()
 
     def server(self) -> dict[str, Any]:
-        """Return what the server says about itself, asked once: it does not change while the server runs."""
+        """Return the server's description of itself, which does not change while it runs: one request is enough."""
         if self._server is None:
             self._server = dict(self.get("/server"))
         return self._server
 
     def label(self, experiment: str) -> str:
-        """Return the label of this experiment's containers: its key, which is its number in a store of one user."""
+        """Return the label of the experiment's containers: its key, equal to its number in a store of one user."""
         return f"io.riseml.experiment={experiment}"
 
     def containers(self, experiment: str, *, running: bool = True) -> list[dict[str, Any]]:
@@ -131,7 +131,14 @@ class Home:
         return list(self.engine.api.containers(all=not running, filters={"label": labels}))
 
     def wait_jobs(self, experiment: str, state: str, jobs: int) -> float:
-        """Follow the log until so many jobs had this state, and return when the client knew it (seconds since 1970)."""
+        """Follow the log until `jobs` jobs have had this state.
+
+        Returns:
+            When the client read the last one's entry, in seconds since 1970.
+
+        Raises:
+            RuntimeError: the experiment ended before that.
+        """
         seen: set[str] = set()
         with self.client() as client, client.stream("GET", f"/experiments/{experiment}/logs") as answer:
             for line in answer.iter_lines():
@@ -170,12 +177,16 @@ def write_project(folder: Path, train: Mapping[str, Any], files: Mapping[str, st
 
 
 def read_memory(pid: int, field: str = "VmRSS") -> float:
-    """Return the memory of a process in MiB: VmRSS is now, VmHWM the peak; 0 for a process that has ended."""
+    """Return the memory of a process in MiB: now (VmRSS) or its peak (VmHWM).
+
+    Returns:
+        0 for a child process that has ended and was not waited for.
+    """
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return max((int(line.split()[1]) / 1024 for line in text.splitlines() if line.startswith(field)), default=0.0)
 
 
 def read_cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process so far."""
+    """Return the processor time that a process has used, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""Logs: a million lines of one job, read live with `docker logs -f` and with riseml; then twenty readers at once."""
+"""Logs: one job's lines, read live by `docker logs -f` and by riseml; then a million lines, then twenty readers."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _CAUSE = "Python parses and stores the engine's frames one by one, and server an
 
 @dataclass(slots=True)
 class Reader:
-    """Reads a pipe to its end, and notes when the last wanted line came."""
+    """Reads a pipe to its end, and records when the last wanted line arrived."""
 
     wanted: int  # lines
     chunks: list[bytes] = field(default_factory=list)
     found: int = 0  # lines
     last_at: float = float("nan")  # seconds since 1970
-    peak: float = 0.0  # memory in MiB of the process at the other end
+    peak: float = 0.0  # most memory of the process that writes to the pipe, in MiB
 
     def read_output(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None, "it has a pipe"
@@ -67,7 +67,7 @@ class Reader:
         process.wait()
 
     def rate(self, begun: float) -> float:
-        """Return the lines a second from the start of the job to the last line."""
+        """Return the lines per second from `begun`, the start of the job in seconds since 1970, to the last line."""
         return self.found / (self.last_at - begun)
 
     def is_complete(self) -> bool:
@@ -119,7 +119,7 @@ def _bars(found: Mapping[str, Mapping[str, list[float]]], long: Mapping[str, flo
         Bar(
             f"memory is bounded, {many:,} lines",
             f"{format_value(highest, 'MiB')} of {_MOST_MEMORY:.0f} MiB",
-            min(long[_SERVER], long[_CLIENT]) > 0 and highest <= _MOST_MEMORY,  # 0: the process had ended
+            min(long[_SERVER], long[_CLIENT]) > 0 and highest <= _MOST_MEMORY,  # 0: it ended unmeasured
         )
     )
     runs = [long[_WHOLE], *found[TRAIN][_WHOLE], *found[LOGS][_WHOLE]]
@@ -208,7 +208,7 @@ def _sample_memory(home: Home) -> Iterator[list[float]]:
 
 
 def _crowd(home: Home, project: Path, each: int) -> tuple[list[Measure], int]:
-    """Measure twenty readers that start before the first line, and count those that got all of it."""
+    """Measure twenty readers that start before the first line, and count those that get all lines in order."""
     experiment = home.train(project)
     home.wait_jobs(experiment, "RUNNING", 1)
     output = Path(home.get(f"/experiments/{experiment}")["output"])

@@ -22,16 +22,17 @@ _ODD_PYTHON = re.compile(r"PYTHON(?!PATH$|HOME$)")
 
 
 def make_environ(**more: str) -> dict[str, str]:
-    """Return the environment variables of every measured process, riseml's and the peers', without Python's settings.
+    """Return the environment of every measured process, riseml's and the peers', without settings of Python and riseml.
 
-    With PYTHONDONTWRITEBYTECODE every command compiles its modules again; with PYTHONUNBUFFERED every write is a call.
+    With PYTHONDONTWRITEBYTECODE every command would compile its modules again, and with PYTHONUNBUFFERED every write
+    would be a system call.
     """
     kept = {name: value for name, value in os.environ.items() if not _ODD_PYTHON.match(name)}
     return {name: value for name, value in kept.items() if not name.startswith("RISEML_")} | more
 
 
 def compile_bytecode() -> None:
-    """Compile what changed to bytecode, as in an installed package."""
+    """Compile changed modules to bytecode, as the installation of a package does."""
     print_progress("compiling bytecode")
     folders = {Path(riseml.__file__).parent, *(Path(path) for path in sys.path if path.endswith("site-packages"))}
     for folder in sorted(folders):
@@ -39,7 +40,7 @@ def compile_bytecode() -> None:
 
 
 def collect_facts(engine: BenchEngine) -> dict[str, Any]:
-    """Return what the figures depend on, without the names of the machine and its folders."""
+    """Return the facts that the figures depend on, without the names of the machine and its folders."""
     version = engine.api.version()
     info = engine.api.info()
     return {

@@ -1,8 +1,8 @@
-"""How fast this machine is, beside the one on which the bars in seconds were set.
+"""How fast this machine is, compared with the machine on which the bars in seconds were set.
 
 A bar in seconds says little on another machine. So when such a bar falls short on a slower machine, it is judged a
 second time, with the figure divided by the pace: how many times longer Python alone takes to start. This is an
-estimate: not everything that takes time takes longer on a slower machine.
+estimate, because a slower machine does not slow down everything by the same factor.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from collections.abc import Iterable, Iterator
 from benchmarks.common import Bar, TimeBar, bar_at_most, median
 from benchmarks.machine import make_environ
 
-START_OF_THE_BARS = 0.0095  # of `python -c pass`, in seconds, where the bars were set
+START_OF_THE_BARS = 0.0095  # seconds of `python -c pass` on the machine where the bars were set
 _STARTS = 20
 
 
 def measure_start() -> float:
-    """Return how many seconds `python -c pass` takes, at the median of 20 starts."""
+    """Return the seconds that `python -c pass` takes, the median of 20 starts."""
     return median([start_python() for _ in range(_STARTS)])
 
 
 def start_python() -> float:
-    """Return how many seconds one `python -c pass` takes."""
+    """Return the seconds that one `python -c pass` takes."""
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-c", "pass"], env=make_environ(), check=True)
     return time.perf_counter() - begun
 
 
 def judge_at_pace(bars: Iterable[Bar], start: float) -> Iterator[Bar]:
-    """Give every bar, and behind each bar in seconds that falls short on a slower machine the same one at its pace.
+    """Yield every bar. After a bar in seconds that falls short on a slower machine, yield it again at the pace.
 
     Args:
         bars: of one bench.

@@ -16,24 +16,24 @@ _DEADLINE = 300.0
 
 
 def find_cache_folder() -> Path:
-    """Return the folder of the peers' environment, in the cache of the tests and never in .venv."""
+    """Return the folder for the environments of the peers: in the cache of the tests, never in .venv."""
     root = os.environ.get("RISEML_TEST_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return (Path(root) if root else Path(base) / "riseml") / "bench"
 
 
 def make_environment() -> Path | None:
-    """Return the Python of the peers' environment, which is made once with the packages of pyproject's group `bench`.
+    """Return the Python of the peers' environment. The first call creates it, from the group `bench` of pyproject.toml.
 
     Returns:
-        None when it cannot be made, for example because no package index answers.
+        None when it cannot be created, for example because no package index answers.
     """
     folder = find_cache_folder() / "venv"
     python, ready = folder / "bin" / "python", folder / "ready"
     wanted = "\n".join(_group())
     if ready.exists() and ready.read_text(encoding="utf-8") == wanted:
         return python
-    print_progress(f"making the peers' environment ({', '.join(_group())})")
+    print_progress(f"creating the peers' environment ({', '.join(_group())})")
     uv = str(Path(sys.executable).parent / "uv")
     make = [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)]
     fill = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), *_group()]
@@ -41,14 +41,14 @@ def make_environment() -> Path | None:
         for command in (make, fill):
             subprocess.run(command, check=True, timeout=_DEADLINE, capture_output=True)
     except (OSError, subprocess.SubprocessError) as error:
-        print_progress(f"the peers' environment could not be made: {error}")
+        print_progress(f"the peers' environment could not be created: {error}")
         return None
     ready.write_text(wanted, encoding="utf-8")
     return python
 
 
 def torchx_version() -> str:
-    """Return the version that pyproject pins, such as `0.7.0`."""
+    """Return the version that pyproject.toml pins, such as `0.7.0`."""
     return next(name.partition("==")[2] for name in _group() if name.startswith("torchx"))
 
 
@@ -64,7 +64,7 @@ def make_compose() -> None:
 
 
 def install_package(package: str) -> None:
-    """Install a Debian package, if this is Debian and the user is root; the report names what is still missing."""
+    """Install a Debian package, if this is Debian and the user is root. The report names a package that is missing."""
     if os.geteuid() != 0 or not is_installed("apt-get"):
         return
     print_progress(f"installing {package} with apt-get")
@@ -76,7 +76,7 @@ def install_package(package: str) -> None:
 
 
 def compose_version() -> str | None:
-    """Return the version, such as `1.29.2`; None without docker-compose."""
+    """Return the version, such as `1.29.2`, or None without docker-compose."""
     if not shutil.which("docker-compose"):
         return None
     asked = subprocess.run(["docker-compose", "version", "--short"], capture_output=True, text=True, check=False)
@@ -88,7 +88,11 @@ def is_installed(command: str) -> bool:
 
 
 def make_tool(command: str, package: str) -> str | None:
-    """Return a command of a Python package, in an environment of its own that is made once; None: it cannot be made."""
+    """Return the path of a command from a Python package. The first call installs it in an environment of its own.
+
+    Returns:
+        None when it cannot be installed.
+    """
     folder = find_cache_folder() / package
     program, ready = folder / "bin" / command, folder / "ready"
     if ready.exists():

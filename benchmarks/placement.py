@@ -1,4 +1,4 @@
-"""Placement: the time of one decision with many hosts and a long queue, and the use of the pool."""
+"""Placement: the time of one decision with many hosts and a long queue, and the share of GPUs in use."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def run(context: BenchContext) -> Report:
 
 
 def _decide(queued: int, times: int) -> tuple[float, ...]:
-    """Return the seconds of passes that change nothing: everything that fits runs, the rest waits."""
+    """Return the processor seconds of passes that change nothing: everything that fits runs, the rest waits."""
     world, seen = _settle(World(tuple(_draw(Random(1), queued + _RUNNING))))
     values = []
     for _ in range(times):
@@ -80,7 +80,7 @@ def _decide(queued: int, times: int) -> tuple[float, ...]:
 
 
 def _settle(world: World) -> tuple[World, Observation]:
-    """Carry out decisions until there are none."""
+    """Apply decisions until nothing changes, and return the world with its observation."""
     containers: dict[HostName, dict[JobKey, ContainerSeen]] = {name: {} for name in _names(_HOSTS)}
     networks: dict[HostName, dict[int, str]] = {name: {} for name in containers}
     while True:
@@ -137,7 +137,7 @@ def _plan(random: Random) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Experiments for a small pool: all are submitted at the start, and their durations are unknown to the policy."""
+    """Experiments for a small pool. All are submitted at the start, and the policy does not know their durations."""
 
     seed: int
     size: int  # experiments
@@ -170,7 +170,7 @@ def _end(experiment: Experiment) -> Experiment:
 
 
 def place_first_fit(world: World, seen: Observation) -> World:
-    """Place in the order of submission, each job on the first host with room; no experiment overtakes another."""
+    """Place experiments in the order of submission, each job on the first host with room. None overtakes another."""
     free = {name: [host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus)] for name, host in seen.hosts.items()}
     experiments = list(world.experiments)
     for one in experiments:

@@ -1,4 +1,4 @@
-"""The process executor: four jobs with riseml and without Docker, and the same four processes started by hand."""
+"""The process executor: four jobs with riseml without Docker, and the same four processes started by hand."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def write_tables(found: Mapping[str, Any], page: Path = README) -> None:
     """
     text = page.read_text(encoding="utf-8")
     if text.count(_BEGIN) != 1 or text.count(_END) != 1:
-        raise ValueError(f"{page.name} needs the lines {_BEGIN!r} and {_END!r}, once each: put them back")
+        raise ValueError(f"{page.name} needs the lines {_BEGIN!r} and {_END!r}, once each: add them")
     above, _, rest = text.partition(_BEGIN)
     below = rest.partition(_END)[2]
     lines = [_BEGIN, *_about(found["machine"]), *_bars(found["benches"]), *_measures(found["benches"]), "", _END]
@@ -65,7 +65,7 @@ def _bars(benches: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _measures(benches: Mapping[str, Any]) -> Iterator[str]:
-    """Give a row for every measure of a group with several contenders."""
+    """Yield a row for every measure of a group with several contenders."""
     rows: list[Sequence[str]] = [("bench", "measure", "contender", "median", "middle half", "ratio")]
     for name, bench in benches.items():
         for group, found in bench["groups"].items():

@@ -1,4 +1,4 @@
-"""Reports: 10,000 a second from one job, beside 10,000 lines a second; `riseml train` follows both."""
+"""Reports: one job prints 10,000 reports a second, another one as many plain lines; `riseml train` follows each."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(context: BenchContext) -> Report:
 
 
 def _train(context: BenchContext, home: Home, kind: str, count: int, turn: int) -> Mapping[str, float]:
-    """Run `train`, and return what the server and the command took."""
+    """Run `train`, and return the processor seconds for 1,000 lines or reports, and 1.0 if all arrived."""
     run = f"PYTHONUNBUFFERED= python3 flood.py '{_FORMATS[kind]}' {count} {_RATE}"
     project = make_project(context, {"image": BASE, "resources": {"cpus": 0.2, "mem": "64MiB"}, "run": run}, kind)
     (project / "flood.py").write_text(_PROGRAM)
@@ -67,7 +67,7 @@ def _train(context: BenchContext, home: Home, kind: str, count: int, turn: int) 
 
 
 def _follow(home: Home, project: Path) -> tuple[float, int]:
-    """Run `train` to its end, and return its processor time and the number of lines of the job that it printed."""
+    """Run `train` to its end, and return its processor seconds and how many lines of the job it printed."""
     process = home.spawn("train", cwd=project)
     assert process.stdout is not None, "it has a pipe"
     output = b"".join(iter(partial(os.read, process.stdout.fileno(), 1 << 20), b""))

@@ -1,4 +1,4 @@
-"""Scale: the server's costs with many containers and many finished experiments, and how the core's time grows."""
+"""Scale: the server's processor time, memory and latency with many containers and experiments, and their growth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from benchmarks.common import (
     bar_at_most,
     bar_of_time,
     format_value,
-    median,
     print_progress,
 )
 from benchmarks.engine import BASE
@@ -29,12 +28,12 @@ _EACH = 10  # containers of an experiment
 _PAST = (1000, 10_000)
 _WINDOW = 5.0  # seconds in which the server's processor time is counted
 _ASKED = 30  # requests
-_SCREEN, _SCREEN_TIME = "/experiments?all=true&limit=50", 0.150  # what a screen of `status -a` shows, and its time
-_PAGE = "/experiments?all=true&limit=100&sort=-ended&state=FINISHED&text=lr%3D0.1"  # a page of filtered, sorted ones
+_SCREEN, _SCREEN_TIME = "/experiments?all=true&limit=50", 0.150  # the newest experiments; seconds
+_PAGE = "/experiments?all=true&limit=100&sort=-ended&state=FINISHED&text=lr%3D0.1"  # filtered and sorted
 _PAGE_TIME = 0.050  # seconds
 _RESULTS = "riseml results --sort -accuracy --where accuracy>0.1"
 _LOAD_WORLD = 1.0  # seconds, of 10,000 active experiments
-_PATIENCE = 20  # tries of a submit, a second apart
+_PATIENCE = 20  # submits of one experiment, a second apart
 _IDLE_CPU, _IDLE_MEMORY = 1.0, 80.0  # percent of a core, MiB
 _DECIDE = 0.100  # seconds, over 1,000 experiments
 _SLACK = 0.15  # error of a measured exponent
@@ -73,7 +72,7 @@ def _running(context: BenchContext, report: Report) -> None:
             _measure_server(report, home, f"{level} containers", "/experiments")
         idle = report.groups["the server's processor"][0].median
         used = report.groups["the server's memory"][0].median
-        # By the server alone: Engine 20.10 never frees a network whose containers two clients remove at the same time.
+        # The server alone removes them: Engine 20.10 never frees a network whose containers two clients remove at once.
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(home.kill, experiments))
     report.notes.append(f"{refused} submits were refused because no host answered while containers started")
@@ -84,7 +83,7 @@ def _running(context: BenchContext, report: Report) -> None:
 
 
 def _start(home: Home, project: Path, experiments: list[str]) -> int:
-    """Start one more experiment, and return how often the server refused it before."""
+    """Start one more experiment, and return how many submits the server refused before."""
     for refused in range(_PATIENCE):
         done = home.run("train", "-d", "--json", cwd=project, codes=(0, 5))
         if done.code == 0:
@@ -96,7 +95,7 @@ def _start(home: Home, project: Path, experiments: list[str]) -> int:
 
 
 def _measure_server(report: Report, home: Home, name: str, path: str) -> None:
-    """Measure the server's costs while nothing changes, then its latency."""
+    """Measure the server's processor time and memory while nothing changes, then the latency of GET `path`."""
     pid = home.server()["pid"]
     threading.Event().wait(1)
     before, begun = read_cpu_seconds(pid), time.perf_counter()
@@ -158,7 +157,7 @@ def _ask(home: Home, path: str, times: int) -> tuple[float, ...]:
 def _growth(context: BenchContext, report: Report) -> None:
     found = growth.measure(context.folder, growth.SIZES[:2] if context.quick else growth.SIZES)
     for name, times in found.items():
-        report.add(f"{name}", *(Measure(f"{size:,} experiments", (value,), "ms") for size, value in times.items()))
+        report.add(name, *(Measure(f"{size:,} experiments", (value,), "ms") for size, value in times.items()))
         power, allowed = growth.compute_exponent(times), growth.compute_allowed_exponent(times)
         largest = max(times)
         shown = f"n^{power:.2f} (n log n: n^{allowed:.2f}), {format_value(times[largest], 'ms')} at {largest:,}"
@@ -167,5 +166,5 @@ def _growth(context: BenchContext, report: Report) -> None:
     if 10_000 in loaded:
         report.bars.append(bar_of_time("load_world of 10,000 active experiments", loaded[10_000], _LOAD_WORLD, "s"))
     if 1000 in found["decide, all running"]:
-        value = median([found["decide, all running"][1000]])
+        value = found["decide, all running"][1000]
         report.bars.append(bar_of_time("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))

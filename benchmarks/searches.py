@@ -1,4 +1,4 @@
-"""Searches: what the server needs to choose the points of one set of 1,000 trials, without running any."""
+"""Searches: the processor time to choose the points of one set of 1,000 trials. No trial runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from riseml.search.propose import Proposer
 from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod, SearchSection
 from riseml.trials import SearchPlan, Trial, TrialOutcome
 
-_TRIALS = 1_000  # the most of a set
+_TRIALS = 1_000  # the most that a set may have
 _RUNNING = 4  # trials at the same time
-_LAST = 20  # trials whose median is the time of the last one
+_LAST = 20  # the time of one point is the median of this many last trials
 _MOST = 0.1  # seconds of processor time for one point
 _PARAMETERS = (
     Parameter("lr", (), Distribution(Scale.LOG, 1e-5, 0.1)),
@@ -37,7 +37,7 @@ def run(context: BenchContext) -> Report:
 
 
 def _choose_points(method: SearchMethod, count: int) -> list[float]:
-    """Return the seconds of processor time of each point of a search of which a few trials run at the same time."""
+    """Return the processor seconds of each point of a search, with four trials running at the same time."""
     search = SearchSection(method=method, metric="accuracy", goal=Goal.MAXIMIZE, trials=count, seed=7)
     proposer, random, trials = Proposer(SearchPlan(search, _PARAMETERS)), Random(7), list[Trial]()
     times = []

@@ -1,7 +1,7 @@
 """A gang on three nodes of a private Slurm cluster: `riseml train`, and a bare sbatch with one srun a role.
 
 A job of riseml gets the environment of a login on its node, never the server's (`--export=NONE`): Slurm runs a login
-shell for it. A bare sbatch with this option stands beside, and shows how much of the difference that is.
+shell for it. A second bare sbatch has the same option, and shows how much time this takes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run(context: BenchContext) -> Report:
     bare, ours = (median(found[name][_WALL]) for name in (BARE, RISEML))
     what = f"a 2 s gang on three nodes: at most {_LIMIT:g} x {BARE}"
     report.bars = [bar_at_most(what, ours, _LIMIT * bare, "s", _CAUSE)]
-    report.notes = ["the bare sbatch sends no code, keeps no log in one place, and kills the others with SIGKILL"]
+    report.notes = ["the bare sbatch copies no code, merges no logs, and ends the other roles with SIGKILL"]
     return report
 
 
@@ -104,9 +104,9 @@ def _run_bare(folder: Path, cluster: SlurmCluster, *options: str) -> Mapping[str
 
 
 def _find_last_start(folder: Path) -> float:
-    """Return when the last role began; every role has noted it.
+    """Return when the last role started, in seconds since 1970. Each role writes its own time into a file.
 
     Raises:
-        FileNotFoundError: one has not.
+        FileNotFoundError: a role has not written it.
     """
     return max(float((folder / name).read_text()) for name in _LINES)

@@ -1,6 +1,4 @@
-"""A warm start: four jobs from the command to all RUNNING, with an unchanged environment, and with changed code or the
-code of an earlier start.
-"""
+"""A warm start of four jobs: from the command to all RUNNING. The environment is cached, the code changed or known."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from benchmarks.engine import BenchEngine
 from benchmarks.gang import FOUR, ByHand, Compose, TorchX, change_code, make_project, make_train_section, pack_project
 from benchmarks.home import Home
 
-_LIMIT, _LIMIT_THERE = 1.5, 1.25  # times the raw SDK; the second one with the code there already
+_LIMIT, _LIMIT_THERE = 1.5, 1.25  # times the raw SDK; the second one when the engine has the code
 _WHY = (
     "the engine unpacks the project into each container before it starts the container, in a separate process;"
     " the peers do not copy the project"
@@ -77,7 +75,7 @@ def _contenders(context: BenchContext, home: Home, project: Path) -> dict[str, R
 
 
 def _riseml(home: Home, project: Path, turn: int | None) -> Mapping[str, float]:
-    """Measure a start of riseml; with a number, its code is another one."""
+    """Measure a start of riseml. With a number, the code of the project changes before it."""
     if turn is not None:
         change_code(project, turn)
     begun = time.time()
@@ -97,7 +95,7 @@ def _by_hand(engine: BenchEngine) -> Mapping[str, float]:
 
 
 def _same_work(engine: BenchEngine, archive: bytes) -> Mapping[str, float]:
-    """Measure riseml's work done by hand: it creates a network and copies the code into every container."""
+    """Measure riseml's work done by hand: create a network, and copy the code into every container."""
     hand = ByHand(engine, "same")
     hand.start({"warm": "exec sleep 600"}, "bridge")
     return _timed(hand, None, archive)
@@ -178,4 +176,4 @@ def _add_absent(report: Report, context: BenchContext) -> None:
         report.notes.append(f"{COMPOSE}: not measured, not installed here")
     if context.bench_python is None:
         report.notes.append(f"{TORCHX}: not measured, not installed here")
-    report.notes.append("the peers mount the project and copy nothing; riseml copies it into every container")
+    report.notes.append("the peers mount the project and copy nothing; riseml copies changed code into every container")

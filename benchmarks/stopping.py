@@ -1,6 +1,6 @@
-"""Early stopping: from a search's decision to stop a trial to the place of an experiment that waits for its resources.
+"""Early stopping: from a search's decision to stop a trial to the placement of an experiment that waits for its cores.
 
-Each trial holds all cores of the host. Both moments are those of the server's log.
+Each trial holds all cores of the host. Both times come from the server's log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.engine import BASE, poll_until
 from benchmarks.gang import make_project
 from benchmarks.home import Home
 
-_BEST = 1000  # score of the first trial; every later one does worse, and is stopped
+_BEST = 1000  # score of the first trial; every later trial does worse and is stopped
 _MOST = 1.0  # seconds
 _WAIT = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.02; done'
 _REPORT = """printf 'riseml.report {"step": 1, "score": %s}\\n' {{x}}"""
@@ -40,7 +40,7 @@ def run(context: BenchContext) -> Report:
 
 
 def _stop_trials(context: BenchContext, home: Home, end: str, rounds: int) -> tuple[float, ...]:
-    """Return the seconds of each stop."""
+    """Return the seconds that each stop took."""
     cores = sum(host["cpus"] for host in home.get("/pool")["hosts"])
     whole = {"image": BASE, "resources": {"cpus": cores, "mem": "64MiB"}}
     scores = [_BEST, *range(rounds, 0, -1)]
@@ -65,14 +65,14 @@ def _stop_trials(context: BenchContext, home: Home, end: str, rounds: int) -> tu
 
 
 def _wait_queued(home: Home, experiment: str) -> None:
-    """Wait until an experiment is the next one that gets a place."""
+    """Wait until the experiment is the next one to be placed."""
     poll_until(
         f"{experiment} waits for a place", lambda: home.get(f"/experiments/{experiment}")["reason"] == "NEXT", 90
     )
 
 
 def _find_running(home: Home, trial: str) -> Path:
-    """Wait until a trial was made and runs, and return the file that it waits for."""
+    """Wait until the trial runs, and return the path of the file that it waits for."""
 
     def look() -> Path | None:
         members = home.get(f"/experiments/{trial.partition('.')[0]}")["experiments"]
@@ -83,7 +83,7 @@ def _find_running(home: Home, trial: str) -> Path:
 
 
 def _read_moment(home: Home, beginning: str) -> float:
-    """Return the moment of the line of the server's log that begins so, in seconds since 1970."""
+    """Return the time of the server's first log line with this beginning, in seconds since 1970."""
     for line in (home.folder / "server.log").read_text(encoding="utf-8").splitlines():
         entry: dict[str, Any] = json.loads(line)
         if entry["message"].startswith(beginning):

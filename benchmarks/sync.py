@@ -1,7 +1,7 @@
-"""Sync: `train -d` of a project of ten thousand files and 200 MB: first, with one file changed, and unchanged.
+"""Sync: `train -d` with a project of 10,000 files and 200 MB: the first time, with one file changed, and unchanged.
 
-The server accepts each of these experiments, so that the command does all that a user waits for. The experiment is
-closed before the next command, and is not part of the time.
+The server accepts each experiment, so that the command does everything that a user waits for. Each experiment is closed
+before the next command, outside the measured time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def run(context: BenchContext) -> Report:
     for name in (_FIRST, _CHANGED, _SAME):
         report.add(name, *select_measures(found, name))
     report.add("the command's own start", Measure("riseml --help", begun))
-    report.add(_DISK, Measure(RISEML, tuple(disk), "MB", "200 MB, twice with one file changed"))
+    report.add(_DISK, Measure(RISEML, tuple(disk), "MB", "two states of the project, which differ in one file"))
     report.bars = _bars(found, median(begun))
     if RSYNC not in found:
         report.notes.append(f"{RSYNC}: not measured, not installed here")
@@ -92,7 +92,7 @@ def _make(context: BenchContext, files: int) -> Path:
 
 
 def _times(project: Path, sync: Callable[[], object], settle: Callable[[], object] = lambda: None) -> dict[str, float]:
-    """Measure the three cases; `settle` follows each of them, and its time does not count."""
+    """Measure the three cases. `settle` runs after each of them, outside the measured time."""
     found: dict[str, float] = {}
     for name in (_FIRST, _CHANGED, _SAME):
         if name != _SAME:
@@ -105,10 +105,10 @@ def _times(project: Path, sync: Callable[[], object], settle: Callable[[], objec
 
 
 def _riseml(context: BenchContext, project: Path, turn: int, disk: list[float]) -> Mapping[str, float]:
-    """Measure `train -d` in a home that has never seen the project; a refusal fails the bench.
+    """Measure `train -d` in a new home, whose server does not have the project. A refusal fails the bench.
 
     Raises:
-        RuntimeError: an experiment did not finish: the job looks for a file of the project.
+        RuntimeError: an experiment did not finish. Its job requires a file of the project.
     """
     with Home(context, f"home-{turn}") as home:
         home.run("status")
@@ -136,7 +136,7 @@ def _rsync(context: BenchContext, project: Path) -> Mapping[str, float]:
 
 
 def _build(context: BenchContext, project: Path) -> Mapping[str, float]:
-    """Measure the classic builder: it sends all files every time, and builds nothing, as the only step is `FROM`."""
+    """Measure the classic builder. It sends all files every time, and builds nothing: the only step is `FROM`."""
     command = ["docker", "-H", context.engine, "build", "--quiet", str(project)]
     settings = make_environ(DOCKER_BUILDKIT="0")
     return _times(project, lambda: subprocess.run(command, env=settings, check=True, capture_output=True))

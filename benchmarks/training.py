@@ -1,4 +1,4 @@
-"""Training: the steps a second of examples with riseml, and in the same containers started by hand."""
+"""Training: steps per second of examples with riseml, and of the same containers started by hand."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _measure(context: BenchContext, data: Path, training: Training, report: Repo
     epochs = max(3, context.rounds(training.epochs, 3))
     with Home(context, f"home-{training.example}", RISEML_BUILD_NETWORK="host", RISEML_DATA=str(data)) as home:
         copies = Copies(home.engine, training)
-        _riseml(home, project, copies, training.epochs)  # builds the environment and learns the copies
+        _riseml(home, project, copies, training.epochs)  # builds the environment, and records the containers to copy
         contenders = {
             RISEML: lambda turn: _riseml(home, project, copies, epochs),
             HAND: lambda turn: copies.run(context.folder / f"{training.example}-{turn}", epochs),
@@ -120,14 +120,14 @@ def _riseml(home: Home, project: Path, copies: Copies, epochs: int) -> Mapping[s
 
 
 def _rate(lines: list[tuple[str, str]], steps: int, epochs: int) -> float:
-    """Return the steps a second from the end of the first epoch to the end of the last one.
+    """Return the steps per second from the end of the first epoch to the end of the last one.
 
     Raises:
-        RuntimeError: the lines are not those of a training that ran once from its first epoch to its last one.
+        RuntimeError: the lines are not those of one training from its first epoch to its last one.
     """
     ends = [parse_engine_time(at) for at, text in lines if _EPOCH.match(text)]
     if len(ends) != epochs or ends[-1] <= ends[0]:
-        raise RuntimeError(f"the training printed the ends of {len(ends)} epochs, not of {epochs}: nothing is measured")
+        raise RuntimeError(f"the training printed the ends of {len(ends)} epochs, not of {epochs}")
     return steps * (epochs - 1) / (ends[-1] - ends[0])
 
 
@@ -154,7 +154,7 @@ class Copies:
         self.code = b"".join(pieces)
 
     def run(self, output: Path, epochs: int) -> Mapping[str, float]:
-        """Run one training to its end, and return its rate."""
+        """Run one training to its end, and return its steps per second."""
         output.mkdir(parents=True)
         output.chmod(0o777)
         network = self.engine.create_network("training", self.subnet)

@@ -1,4 +1,4 @@
-"""The web page in a real Chromium: first paint, a line on the page, frames while it scrolls, and what 20 pages cost."""
+"""The web page in a real Chromium: first paint, a line of a log, frames while it scrolls, and memory of the server."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from benchmarks.gang import make_project
 from benchmarks.home import Home, read_memory
 from tests.support.web_scene import go, open_browser
 
-_PAST, _LINES = (10_000, 1000), (1_000_000, 20_000)  # experiments, lines of the log; the second one for a smoke test
+_PAST, _LINES = (10_000, 1000), (1_000_000, 20_000)  # experiments, lines of the log; in a smoke test the second number
 _PRINTED = 40  # lines that a job prints while the page shows its log
-_PAGES = 20  # that are open at the same time
+_PAGES = 20  # open at the same time
 _SCROLLED, _STEP = 3.0, 200  # seconds, pixels for each frame
 _FIRST_PAINT, _LINE_TIME, _PAGE_TIME = 0.300, 0.200, 0.050  # seconds
 _FRAMES, _MEMORY = 50.0, 200.0  # frames a second, MiB
@@ -86,7 +86,7 @@ def run(context: BenchContext) -> Report:
         _fill(context, home, size)
         _measure_queries(context, report, home, size)
         page = (tab := browser.new_context(viewport={"width": 1280, "height": 800})).new_page()
-        go(page, lambda: _open_door(home))
+        go(page, lambda: _request_address(home))
         _measure_first_paint(context, report, tab, page.url)
         _measure_table(report, page, size)
         _measure_line(context, report, home, page)
@@ -95,16 +95,17 @@ def run(context: BenchContext) -> Report:
     return report
 
 
-def _open_door(home: Home) -> str:
+def _request_address(home: Home) -> str:
+    """Return the address of the page with which a browser signs in."""
     with home.client() as client:
         return str(client.post("/web", json={}).raise_for_status().json()["url"])
 
 
 def _fill(context: BenchContext, home: Home, size: int) -> None:
-    """Give the store many finished experiments: copies of one that ran."""
+    """Fill the store with finished experiments: copies of one that ran."""
     train = {"image": BASE, "resources": _SMALL, "run": _REPORT, "parameters": {"lr": 0.1}}
     home.wait_closed(home.train(make_project(context, train, "one")))
-    home.stop()  # saves what it has counted
+    home.stop()  # the server saves the counts of metrics when it ends
     growth.copy_first_experiment(home.folder / "riseml.db", size - 1)
     home.run("status")
 
@@ -137,7 +138,7 @@ def _measure_first_paint(context: BenchContext, report: Report, tab: BrowserCont
             "[performance.getEntriesByName('first-contentful-paint')[0].startTime, window.firstRow]"
         )
         page.close()
-        if turn:  # the first one fills the caches
+        if turn:  # the first page fills the caches
             paints.append(paint / 1000)
             rows.append(row / 1000)
     report.add("the table of all experiments", Measure("first paint", tuple(paints), "ms"))

@@ -89,7 +89,7 @@ def build_model():
 
 
 def wait_for_variables(target, session_config):
-    """Wait until the chief has initialised. MonitoredTrainingSession would wait too, but it checks only every 30 s."""
+    """Wait until the chief has initialised the variables. MonitoredTrainingSession would check only every 30 s."""
     uninitialized = tf.report_uninitialized_variables()
     with tf.Session(target, config=session_config) as session:
         while session.run(uninitialized).size:

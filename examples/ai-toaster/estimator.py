@@ -56,7 +56,7 @@ def describe_model(features, labels, mode, params):
 
 
 class Report(tf.estimator.SessionRunHook):
-    """Prints what the evaluator has found."""
+    """Prints the accuracy that the evaluator has computed."""
 
     def __init__(self, steps):
         self.steps = steps

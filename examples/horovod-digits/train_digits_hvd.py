@@ -1,7 +1,7 @@
 """Learns to read handwritten digits with Horovod and Keras: one process or many.
 
-The processes find each other by the variables that riseml sets. Each takes its own part of the digits; Horovod averages
-the gradients. Rank 0 saves a checkpoint, so that a retry goes on where it stopped.
+The processes find each other with the variables that riseml sets. Each takes its own part of the digits; Horovod
+averages the gradients. Rank 0 saves checkpoints, so that another attempt continues after the last one.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def make_model(lr):
 
 
 def save(model, path, epoch, logs):
-    """Each file appears whole or not at all: a process may be killed at any moment."""
+    """Replace each file with a complete one: the process may be killed at any moment."""
     print(f"epoch {epoch + 1}: loss {logs['loss']:.4f}")
     new = path.with_name("new.weights.h5")
     model.save_weights(new)
@@ -72,7 +72,7 @@ def load_digits(folder):
     """Return 5,000 images and labels, in the same order in every process."""
     path = Path(folder) / "mnist_5k.csv.gz"
     if not path.exists():
-        raise SystemExit(f"no digits at {path}: run `python get_data.py` on the machine that has the data folder")
+        raise SystemExit(f"no digits at {path}: run `python3 ../ai-toaster/get_data.py` on the host of the data folder")
     rows = np.loadtxt(path, delimiter=",", dtype=np.uint8)
     np.random.default_rng(seed=5).shuffle(rows)
     return rows[:, :-1].astype(np.float32) / 255, rows[:, -1].astype(np.int64)

@@ -1,7 +1,7 @@
 """Learns to read handwritten digits with Horovod and PyTorch: one process or many.
 
-The processes find each other by the variables that riseml sets. Each takes its own part of each batch; Horovod averages
-the gradients. Rank 0 saves a checkpoint, so that a retry goes on where it stopped.
+The processes find each other with the variables that riseml sets. Each takes its own part of each batch; Horovod
+averages the gradients. Rank 0 saves checkpoints, so that another attempt continues after the last one.
 """
 
 import argparse
@@ -48,9 +48,9 @@ def main():
 
 
 def train_epoch(model, optimizer, images, labels, epoch):
-    """Train on every batch once, and return the mean loss of all processes in the last one.
+    """Train on every batch once, and return the mean loss of all processes in the last batch.
 
-    The order depends on the epoch alone.
+    The order of the images depends on the epoch alone.
     """
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
     for start in range(0, len(order) - BATCH + 1, BATCH):
@@ -63,14 +63,14 @@ def train_epoch(model, optimizer, images, labels, epoch):
 
 
 def save(path, model, adam, epoch):
-    """The file appears whole or not at all: a process may be killed at any moment."""
+    """Replace the file with a complete one: the process may be killed at any moment."""
     state = {"model": model.state_dict(), "optimizer": adam.state_dict(), "epoch": epoch}
     torch.save(state, path.with_suffix(".new"))
     path.with_suffix(".new").replace(path)
 
 
 def restore(path, model, adam, device):
-    """Load the checkpoint in every process, and return the epoch to go on with."""
+    """Load the checkpoint, if there is one, and return the first epoch to train."""
     if not path.exists():
         return 1
     state = torch.load(path, map_location=device)
@@ -83,7 +83,7 @@ def load_digits(folder, device):
     """Return 5,000 images and labels, in the same order in every process."""
     path = Path(folder) / "mnist_5k.csv.gz"
     if not path.exists():
-        raise SystemExit(f"no digits at {path}: run `python get_data.py` on the machine that has the data folder")
+        raise SystemExit(f"no digits at {path}: run `python3 ../ai-toaster/get_data.py` on the host of the data folder")
     with gzip.open(path) as file:
         rows = np.loadtxt(file, delimiter=",", dtype=np.uint8)
     np.random.default_rng(seed=5).shuffle(rows)

@@ -1,8 +1,8 @@
 """Learns to read handwritten digits with JAX: one process or many, on CPUs or GPUs.
 
-`jax.distributed.initialize()` finds the other processes by the variables that riseml sets. Then all devices of all
-processes are one mesh: each batch is split among them, and JAX adds up the gradients. Process 0 saves a checkpoint, so
-that a retry goes on where it stopped.
+`jax.distributed.initialize()` finds the other processes with the variables that riseml sets. Then all devices of all
+processes form one mesh: JAX splits each batch among them and averages the gradients. Process 0 saves checkpoints, so
+that another attempt continues after the last one.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main():
 
 
 def make_state():
-    """Return weights of a network with one hidden layer, and what Adam keeps of each."""
+    """Return the weights of a network with one hidden layer, and Adam's averages for each weight."""
     rng = np.random.default_rng(seed=7)
     shapes = {"w1": (784, 100), "b1": (100,), "w2": (100, 10), "b2": (10,)}
     weights = {
@@ -81,7 +81,7 @@ def train_step(state, images, labels, lr):
 
 
 def save(path, epoch, state):
-    """The file appears whole or not at all: a process may be killed at any moment."""
+    """Replace the file with a complete one: the process may be killed at any moment."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
     with path.with_suffix(".new").open("wb") as file:
         np.savez(file, np.int64(epoch), *leaves)
@@ -89,7 +89,7 @@ def save(path, epoch, state):
 
 
 def restore(path):
-    """Return the epoch to go on with, and the state: that of the checkpoint, in every process."""
+    """Return the first epoch to train, and the state from the checkpoint, or a new one."""
     state = make_state()
     if not path.exists():
         return 1, state
@@ -102,7 +102,7 @@ def load_digits(folder):
     """Return 5,000 images and labels, in the same order in every process."""
     path = Path(folder) / "mnist_5k.csv.gz"
     if not path.exists():
-        raise SystemExit(f"no digits at {path}: run `python get_data.py` on the machine that has the data folder")
+        raise SystemExit(f"no digits at {path}: run `python3 ../ai-toaster/get_data.py` on the host of the data folder")
     with gzip.open(path) as file:
         rows = np.loadtxt(file, delimiter=",", dtype=np.uint8)
     np.random.default_rng(seed=5).shuffle(rows)

@@ -1,6 +1,6 @@
-"""Learns to read handwritten digits on a Ray cluster: each worker holds a part of the images, and computes gradients.
+"""Learns to read handwritten digits on a Ray cluster: each actor holds a part of the images, and computes gradients.
 
-The driver runs on the head, which has no CPUs for Ray's actors, so that they run on the workers.
+The driver runs on the head. The head has no CPUs for Ray's actors, so the actors run on the workers.
 """
 
 import argparse
@@ -17,7 +17,7 @@ STEPS = 20  # in each epoch
 
 
 class GradientWorker:
-    """Holds a part of the training digits. Ray runs each one as an actor, on a node with a free CPU."""
+    """Holds a part of the training digits. Ray runs each instance as an actor, on a node with a free CPU."""
 
     def __init__(self, images, labels, seed):
         self.images, self.labels = images, labels
@@ -27,7 +27,7 @@ class GradientWorker:
         return ray.get_runtime_context().get_node_id()
 
     def gradient(self, weights):
-        """Return the gradients of one batch of this worker's own images, and the loss."""
+        """Return the gradients and the loss of one batch of this actor's own images."""
         chosen = self.random.choice(len(self.images), len(self.images) // STEPS, replace=False)
         images, labels = self.images[chosen], self.labels[chosen]
         hidden, chances = forward(weights, images)
@@ -76,7 +76,7 @@ def make_weights():
 
 
 def forward(weights, images):
-    """Return the hidden layer and the chances of each digit."""
+    """Return the hidden layer, and the probability of each digit."""
     hidden = np.maximum(images @ weights[0][:-1] + weights[0][-1], 0)
     scores = hidden @ weights[1]
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -87,7 +87,7 @@ def load_digits(folder):
     """Return 5,000 images and labels in random order."""
     path = Path(folder) / "mnist_5k.csv.gz"
     if not path.exists():
-        raise SystemExit(f"no digits at {path}: run ../ai-toaster/get_data.py on the machine that has the data folder")
+        raise SystemExit(f"no digits at {path}: run `python3 ../ai-toaster/get_data.py` on the host of the data folder")
     with gzip.open(path) as file:
         rows = np.loadtxt(file, delimiter=",", dtype=np.uint8)
     np.random.default_rng(seed=5).shuffle(rows)

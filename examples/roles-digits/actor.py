@@ -1,6 +1,6 @@
-"""An actor: gets the policy from the learner, plays in the arena, and sends what it has learned from the rewards.
+"""An actor: gets the policy from the learner, guesses digits of the arena, and sends the gradient of its rewards.
 
-It never sees a label. A guess that was rewarded pulls the policy to this guess, the more, the less likely it was.
+It never sees a label. A rewarded guess makes the policy prefer this guess, and more so the less likely the guess was.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import random
 from lines import LABELS, connect, score, softmax
 
 BATCH = 40
-EXPLORE = 0.2  # part of the guesses that is made without the policy
+EXPLORE = 0.2  # share of the guesses that are random, without the policy
 
 
 def main():

@@ -1,4 +1,4 @@
-"""The arena: shows digits to the actors, and rewards right guesses. It alone knows the labels to train with."""
+"""The arena: sends digits to the actors, and rewards right guesses. Only the arena uses the training labels."""
 
 import argparse
 import random

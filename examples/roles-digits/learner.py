@@ -1,4 +1,4 @@
-"""The learner: holds the policy, improves it with what the actors send, and examines it with other digits."""
+"""The learner: holds the policy, improves it with the gradients of the actors, and tests it with other digits."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ from lines import LABELS, TRAINING_IMAGES, load_digits, score, serve
 INPUTS = 50
 REPORT = 10_000  # plays between two lines of output
 ACTORS = len(os.environ.get("ACTOR_ADDRESSES", "one").split(","))
-FRESH = 400  # plays: the more others played since an actor got its policy, the less its gradient counts
+FRESH = 400  # plays; a gradient counts half as much after so many plays of others since its actor got the policy
 
 
 def main():
@@ -25,7 +25,7 @@ def main():
     lock, all_here, enough = threading.Lock(), threading.Event(), threading.Event()
 
     def answer(message):
-        if "gradient" not in message:  # the first one of an actor, which may start later than another one
+        if "gradient" not in message:  # the first message of an actor; it waits for actors that start later
             with lock:
                 counts["actors"] += 1
                 if counts["actors"] >= ACTORS:

@@ -1,4 +1,4 @@
-"""Messages between the roles: one JSON document a line. And the digits, which have 49 grey values each."""
+"""Messages between the roles, one JSON document per line; and the digits, with 49 grey values each."""
 
 import gzip
 import json
@@ -16,11 +16,11 @@ LABELS = range(10)
 
 
 def serve(answer):
-    """Answer each message of each client in a thread of its own, on the address that riseml gave to this job."""
+    """Answer every client in a thread of its own, at the address that riseml gave to this job."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
-            for line in self.rfile:  # a client that only looks whether this job answers sends none
+            for line in self.rfile:  # riseml connects and sends nothing to see whether this job answers
                 self.wfile.write(json.dumps(answer(json.loads(line))).encode() + b"\n")
 
     class Server(socketserver.ThreadingTCPServer):
@@ -34,7 +34,7 @@ def serve(answer):
 
 
 def connect(address):
-    """Return a function that sends a message and returns the answer; None when the other side has ended."""
+    """Return a function that sends a message and returns the answer, or None when the other job has ended."""
     host, _, port = address.rpartition(":")
     file = socket.create_connection((host, int(port))).makefile("rwb")
 
@@ -51,10 +51,10 @@ def connect(address):
 
 
 def load_digits(folder):
-    """Return 5,000 pairs of 50 inputs and a label, in the same order everywhere; the last input is always 1."""
+    """Return 5,000 pairs of 50 inputs and a label, in the same order in every job. The last input is always 1."""
     path = Path(folder) / "mnist_5k.csv.gz"
     if not path.exists():
-        raise SystemExit(f"no digits at {path}: run ../ai-toaster/get_data.py on the machine that has the data folder")
+        raise SystemExit(f"no digits at {path}: run `python3 ../ai-toaster/get_data.py` on the host of the data folder")
     with gzip.open(path, "rt") as file:
         rows = [[int(value) for value in line.split(",")] for line in file]
     random.Random(5).shuffle(rows)

@@ -1,7 +1,7 @@
-"""Makes the buckets `datasets` and `runs`, and puts the digits into the first: python put_data.py FOLDER
+"""Creates the buckets `datasets` and `runs`, and copies the digits into the first: python3 put_data.py FOLDER
 
-FOLDER has mnist_5k.csv.gz (../ai-toaster/get_data.py makes it). AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION
-and AWS_ENDPOINT_URL say which store. Needs `pip install obstore`.
+FOLDER has mnist_5k.csv.gz (`python3 ../ai-toaster/get_data.py FOLDER` writes it). AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL describe the store. Needs `pip install obstore`.
 """
 
 import os
@@ -23,17 +23,17 @@ def main() -> None:
         make_bucket(store, bucket)
         if bucket == "datasets":
             obstore.put(store, "digits/mnist_5k.csv.gz", folder / "mnist_5k.csv.gz")
-            print("s3://datasets/digits/mnist_5k.csv.gz is there")
+            print("the digits are in s3://datasets/digits/mnist_5k.csv.gz")
 
 
 def make_bucket(store: S3Store, bucket: str) -> None:
-    """Make a bucket; one of yours that is there stays."""
+    """Create a bucket, unless it exists already."""
     address = obstore.sign(store, "PUT", "", timedelta(minutes=5))
     try:
         urllib.request.urlopen(urllib.request.Request(address, method="PUT")).close()
     except urllib.error.HTTPError as error:
         if error.code != 409:
-            sys.exit(f"the bucket {bucket} cannot be made: the store answers {error.code}")
+            sys.exit(f"cannot create the bucket {bucket}: the store answers {error.code}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Trains a softmax on the digits of {{data_dir}}/digits, and writes it into OUTPUT_DIR, which riseml saves in a bucket.
+"""Trains a softmax model on the digits of {{data_dir}}/digits, and writes it into OUTPUT_DIR, which riseml saves.
 
-The accuracy after each epoch goes into the bucket at once, for TensorBoard: logs/<experiment>. The keys for that come
-from `train.store`.
+For TensorBoard, the accuracy of each epoch goes into logs/<experiment> of a bucket: every two minutes, when the writer
+flushes, and at the end. The keys of the bucket come from `train.store`.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def find_errors(weights: np.ndarray, images: np.ndarray, labels: np.ndarray) -> 
 
 
 def save_model(weights: np.ndarray) -> None:
-    """Write the weights into OUTPUT_DIR: `save` of riseml.yml brings them into the bucket."""
+    """Write the weights into OUTPUT_DIR. `save` in riseml.yml copies them into the bucket."""
     path = os.path.join(os.environ["OUTPUT_DIR"], "model.npy")
     np.save(path, weights)
     print(f"wrote {path}: {os.path.getsize(path):,} bytes")

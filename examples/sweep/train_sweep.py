@@ -1,4 +1,4 @@
-"""A small network that learns to read digits, in NumPy; it reports its accuracy after each epoch.
+"""Trains a small network in NumPy to read digits, and reports its accuracy after each epoch.
 
 python train_sweep.py --data ~/.riseml/data/digits --lr 0.1 --units 64 --batch 32 --momentum 0.5
 """
@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-import riseml  # every job has it
+import riseml  # every job has this module
 
 
 def main():
@@ -45,10 +45,10 @@ def main():
 
 
 def load(folder):
-    """Return 5,000 images with values from 0 to 1, and their labels; the first 4,000 are to train with."""
+    """Return 5,000 images with values from 0 to 1, and their labels. The first 4,000 are for training."""
     path = os.path.join(folder, "mnist_5k.csv.gz")
     if not os.path.exists(path):
-        raise SystemExit(f"no digits at {path}: run `python get_data.py` of examples/ai-toaster")
+        raise SystemExit(f"no digits at {path}: run `python3 ../ai-toaster/get_data.py` on the host of the data folder")
     with gzip.open(path, "rt") as lines:
         rows = np.array([np.fromstring(line, np.uint8, sep=",") for line in lines])
     np.random.default_rng(seed=5).shuffle(rows)
@@ -56,13 +56,13 @@ def load(folder):
 
 
 def guess(weights, images):
-    """Return the hidden values, and a score for each digit."""
+    """Return the hidden layer, and a score for each digit."""
     hidden = np.maximum(images @ weights[0] + weights[1], 0)
     return hidden, hidden @ weights[2] + weights[3]
 
 
 def find_slopes(weights, images, labels):
-    """Return the slope of the loss for each weight."""
+    """Return the gradient of the loss for each weight."""
     hidden, scores = guess(weights, images)
     chances = np.exp(scores - scores.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
@@ -73,5 +73,5 @@ def find_slopes(weights, images, labels):
 
 
 if __name__ == "__main__":
-    np.seterr(all="ignore")  # a large learning rate may overflow: such a trial just does badly
+    np.seterr(all="ignore")  # a large learning rate may overflow: that trial has a low accuracy
     main()
