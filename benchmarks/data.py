@@ -119,7 +119,7 @@ def run(context: BenchContext) -> Report:
         found = interleave(1, _list_contenders(scene, report))
     for load in loads:
         report.add(load.name, *select_measures(found, load.name))
-        report.add(f"{load.name}: processor time of who fetches", *select_measures(found, _name_work(load)))
+        report.add(f"{load.name}: processor time of the fetching process", *select_measures(found, _name_work(load)))
     report.add(_PEAK, Measure(RISEML, tuple(scene.peak), "MiB"))
     for load in loads:
         ours, alone = (median(found[name][load.name]) for name in (RISEML, OBSTORE))

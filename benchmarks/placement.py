@@ -63,7 +63,7 @@ def run(context: BenchContext) -> Report:
     for name, found in shares.items():
         report.add("GPUs in use until the last one starts", Measure(name, tuple(found), "%"))
     ratio = 100 * median(shares["riseml"]) / median(shares["first-fit FIFO"])
-    report.bars.append(bar_at_least("GPUs in use, of what first-fit FIFO keeps in use", ratio, 100))
+    report.bars.append(bar_at_least("GPUs in use, compared with first-fit FIFO", ratio, 100))
     return report
 
 

@@ -28,7 +28,7 @@ _WHY = (
     "the engine unpacks the project into each container before it starts the container, in a separate process;"
     " the peers do not copy the project"
 )
-_RUNNING, _KNOWN, _BEGUN = "the last container runs", "the contender says so", "the command's own start"
+_RUNNING, _KNOWN, _BEGUN = "the last container runs", "the contender reports that all run", "the command's own start"
 HAND, SAME, RISEML, THERE, COMPOSE, TORCHX = (
     "raw SDK, 4 threads",
     "raw SDK, riseml's work",

@@ -34,7 +34,7 @@ def run(context: BenchContext) -> Report:
             for name, end in _ENDS.items():
                 title = f"{executor}, {name}"
                 times = _stop_trials(context, home, end, rounds)
-                report.add("from the decision to the next place", Measure(title, times, "ms"))
+                report.add("from the decision to the next placement", Measure(title, times, "ms"))
                 report.bars.append(bar_of_time(f"resources of a stopped trial: {title}", max(times), _MOST, "s"))
     return report
 

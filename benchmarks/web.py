@@ -168,7 +168,7 @@ def _measure_line(context: BenchContext, report: Report, home: Home, page: Page)
     waits = tuple(value / 1000 for value in page.evaluate("[...window.seen.values()]"))
     home.kill(experiment)
     report.add("from a job's print to the page", Measure("a line of the log", waits, "ms"))
-    report.bars.append(bar_of_time("a line is on the page after it was printed", median(waits), _LINE_TIME, "ms"))
+    report.bars.append(bar_of_time("from a job's print to the line on the page", median(waits), _LINE_TIME, "ms"))
 
 
 def _measure_log(context: BenchContext, report: Report, home: Home, page: Page, lines: int) -> None:
