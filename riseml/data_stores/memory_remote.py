@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import field
@@ -48,5 +49,6 @@ class MemoryRemote:
             raise self.troubles.pop(0)
 
 
+@functools.lru_cache(maxsize=16)  # a file is read in hundreds of ranges
 def _make_etag(data: bytes) -> str:
     return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
