@@ -18,7 +18,7 @@ exploits: ## every exploit of docs/security.md against this code: what was tried
 check: ## style, types, floors: seconds
 	@scripts/check
 
-bench: ## how fast it is here, beside what else there is: about 40 minutes
+bench: ## how fast it is here, beside other tools: 35 to 50 minutes
 	@scripts/setup && DOCKER_HOST=$$(scripts/engine/up) && export DOCKER_HOST && scripts/engine/images base tensorflow pytorch && scripts/engine/chromium && scripts/slurm/packages && .venv/bin/python -m benchmarks
 
 chaos: ## some hundred crashes and faults of every kind, and what they cost: under 20 minutes

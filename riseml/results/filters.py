@@ -56,7 +56,8 @@ def parse_where(text: str) -> tuple[Condition, ...]:
         condition = Condition(one["name"], sign, one["value"][1:-1] if one["value"][0] in "'\"" else one["value"])
         if sign in _ORDER and _read_amount(condition) is None:
             raise UsageError(
-                f"--where {text!r}: {sign} compares numbers, and {condition.value!r} is none", "use = or != for a text"
+                f"--where {text!r}: {sign} compares numbers, and {condition.value!r} is not a number",
+                "use = or != for a text",
             )
         found.append(condition)
         at = one.end()

@@ -49,7 +49,7 @@ class IncomingPacks:
 
         Raises:
             NotFound: the folder has no such pack.
-            UsageError: the name is none of a pack, or the file is not a pack.
+            UsageError: the name is not the name of a pack, or the file is not a pack.
             TooLarge: it has too many bytes or contents.
             StoreError: it cannot be taken over, or the table of contents cannot be written.
             OSError: the disk is full.

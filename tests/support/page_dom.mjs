@@ -20,6 +20,10 @@ class FakeNode extends EventTarget {
     this.parentNode = null;
   }
 
+  get nextSibling() {
+    return this.siblings[this.siblings.indexOf(this) + 1] ?? null;
+  }
+
   after(...nodes) {
     this.parentNode.insert(this.siblings.indexOf(this) + 1, nodes);
   }
@@ -38,6 +42,10 @@ class FakeText extends FakeNode {
   constructor(data) {
     super();
     this.textContent = data;
+  }
+
+  isEqualNode(other) {
+    return other instanceof FakeText && this.textContent === other.textContent;
   }
 }
 
@@ -91,6 +99,16 @@ export class FakeElement extends FakeNode {
     for (const one of made) one.parentNode = this;
   }
 
+  insertBefore(node, next) {
+    this.insert(next ? this.childNodes.indexOf(next) : this.childNodes.length, [node]);
+  }
+
+  isEqualNode(other) {
+    const [one, two] = [this, other].map((node) => [node.tagName, ...[...(node.attributes ?? [])].map(String).sort()].join());
+    const [mine, theirs] = [this, other].map((node) => node.childNodes ?? []);
+    return one === two && mine.length === theirs.length && mine.every((child, at) => child.isEqualNode(theirs[at]));
+  }
+
   append(...nodes) {
     this.insert(this.childNodes.length, nodes);
   }
@@ -119,6 +137,10 @@ export class FakeElement extends FakeNode {
 
   setAttribute(name, value) {
     this.attributes.set(name, String(value));
+  }
+
+  getAttributeNames() {
+    return [...this.attributes.keys()];
   }
 
   removeAttribute(name) {

@@ -124,7 +124,7 @@ def _explain_inner_key(word: str, path: KeyPath) -> str | None:
 
 
 def explain_value(value: str, path: KeyPath) -> str | None:
-    """Return the hint for a value that is none of those that a key allows; None: the usual one is right."""
+    """Return the hint for a value that a key does not allow; None: the usual one is right."""
     word = _simplify(value)
     if path == (*_SEARCH, "method") and word in _STOPPING:
         stop = _STOP_METHODS.get(word, word if word in ("asha", "hyperband", "median") else "asha")

@@ -285,13 +285,14 @@ class ExperimentTable {
 
   /** @param {Row} row @param {number} at */
   drawRow(row, at) {
-    const check = make("input", { type: "checkbox", checked: this.selected.has(row.id), "aria-label": `Select ${row.id}`, onclick: (/** @type {MouseEvent} */ event) => (event.shiftKey ? this.selectTo(row.id) : this.select(row.id)) });
+    const isSelected = this.selected.has(row.id);
+    const check = make("input", { type: "checkbox", checked: isSelected, "aria-label": `Select ${row.id}`, onclick: (/** @type {MouseEvent} */ event) => (event.shiftKey ? this.selectTo(row.id) : this.select(row.id)) });
     const cells = COLUMNS.map((column) => {
       const content = column.cell(row, this);
       return make("td", { class: column.class }, ...(Array.isArray(content) ? content : [content]));
     });
     const kind = row.isMember ? "row member" : "row";
-    return make("tr", { class: kind, "data-id": row.id, "aria-rowindex": at + 2, "aria-selected": this.selected.has(row.id) ? "true" : null }, make("td", { class: "check" }, check), cells);
+    return make("tr", { class: kind, "data-id": row.id, "aria-rowindex": at + 2, "aria-selected": isSelected ? "true" : null }, make("td", { class: isSelected ? "check selected" : "check" }, check), cells);
   }
 
   /** @param {Row} row */

@@ -24,6 +24,7 @@ export class VirtualRows {
     this.kept = 0; // number of the row of the first element of `nodes`
     /** @type {Node[]} */
     this.nodes = []; // of the rows that are drawn
+    this.isStale = false; // the rows that are drawn may show what was true earlier
     this.isHeld = false; // a mouse button is down on a row, which must still exist when the button goes up: otherwise there is no click
     this.above = options.space(0);
     this.below = options.space(0);
@@ -46,11 +47,15 @@ export class VirtualRows {
     return Math.max(1, Math.floor(this.options.scroller.clientHeight / this.options.height));
   }
 
-  /** Draw again, whether rows have moved or not. @param {number} [total] how many rows there are now */
+  /**
+   * Draw again, whether rows have moved or not. In a row with a `data-id`, cells that look as before stay, with the
+   * selection in them.
+   * @param {number} [total] how many rows there are now
+   */
   refresh(total = this.total) {
     this.total = total;
     this.drawn = "";
-    this.nodes = [];
+    this.isStale = true;
     this.update();
   }
 
@@ -94,8 +99,9 @@ export class VirtualRows {
     const old = this.nodes[row - this.kept];
     if (!old) return;
     if (this.isHeld) return this.refresh();
-    const [node] = this.options.draw(row, row + 1);
-    /** @type {ChildNode} */ (old).replaceWith(node);
+    const [drawn] = this.options.draw(row, row + 1);
+    const node = renewRow(/** @type {Element} */ (old), drawn);
+    if (node !== old) /** @type {ChildNode} */ (old).replaceWith(node);
     this.nodes[row - this.kept] = node;
   }
 
@@ -131,19 +137,33 @@ export class VirtualRows {
 
   /** @param {number} first @param {number} last @param {number} offset pixels above the first row */
   place(first, last, offset) {
-    const { rows, height, shown } = this.options;
+    const { height, shown } = this.options;
     const used = offset + (last - first) * height;
     setHeight(this.above, offset);
     setHeight(this.below, Math.max(0, this.height - used));
     shown?.(first, last);
     const end = this.kept + this.nodes.length;
-    if (first >= end || last <= this.kept) {
-      this.nodes = this.options.draw(first, last);
-      rows.replaceChildren(this.above, ...this.nodes, this.below);
-    } else {
-      this.move(first, last, end);
-    }
+    if (this.isStale || first >= end || last <= this.kept) this.renew(this.options.draw(first, last));
+    else this.move(first, last, end);
     this.kept = first;
+    this.isStale = false;
+  }
+
+  /** Draw all rows that are in sight. @param {Node[]} nodes */
+  renew(nodes) {
+    const { rows } = this.options;
+    if (!this.above.parentNode) rows.replaceChildren(this.above, this.below);
+    /** @type {Map<string, Element>} */
+    const former = new Map();
+    for (const node of this.nodes) if (idOf(node)) former.set(idOf(node), /** @type {Element} */ (node));
+    const kept = nodes.map((node) => renewRow(former.get(idOf(node)), node));
+    for (const node of this.nodes) if (!kept.includes(node)) /** @type {ChildNode} */ (node).remove();
+    let next = this.above.nextSibling;
+    for (const node of kept) {
+      if (node === next) next = next.nextSibling;
+      else rows.insertBefore(node, next);
+    }
+    this.nodes = kept;
   }
 
   /** Draw the rows that come into sight, and let those stay that are in sight already. @param {number} first @param {number} last @param {number} end */
@@ -177,6 +197,26 @@ export class VirtualRows {
     this.options.scroller.scrollTop = this.options.scroller.scrollHeight;
     this.update();
   }
+}
+
+/** Return what a row shows: the ID of an experiment; empty: it has none. @param {Node | undefined} node */
+function idOf(node) {
+  return node instanceof HTMLElement ? (node.getAttribute("data-id") ?? "") : "";
+}
+
+/**
+ * Return the former row with what is new in it, and its other cells as they were; the new row, if they have not the same
+ * cells.
+ * @param {Element | undefined} former @param {Node} node
+ */
+function renewRow(former, node) {
+  const cells = [...node.childNodes];
+  if (former?.childNodes.length !== cells.length) return node;
+  const row = /** @type {Element} */ (node);
+  for (const name of former.getAttributeNames()) if (!row.hasAttribute(name)) former.removeAttribute(name);
+  for (const name of row.getAttributeNames()) former.setAttribute(name, row.getAttribute(name) ?? "");
+  [...former.childNodes].forEach((cell, at) => { if (!cell.isEqualNode(cells[at])) cell.replaceWith(cells[at]); });
+  return former;
 }
 
 /** @param {HTMLElement} element @param {number} height */

@@ -208,6 +208,18 @@ def test_users_run_an_experiment_again_and_kill_it(scene: Rig, entered: Page) ->
     assert scene.wait_closed("7")["state"] == "KILLED"
 
 
+def test_a_selected_text_stays_while_other_experiments_change(scene: Rig, entered: Page) -> None:
+    page = entered
+    make_room(scene)
+    show(page, "/")
+    select = "row => getSelection().selectAllChildren([...row.cells].find(cell => cell.textContent === 'toaster'))"
+    expect(find_row(page, "1")).to_contain_text("0.027")
+    find_row(page, "1").evaluate(select)
+    name = scene.submit(single("exit 0"))["id"]
+    expect(find_row(page, name)).to_contain_text("finished")
+    assert page.evaluate("getSelection().toString()") == "toaster"
+
+
 def test_an_end_while_the_page_reads_is_shown(scene: Rig, entered: Page) -> None:
     """The experiment ends when the server has answered the page, which has not got the answer yet."""
     page = entered

@@ -105,7 +105,7 @@ def test_conditions_choose_rows(condition: str, wanted: list[str]) -> None:
         ("lr<0.1 or lr>1", "`or` is not supported: run the command twice"),
         ("lr<0.1 || lr>1", "`or` is not supported"),
         ("(lr<0.1)", "parentheses are not supported"),
-        ("lr<fast", "< compares numbers, and 'fast' is none"),
+        ("lr<fast", "< compares numbers, and 'fast' is not a number"),
         ("opt='adam", 'no condition begins at "opt=\'adam"'),
         ("lr=>1", "no condition begins at"),
         ("x" * 2000, "--where has 2,000 characters"),

@@ -30,6 +30,31 @@ def test_rows_that_are_drawn_stay_when_others_come() -> None:
     assert run_page(ROWS + script) == [14, True]
 
 
+def test_a_cell_that_looks_as_before_stays_when_the_table_is_drawn_again() -> None:
+    """The user has selected a text in it. A new experiment moves it down, and another cell of its row may change."""
+    script = """
+    let table = [["3", "RUNNING"], ["2", "FINISHED"], ["1", "FAILED"]];
+    const cell = (text) => { const made = new FakeElement("td"); made.append(text); return made; };
+    virtual.options.draw = (first, last) => table.slice(first, last).map(([id, state], at) => {
+      const row = new FakeElement("p");
+      row.setAttribute("data-id", id);
+      row.setAttribute("aria-rowindex", String(first + at + 2));
+      row.append(cell(id), cell(state));
+      return row;
+    });
+    const show = () => { virtual.refresh(table.length); return rows.querySelectorAll("td"); };
+    const former = show();
+    table = [["4", "RUNNING"], ["3", "KILLED"], ["2", "FINISHED"], ["1", "FAILED"]];
+    const now = show();
+    const numbers = list().map((row) => row.getAttribute("aria-rowindex"));
+    table = [["2", "FINISHED"]];
+    const last = show();
+    return [now.map((one) => former.indexOf(one)), numbers, now.map((one) => one.textContent), last.map((one) => former.indexOf(one))];
+    """  # noqa: E501  # one definition each
+    texts = ["4", "RUNNING", "3", "KILLED", "2", "FINISHED", "1", "FAILED"]
+    assert run_page(ROWS + script) == [[-1, -1, 0, -1, 2, 3, 4, 5], ["2", "3", "4", "5"], texts, [2, 3]]
+
+
 def test_a_long_log_that_grows_does_not_move_what_the_user_reads() -> None:
     """A pixel stands for several of its lines. The browser rounds the place of the scroller."""
     script = """
