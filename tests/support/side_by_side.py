@@ -9,6 +9,10 @@ _FIRST = (
     "tests/real/pool/",  # one group, which runs beside everything else
     "tests/real/frameworks/",  # another
     "tests/unit/control/test_laws.py",
+    "tests/unit/server/webhooks/test_webhook_loop.py",  # waits, and so do the next two: others compute meanwhile
+    "tests/unit/server/api/test_set_routes.py",
+    "tests/unit/frameworks/test_rank_launcher.py",
+    "tests/unit/spec/test_fuzz.py",
     "tests/unit/",  # needs no image: runs while `scripts/test` prepares them
     "tests/chaos/",
     "tests/real/slurm/",
