@@ -40,8 +40,10 @@ def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, foll
 def _read_frames(
     api: docker.APIClient, name: str, *, follow: bool = False, **choice: str | None
 ) -> Iterator[list[Frame]]:
-    """Yield frames of a log; `choice` has the parameters of the API that say which. The SDK's own call drops the number
-    of the stream and cannot start at a nanosecond.
+    """Yield frames of a log. The SDK's own call drops the number of the stream and cannot start at a nanosecond.
+
+    Args:
+        choice: the parameters of the API that choose frames, `since` or `tail`; None: the request lacks it.
     """
     params = {"stdout": "1", "stderr": "1", "timestamps": "1", "follow": "1" if follow else "0", **choice}
     url = f"{api.base_url}/v{api.api_version}/containers/{name}/logs"

@@ -292,7 +292,7 @@ class ExperimentTable {
       return make("td", { class: column.class }, ...(Array.isArray(content) ? content : [content]));
     });
     const kind = row.isMember ? "row member" : "row";
-    return make("tr", { class: kind, "data-id": row.id, "aria-rowindex": at + 2, "aria-selected": isSelected ? "true" : null }, make("td", { class: isSelected ? "check selected" : "check" }, check), cells);
+    return make("tr", { class: kind, "data-id": row.id, "aria-rowindex": at + 2, "aria-selected": isSelected ? "true" : null }, make("td", { class: "check" }, check), cells);
   }
 
   /** @param {Row} row */

@@ -156,14 +156,14 @@ export class VirtualRows {
     /** @type {Map<string, Element>} */
     const former = new Map();
     for (const node of this.nodes) if (idOf(node)) former.set(idOf(node), /** @type {Element} */ (node));
-    const kept = nodes.map((node) => renewRow(former.get(idOf(node)), node));
-    for (const node of this.nodes) if (!kept.includes(node)) /** @type {ChildNode} */ (node).remove();
+    const renewed = nodes.map((node) => renewRow(former.get(idOf(node)), node));
+    for (const node of this.nodes) if (!renewed.includes(node)) /** @type {ChildNode} */ (node).remove();
     let next = this.above.nextSibling;
-    for (const node of kept) {
+    for (const node of renewed) {
       if (node === next) next = next.nextSibling;
       else rows.insertBefore(node, next);
     }
-    this.nodes = kept;
+    this.nodes = renewed;
   }
 
   /** Draw the rows that come into sight, and let those stay that are in sight already. @param {number} first @param {number} last @param {number} end */
@@ -205,8 +205,7 @@ function idOf(node) {
 }
 
 /**
- * Return the former row with what is new in it, and its other cells as they were; the new row, if they have not the same
- * cells.
+ * Return the former row with the cells of the new one that look different; the new row, if it has another number of cells.
  * @param {Element | undefined} former @param {Node} node
  */
 function renewRow(former, node) {
@@ -215,8 +214,13 @@ function renewRow(former, node) {
   const row = /** @type {Element} */ (node);
   for (const name of former.getAttributeNames()) if (!row.hasAttribute(name)) former.removeAttribute(name);
   for (const name of row.getAttributeNames()) former.setAttribute(name, row.getAttribute(name) ?? "");
-  [...former.childNodes].forEach((cell, at) => { if (!cell.isEqualNode(cells[at])) cell.replaceWith(cells[at]); });
+  [...former.childNodes].forEach((cell, at) => { if (!looksLike(cell, cells[at])) cell.replaceWith(cells[at]); });
   return former;
+}
+
+/** True when a cell looks like another one. A box that is checked is equal to one that is not. @param {Node} cell @param {Node} other */
+function looksLike(cell, other) {
+  return cell.isEqualNode(other) && !(cell instanceof HTMLElement && cell.querySelector("input"));
 }
 
 /** @param {HTMLElement} element @param {number} height */

@@ -220,6 +220,20 @@ def test_a_selected_text_stays_while_other_experiments_change(scene: Rig, entere
     assert page.evaluate("getSelection().toString()") == "toaster"
 
 
+def test_a_box_shows_whether_its_row_is_selected(entered: Page) -> None:
+    """The browser turns a box off that was on; with the shift key the page selects its row again."""
+    page = entered
+    show(page, "/")
+    box = page.get_by_role("checkbox", name="Select 3", exact=True)
+    box.click()
+    expect(box).to_be_checked()
+    box.click(modifiers=["Shift"])
+    expect(page.get_by_role("toolbar")).to_contain_text("1 selected")
+    expect(box).to_be_checked()
+    page.keyboard.press("x")
+    expect(box).not_to_be_checked()
+
+
 def test_an_end_while_the_page_reads_is_shown(scene: Rig, entered: Page) -> None:
     """The experiment ends when the server has answered the page, which has not got the answer yet."""
     page = entered
