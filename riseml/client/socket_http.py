@@ -62,7 +62,7 @@ class SocketRequest:
     body: bytes | Iterable[bytes]  # an iterable is sent in chunks
 
 
-def make_request(  # noqa: PLR0913  # one parameter for each part of a request
+def make_request(
     method: str,
     path: str,
     headers: Mapping[str, str],

@@ -211,7 +211,7 @@ class ExperimentStore:
             found = connection.execute(query).scalar()
         return dict(found or ())
 
-    def list_experiments(  # noqa: PLR0913  # one parameter for each condition
+    def list_experiments(
         self,
         user: str,
         *,

@@ -1,4 +1,4 @@
-"""Names can be searched for, and files and functions stay short: what ruff does not check."""
+"""Names can be searched for, and files and functions have a limit: what ruff does not check."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 _GLOBAL_CLOCK = re.compile(
     r"""setattr\((?:f?["']time\.(?:(?:time|monotonic)["']|\{)|time, ["'](?:time|monotonic)["'])"""
 )
-MOST_LINES_OF_A_FUNCTION = 40
-MOST_LINES_OF_A_FILE = 399
+MOST_LINES_OF_A_FUNCTION = 70
+MOST_LINES_OF_A_FILE = 800
 _LONG_BY_NATURE = ("riseml/store/migrations/versions/",)  # a migration lists every table and never changes
 
 

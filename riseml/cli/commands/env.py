@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from riseml import wire
 
 
-def print_environment(  # noqa: PLR0913  # one parameter for each option of the command
+def print_environment(
     context: typer.Context,
     names: Annotated[
         list[str] | None,

@@ -101,7 +101,7 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
         print_view(command, client, lambda: _fetch_list(command, client, choice, long=long), mode)
 
 
-def show_experiment(  # noqa: PLR0913  # one parameter for each option of the command
+def show_experiment(
     context: typer.Context,
     identity: IdArgument = None,
     *,
@@ -119,7 +119,7 @@ def show_experiment(  # noqa: PLR0913  # one parameter for each option of the co
     print_part(context.obj, identity, part, ViewMode(json, watch), long=long)
 
 
-def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
+def print_logs(
     context: typer.Context,
     identity: IdArgument = None,
     *,
@@ -148,7 +148,7 @@ def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
         follow_log(command, client, found | {"id": chosen}, LogDisplay(json=json), query)
 
 
-def monitor_experiment(  # noqa: PLR0913  # one parameter for each option
+def monitor_experiment(
     context: typer.Context,
     identity: Annotated[
         str | None, typer.Argument(metavar="ID", show_default=False, help="Default: everything that runs.")

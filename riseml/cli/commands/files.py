@@ -22,7 +22,7 @@ _MOST_TABLE = 5000  # entries that one table aligns; longer lists are printed as
 PathsArgument = Annotated[list[str], typer.Argument(metavar="PATH...", show_default=False, help=_PLACES)]
 
 
-def list_paths(  # noqa: PLR0913  # one parameter for each option of the command
+def list_paths(
     context: typer.Context,
     paths: PathsArgument,
     *,
@@ -93,7 +93,7 @@ def measure_paths(context: typer.Context, paths: PathsArgument, *, json: JsonOpt
                     command.printer.print_lines(list_usage(rows, command.printer.style))
 
 
-def remove_paths(  # noqa: PLR0913  # one parameter for each option of the command
+def remove_paths(
     context: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", show_default=False, help="data:// or output://4/.")],
     *,

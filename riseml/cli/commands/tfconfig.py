@@ -20,7 +20,7 @@ Configs = Mapping[str, object]
 _NO_CONFIG = "a single job gets none, nor does a job outside a TensorFlow cluster; `riseml env` shows what it gets"
 
 
-def print_tf_config(  # noqa: PLR0913  # one parameter for each option of the command
+def print_tf_config(
     context: typer.Context,
     names: Annotated[
         list[str] | None,

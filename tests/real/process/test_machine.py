@@ -208,7 +208,7 @@ NOTHING = World(())
         ("docker", experiment_on(THIS_MACHINE), True, "docker"),
     ],
 )
-def test_the_server_chooses_an_executor_without_an_engine(  # noqa: PLR0913  # one parameter for each column
+def test_the_server_chooses_an_executor_without_an_engine(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     executor: ExecutorName | None,
