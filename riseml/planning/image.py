@@ -69,8 +69,13 @@ def make_dockerfile(image: Image, base: str) -> str:
     lines = [f"FROM {base}", "WORKDIR /code"]
     if image.files:
         lines.append(f"COPY {CONTEXT_FOLDER}/ /code/")
-    lines += [f"RUN {json.dumps(['/bin/sh', '-ec', step])}" for step in (*image.install, _LIST_PACKAGES)]
+    lines += [f"RUN {json.dumps(make_step_command(step))}" for step in (*image.install, _LIST_PACKAGES)]
     return "\n".join(lines) + "\n"
+
+
+def make_step_command(step: str) -> tuple[str, ...]:
+    """Return the program and its arguments that run one install step, on every executor."""
+    return ("/bin/sh", "-ec", step)
 
 
 def first_install_step(image: Image) -> int:

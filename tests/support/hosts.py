@@ -18,8 +18,8 @@ from riseml.errors import EngineError
 from riseml.executors.docker.labels import JOB, SERVER
 from riseml.executors.docker.networks import remove_network
 from riseml.executors.docker.stuck_networks import StuckNetworks
-from riseml.executors.process import supervisor
 from riseml.executors.process_tree import MARKER
+from riseml.executors.supervision import supervisor
 from riseml.names import CODE_REPOSITORY
 from tests.support.waiting import DEADLINE, wait_for
 

@@ -18,6 +18,7 @@ from riseml.executors.environments.build_step import BuildStep, run_build_step
 from riseml.executors.environments.project_files import unpack_project
 from riseml.executors.environments.venv_recipe import DOCKER_HINT, make_installer_variables
 from riseml.executors.removal import remove_tree
+from riseml.planning.image import make_step_command
 from riseml.records import dataclass
 
 READY = ".ready"  # this file exists in a complete environment
@@ -85,7 +86,7 @@ class ThisMachineMaker:
         for number, line in enumerate(install, 1):
             build.report(WorkReport(Work.INSTALL, line, number, len(install)))
             build.emit(f"--> {line}")
-            code = run_build_step(BuildStep(["/bin/sh", "-ec", line], folder / PROJECT, step.environ, lock), build)
+            code = run_build_step(BuildStep(list(make_step_command(line)), folder / PROJECT, step.environ, lock), build)
             if code != 0:
                 raise EngineError(f"install step {number} failed with exit code {code}: {line}", permanent=True)
         _record_packages(folder, step)

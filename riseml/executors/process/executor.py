@@ -28,17 +28,17 @@ from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gpus import GpuReader
 from riseml.executors.job_streams import JobStream
 from riseml.executors.log_reader import JobLogReader
-from riseml.executors.process import supervisor
 from riseml.executors.process.job_commands import open_process_command, open_process_port
 from riseml.executors.process.job_folders import ProcessJobFolders
-from riseml.executors.process.job_processes import list_job_processes, signal_supervisor
-from riseml.executors.process.job_records import runs_now
 from riseml.executors.process.process_use import read_processor_time
 from riseml.executors.process.shared_code import SharedCode
 from riseml.executors.process.use_meter import JobProcessMeter
 from riseml.executors.process.watch import JobWatch
 from riseml.executors.process_tree import MARKER
 from riseml.executors.removal import fill_new_folder
+from riseml.executors.supervision import supervisor
+from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor
+from riseml.executors.supervision.job_records import runs_now
 from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch
 from riseml.names import HOST_LABEL, HostName

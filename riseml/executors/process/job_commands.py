@@ -15,9 +15,9 @@ import psutil
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.command_runner import complete_order
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
-from riseml.executors.process.job_processes import list_job_processes
-from riseml.executors.process.job_records import SupervisorRecord, runs_now
 from riseml.executors.runner_streams import RunnerCodec, RunnerControl, make_runner_order
+from riseml.executors.supervision.job_processes import list_job_processes
+from riseml.executors.supervision.job_records import SupervisorRecord, runs_now
 from riseml.stream_messages import CommandOrder
 
 _RUNNER = "riseml.executors.command_runner"

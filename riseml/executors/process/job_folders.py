@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from riseml.errors import EngineError
-from riseml.executors.process import supervisor
-from riseml.executors.process.job_processes import end_supervised_job, kill_leftovers
-from riseml.executors.process.job_records import (
+from riseml.executors.removal import remove_tree
+from riseml.executors.supervision import supervisor
+from riseml.executors.supervision.job_processes import end_supervised_job, kill_leftovers
+from riseml.executors.supervision.job_records import (
     UNREADABLE_STATE,
     SupervisorRecord,
     load_record,
@@ -28,7 +29,6 @@ from riseml.executors.process.job_records import (
     parse_state,
     runs_now,
 )
-from riseml.executors.removal import remove_tree
 from riseml.model import JobKey
 from riseml.names import JobName
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from riseml.executors.base import NotThere
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.machine import read_total_memory
-from riseml.executors.process.job_processes import list_job_processes
-from riseml.executors.process.job_records import SupervisorRecord, runs_now
 from riseml.executors.process.process_use import ProcessMeter, ProcessUse
+from riseml.executors.supervision.job_processes import list_job_processes
+from riseml.executors.supervision.job_records import SupervisorRecord, runs_now
 from riseml.records import dataclass
 from riseml.samples import Sample, Traffic
 

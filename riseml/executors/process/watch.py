@@ -18,7 +18,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
-from riseml.executors.process.supervisor import LOG_FILE, STATE_FILE
+from riseml.executors.supervision.supervisor import LOG_FILE, STATE_FILE
 from riseml.records import dataclass
 
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name (inotify(7))

@@ -65,9 +65,9 @@ class EnvironmentBuilder:
                 raise StepFailed(packages[0] + " cannot be installed for the Python of the nodes")
         project = os.path.join(self.target, "project")
         os.rename(os.path.join(self.folder, "project"), project)
-        for number, line in enumerate(self.order["install"], 1):
+        for number, (line, command) in enumerate(self.order["steps"], 1):
             print("--> " + line, flush=True)
-            code = self._call(["/bin/sh", "-ec", line], folder=project)
+            code = self._call(command, folder=project)
             if code != 0:
                 raise StepFailed(f"install step {number} failed with exit code {code}: {line}")
         command = [uv, "pip", "freeze", "--python", python] if uv else [python, "-m", "pip", "freeze"]

@@ -30,6 +30,7 @@ from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.job_script import make_build_script
 from riseml.executors.slurm.queue_rows import describe_end, describe_waiting
 from riseml.executors.slurm.slurm_commands import SlurmCommands
+from riseml.planning.image import make_step_command
 from riseml.spec.pool.types import SlurmSpec
 from riseml.terminal_text import plain_line
 
@@ -191,7 +192,7 @@ def _write_build(order: EnvironmentOrder, place: Path, python: str) -> None:
         "python": python,
         "uv": str(_share_uv(place.parent)),
         "packages": list(order.packages),
-        "install": list(order.build.image.install),
+        "steps": [(line, make_step_command(line)) for line in order.build.image.install],
         "variables": {name: value for name, value in make_installer_variables({}).items() if _PASSED_ON.match(name)},
     }
     fresh = place / "order.new"

@@ -15,8 +15,8 @@ import pytest
 from riseml.executors import output_log
 from riseml.executors.command_runner import CommandRunner
 from riseml.executors.output_log import HEADER, LONGEST_LOG, OWN, STDOUT, OutputLog, count_last_reads
-from riseml.executors.process.supervisor import Supervisor
 from riseml.executors.slurm.role_wrapper import RoleWrapper
+from riseml.executors.supervision.supervisor import Supervisor
 
 Take = Callable[[int], bool]
 End = Callable[[pytest.MonkeyPatch, Take, int], None]

@@ -11,8 +11,8 @@ from tests.support.waiting import DEADLINE
 
 START = """
 import errno, json, os, sys
-from riseml.executors.process import supervisor
-from riseml.executors.process.supervisor import Supervisor
+from riseml.executors.supervision import supervisor
+from riseml.executors.supervision.supervisor import Supervisor
 
 def fail(number):
     raise OSError(number, os.strerror(number))

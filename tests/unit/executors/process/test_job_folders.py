@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from riseml.executors.process import supervisor
 from riseml.executors.process.job_folders import ProcessJobFolders
-from riseml.executors.process.job_records import SupervisorRecord
 from riseml.executors.removal import remove_tree
+from riseml.executors.supervision import supervisor
+from riseml.executors.supervision.job_records import SupervisorRecord
 from riseml.model import JobKey
 from riseml.names import JobName
 from tests.support.deep_folders import make_deep_folders

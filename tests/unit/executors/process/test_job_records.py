@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.process import job_records, supervisor
-from riseml.executors.process.job_records import SupervisorRecord, load_record, runs_now
+from riseml.executors.supervision import job_records, supervisor
+from riseml.executors.supervision.job_records import SupervisorRecord, load_record, runs_now
 
 FIRST_VERSION = {"server": "s", "title": "ann.1.train", "marker": "s/1/train/1", "pid": 7, "start": 9, "boot": "b"}
 RUNNING = {**FIRST_VERSION, "gpus": ["0", "1"], "claimed_at": 1.0, "main": 8, "started_at": 2.0}

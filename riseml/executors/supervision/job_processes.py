@@ -17,9 +17,9 @@ from collections.abc import Callable
 import psutil
 
 from riseml.executors import process_tree
-from riseml.executors.process import supervisor
-from riseml.executors.process.job_records import SupervisorRecord, runs_now
 from riseml.executors.process_tree import MARKER
+from riseml.executors.supervision import supervisor
+from riseml.executors.supervision.job_records import SupervisorRecord, runs_now
 
 _END_TIMEOUT = 5.0  # seconds that a supervisor gets to end its job before it is killed itself
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from riseml.executors.job_files import Check, is_count, is_text, is_time, keep_valid, read_record
-from riseml.executors.process import supervisor
+from riseml.executors.supervision import supervisor
 from riseml.records import dataclass
 
 UNREADABLE_STATE: Mapping[str, Any] = {"server": "", "pid": 0, "start": 0, "boot": ""}

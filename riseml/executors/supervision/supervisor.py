@@ -35,8 +35,13 @@ from riseml.executors import output_log, process_tree
 STATE_FILE, LOG_FILE, LOCK_FILE, ERROR_FILE = "state.json", "log", "lock", "wrapper.err"
 STARTED, TAKEN, FAILED = "started", "taken", "failed: "  # the answer to the server; FAILED is followed by the reason
 KILL_ALL = signal.SIGUSR1
-PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from riseml.executors.process.supervisor import main; sys.exit(main())"
+PROGRAM = "; ".join(
+    (
+        "import sys",
+        "sys.path.append(sys.argv[1])",
+        "from riseml.executors.supervision.supervisor import main",
+        "sys.exit(main())",
+    )
 )
 """What Python runs: this module, found without site-packages."""
 
