@@ -27,6 +27,7 @@ from typing import Any
 from riseml.control.actions import Signal
 from riseml.executors.job_files import Check, is_count, is_text, is_time, keep_valid, read_bytes, read_record
 from riseml.executors.removal import remove_tree
+from riseml.executors.slurm.gang_lines import is_host, is_port
 from riseml.folders import make_private_path
 from riseml.model import JobKey
 from riseml.names import JobName
@@ -48,8 +49,10 @@ _MACHINES = "machines"
 _LONGEST_ID = 100  # bytes of the id of a Slurm job
 _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(("started_at", "finished_at"), is_time),
-    **dict.fromkeys(("exit_code", "port", "door"), is_count),
-    **dict.fromkeys(("error", "outside", "ending", "host", "node"), is_text),
+    "exit_code": is_count,
+    **dict.fromkeys(("port", "door"), is_port),
+    **dict.fromkeys(("error", "outside", "ending"), is_text),
+    **dict.fromkeys(("host", "node"), is_host),
 }
 """What the records of a role hold, if the code of a job has not changed them."""
 

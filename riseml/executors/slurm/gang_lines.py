@@ -3,12 +3,23 @@
 A network partition does not end a connection. So both sides send a line every `BEAT` seconds, and each counts the other
 as gone after `SILENCE` seconds without a line.
 
+Programs on the network can reach both sides, and may read and change what travels. So each line proves that its sender
+knows the token of the gang:
+
+1. The supervisor sends a random text, its challenge.
+2. The first line of the role has a random text of its own, the nonce. Both sides compute the key of this connection
+   from the token, the challenge and the nonce.
+3. Each line is `{"text": JSON, "proof": HMAC}`. The HMAC is over the side that sends, the number of the line and the
+   text, so that no line can be changed, left out, repeated, sent back, or taken from another connection.
+
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
 
 import hashlib
 import hmac
 import json
+import os
+import re
 import socket
 import time
 from typing import Any
@@ -16,6 +27,11 @@ from typing import Any
 BEAT = 5.0  # seconds between two lines over the connection
 SILENCE = 60.0  # seconds without a line after which the other side counts as gone
 _SUSPENDED = 20.0  # if more seconds pass between two heartbeats, this process was suspended
+SUPERVISOR, ROLE = "supervisor", "role"  # the sides of a connection
+_RANDOM_TEXT = re.compile("[0-9a-f]{32}")  # a challenge, or a nonce
+_HOST = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:%-]{0,254}")  # a name or an address; a shell and JSON leave it as it is
+_PORT = re.compile("[0-9]{1,5}")
+_LAST_PORT = 65535
 _READ_SIZE = 1 << 16
 _LONGEST_LINE = 1 << 20  # bytes
 
@@ -48,15 +64,61 @@ def read_line(door: socket.socket) -> bytes:
     return bytes(line)
 
 
-class LineConnection:
-    """A connection that carries one JSON object a line."""
+def is_host(value: object) -> bool:
+    """Return True for the name or the address of a machine, which may become a part of a shell line."""
+    return isinstance(value, str) and _HOST.fullmatch(value) is not None
 
-    def __init__(self, door: socket.socket) -> None:
+
+def is_address(value: object) -> bool:
+    """Return True for `host:port`, of which both may become parts of a shell line."""
+    host, _, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    return is_host(host) and _PORT.fullmatch(port) is not None and is_port(int(port))
+
+
+def is_port(value: object) -> bool:
+    """Return True for a TCP port at which a program can listen."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LAST_PORT
+
+
+class LineConnection:
+    """A connection that carries one JSON object a line, each with the proof of its sender.
+
+    Args:
+        door: the connection.
+        token: of the gang.
+        side: of this process, SUPERVISOR or ROLE.
+    """
+
+    def __init__(self, door: socket.socket, token: str, side: str) -> None:
         self.door = door
-        self.heard = time.monotonic()  # when the last bytes arrived
+        self.heard = time.monotonic()  # when the last line arrived
         self.said = time.monotonic()
+        self._token, self._side = token, side
+        self._challenge = ""
+        self._key = ""  # of this connection; empty until both sides have it
+        self._sent = 0  # lines with a proof, of this side
+        self._received = 0  # lines with a proof, of the other side
         self._looked = time.monotonic()
         self._rest = b""
+
+    def challenge(self) -> None:
+        """Send the challenge; the supervisor does so once, first of all.
+
+        Raises:
+            OSError: the other side is gone.
+        """
+        self._challenge = os.urandom(16).hex()
+        self._send_line({"challenge": self._challenge})
+
+    def introduce(self, hello: "dict[str, Any]") -> None:
+        """Answer the challenge that `receive` has returned, with the first message of a role.
+
+        Raises:
+            OSError: the other side is gone.
+        """
+        nonce = os.urandom(16).hex()
+        self._key = self._derive_key(nonce)
+        self._send_line(dict(self._seal(hello), nonce=nonce))
 
     def send(self, message: "dict[str, Any]") -> None:
         """Send one object.
@@ -64,8 +126,20 @@ class LineConnection:
         Raises:
             OSError: the other side is gone.
         """
+        self._send_line(self._seal(message))
+
+    def _send_line(self, line: "dict[str, Any]") -> None:
         self.said = time.monotonic()
-        self.door.sendall(json.dumps(message).encode() + b"\n")
+        self.door.sendall(json.dumps(line).encode() + b"\n")
+
+    def _derive_key(self, nonce: str) -> str:
+        return prove(self._token, "session", self._challenge, nonce)
+
+    def _seal(self, message: "dict[str, Any]") -> "dict[str, Any]":
+        text = json.dumps(message)
+        proof = prove(self._key, self._side, str(self._sent), text)
+        self._sent += 1
+        return {"text": text, "proof": proof}
 
     def beat(self) -> None:
         """Send a heartbeat when one is due.
@@ -77,7 +151,7 @@ class LineConnection:
         if now - self._looked > _SUSPENDED:
             self.heard = max(self.heard, now - SILENCE + _SUSPENDED)
         self._looked = now
-        if now - self.said >= BEAT:
+        if self._key and now - self.said >= BEAT:
             self.send({})
 
     def is_silent(self) -> bool:
@@ -85,19 +159,56 @@ class LineConnection:
         return time.monotonic() - self.heard > SILENCE
 
     def receive(self) -> "list[dict[str, Any]] | None":
-        """Return the objects that have arrived; None when the other side is gone, or does not belong to the gang."""
+        """Return the objects that have arrived; None when the other side is gone, or does not belong to the gang.
+
+        To a role, the first one is the challenge of the supervisor, which has no proof.
+        """
         try:
             data = self.door.recv(_READ_SIZE)
         except OSError:
             return None
         if not data:
             return None
-        self.heard = time.monotonic()
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
             return None
         try:
-            found = [json.loads(line.decode()) for line in lines if line.strip()]
+            return [self._open_line(line) for line in lines if line.strip()]
         except (ValueError, RecursionError):  # a stranger
             return None
-        return found if all(isinstance(one, dict) for one in found) else None
+
+    def _open_line(self, line: bytes) -> "dict[str, Any]":
+        """Return what a line holds.
+
+        Raises:
+            ValueError: the other side did not send it, or did not send it now.
+        """
+        found = json.loads(line.decode())
+        if not isinstance(found, dict):
+            raise ValueError("it is no object")
+        if not self._challenge:
+            return self._take_challenge(found)
+        if not self._key and self._side == SUPERVISOR:
+            self._key = self._derive_key(_check_random(found.get("nonce")))
+        text, number = str(found.get("text")), str(self._received)
+        other = ROLE if self._side == SUPERVISOR else SUPERVISOR
+        if not self._key or not is_proven(found.get("proof"), self._key, other, number, text):
+            raise ValueError("it has no proof")
+        self._received += 1
+        self.heard = time.monotonic()
+        message = json.loads(text)
+        if not isinstance(message, dict):
+            raise ValueError("it holds no object")
+        return message
+
+    def _take_challenge(self, line: "dict[str, Any]") -> "dict[str, Any]":
+        if self._side == SUPERVISOR:
+            raise ValueError("it came before the challenge")
+        self._challenge = _check_random(line.get("challenge"))
+        return {"challenge": self._challenge}
+
+
+def _check_random(value: object) -> str:
+    if not isinstance(value, str) or _RANDOM_TEXT.fullmatch(value) is None:
+        raise ValueError("it is no random text of the other side")
+    return value

@@ -135,7 +135,13 @@ class GangSupervisor:
         if self.go_at:
             door.close()
             return
-        self.callers.append(gang_lines.LineConnection(door))
+        caller = gang_lines.LineConnection(door, self.plan["token"], gang_lines.SUPERVISOR)
+        try:
+            caller.challenge()
+        except OSError:
+            door.close()
+            return
+        self.callers.append(caller)
         if len(self.callers) > len(self.roles) + _STRANGERS:
             self.callers.pop(0).door.close()
 
@@ -177,10 +183,10 @@ class GangSupervisor:
     ) -> "gang_roles.SupervisedRole | None":
         """Return the role that calls; close the connection of any other caller."""
         self.callers.remove(lines)
-        token = self.plan["token"]
         role = next((one for one in self.roles if one.name == message.get("role")), None)
-        known = role is not None and gang_lines.is_proven(message.get("proof"), token, "role", role.name)
-        if role is None or not known or role.lines is not None or self.go_at:
+        named = all(gang_lines.is_host(message.get(name)) for name in ("host", "node"))
+        numbered = all(gang_lines.is_port(message.get(name)) for name in ("port", "door"))
+        if role is None or not named or not numbered or role.lines is not None or self.go_at:
             lines.door.close()
             return None
         role.lines, role.node = lines, message["node"]
@@ -189,9 +195,8 @@ class GangSupervisor:
         if all(one.address for one in self.roles) and not self.error:
             self.go_at = time.monotonic()
             addresses = {one.name: one.address for one in self.roles}
-            proof = gang_lines.prove(token, "supervisor", json.dumps(addresses, sort_keys=True))
             for one in self.roles:
-                one.say({"go": addresses, "proof": proof})
+                one.say({"go": addresses})
             self._write_state()
         return role
 

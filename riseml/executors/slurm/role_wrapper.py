@@ -66,15 +66,15 @@ class RoleWrapper:
         """Wait for the other roles, run the command, and return its exit code."""
         own = socket.socket()
         own.bind(("", 0))
-        self.lines = gang_lines.LineConnection(_connect_to_supervisor(host, port))
-        name = self.lines.door.getsockname()[0]
+        door = _connect_to_supervisor(host, port)
+        self.lines = gang_lines.LineConnection(door, self.order["token"], gang_lines.ROLE)
+        node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        name = door.getsockname()[0]
         if name.startswith("127."):
-            name = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-        hello = {"role": self.role, "host": name, "port": own.getsockname()[1]}
-        hello["proof"] = gang_lines.prove(self.order["token"], "role", self.role)
+            name = node
+        hello = {"role": self.role, "host": name, "port": own.getsockname()[1], "node": node}
         hello["door"] = self.listener.getsockname()[1]
-        self.lines.send(dict(hello, node=os.environ.get("SLURMD_NODENAME") or socket.gethostname()))
-        addresses = self._wait_for_all()
+        addresses = self._wait_for_all(hello)
         own.close()
         if addresses is None:
             return 1
@@ -88,8 +88,8 @@ class RoleWrapper:
         self._tell_supervisor({"code": code, "outside": self.outside})
         return code
 
-    def _wait_for_all(self) -> "dict[str, str] | None":
-        """Return the address of each role; None when the gang does not start."""
+    def _wait_for_all(self, hello: "dict[str, Any]") -> "dict[str, str] | None":
+        """Answer the supervisor's challenge, and return the address of each role; None when the gang does not start."""
         assert self.lines is not None
         while True:
             select.select([self.lines.door.fileno(), self.signals], [], [], 1.0)
@@ -101,14 +101,15 @@ class RoleWrapper:
                 if found is None or any("signal" in message for message in found):
                     return None
                 for message in found:
+                    if "challenge" in message:
+                        self.lines.introduce(hello)
                     if "go" in message:
-                        return self._check_addresses(message)
+                        return self._check_addresses(message["go"])
 
-    def _check_addresses(self, message: "dict[str, Any]") -> "dict[str, str] | None":
-        """Return the addresses, which become a part of the command; None when they did not come from the supervisor."""
-        text = json.dumps(message["go"], sort_keys=True)
-        known = gang_lines.is_proven(message.get("proof"), self.order["token"], "supervisor", text)
-        return message["go"] if known else None
+    def _check_addresses(self, addresses: "dict[str, str]") -> "dict[str, str] | None":
+        """Return the addresses, which become parts of a shell line; None when one of them is no address."""
+        known = all(gang_lines.is_address(addresses.get(role)) for role in self.order["tokens"])
+        return addresses if known else None
 
     def _start_command(self, addresses: "dict[str, str]") -> str:
         """Start the command; return why that failed, or an empty text."""

@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +16,10 @@ from typing import Any
 import pytest
 
 from riseml.executors.slurm import gang_lines, gang_roles, gang_supervisor
-from riseml.executors.slurm.gang_lines import BEAT, LineConnection, is_proven, prove
+from riseml.executors.slurm.gang_lines import BEAT, ROLE, SUPERVISOR, LineConnection, is_address, is_host
 from riseml.executors.slurm.gang_records import find_stop_cause
 from tests.support.waiting import DEADLINE
-from tests.unit.executors.slurm.supervisors import make_supervisor
+from tests.unit.executors.slurm.supervisors import TOKEN, call_supervisor, join_gang, make_pair, make_supervisor
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,8 @@ def test_an_invalid_message_ends_the_connection(sent: bytes) -> None:
     with ours, theirs:
         sender = threading.Thread(target=theirs.sendall, args=(sent,), daemon=True)
         sender.start()
-        connection = LineConnection(ours)
+        connection = LineConnection(ours, TOKEN, SUPERVISOR)
+        connection.challenge()
         found: Any = []
         while found == []:
             found = connection.receive()
@@ -40,13 +42,69 @@ def test_an_invalid_message_ends_the_connection(sent: bytes) -> None:
 
 
 def test_messages_are_lines_whatever_pieces_they_come_in() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        connection = LineConnection(ours)
-        theirs.sendall(b'{"a": 1}\n{}\n{"b"')
-        assert connection.receive() == [{"a": 1}, {}]
-        theirs.sendall(b": 2}\n")
-        assert connection.receive() == [{"b": 2}]
+    supervisor, role = make_pair()
+    sent, kept = socket.socketpair()
+    with role.door, sent, kept, supervisor.door:
+        door, role.door = role.door, sent
+        for message in ({"a": 1}, {}, {"b": 2}):
+            role.send(message)
+        data = kept.recv(1000)
+        door.sendall(data[:-7])
+        assert supervisor.receive() == [{"a": 1}, {}]
+        door.sendall(data[-7:])
+        assert supervisor.receive() == [{"b": 2}]
+        door.close()
+
+
+LINES: dict[str, Callable[[LineConnection, LineConnection, bytes], bytes]] = {
+    "changed": lambda role, supervisor, line: line.replace(b"code", b"kode"),
+    "twice": lambda role, supervisor, line: line * 2,
+    "without the one before it": lambda role, supervisor, line: json.dumps(role._seal({"code": 0})).encode() + b"\n",
+    "sent back": lambda role, supervisor, line: json.dumps(supervisor._seal({"code": 0})).encode() + b"\n",
+    "of another connection": lambda role, supervisor, line: json.dumps(make_foreign_line()).encode() + b"\n",
+    "without a proof": lambda role, supervisor, line: b'{"code": 0}\n',
+}
+
+
+def make_foreign_line() -> dict[str, Any]:
+    """Return a line of another role of the same gang, or of the same role after another challenge."""
+    supervisor, role = make_pair()
+    for connection in (supervisor, role):
+        connection.door.close()
+    return role._seal({"code": 0})
+
+
+@pytest.mark.parametrize("change", LINES.values(), ids=LINES.keys())
+def test_a_line_that_its_sender_did_not_send_now_ends_the_connection(
+    change: Callable[[LineConnection, LineConnection, bytes], bytes],
+) -> None:
+    supervisor, role = make_pair()
+    with supervisor.door, role.door:
+        line = json.dumps(role._seal({"code": 0})).encode() + b"\n"
+        role.door.sendall(change(role, supervisor, line))
+        assert supervisor.receive() is None
+
+
+@pytest.mark.parametrize("host", ["$(id)", "a b", "a;b", "-oProxyCommand=x", "n1\n", "", "n" * 256, "é"])
+def test_no_text_but_a_host_is_a_host(host: str) -> None:
+    assert not is_host(host)
+    assert not is_address(f"{host}:7")
+
+
+@pytest.mark.parametrize("value", [7, None, ["n1"], b"n1"])
+def test_what_is_no_text_is_no_host(value: object) -> None:
+    assert not is_host(value)
+    assert not is_address(value)
+
+
+@pytest.mark.parametrize("address", ["n1:7", "node-3.cluster_a:65535", "fd00::7:40123", "fe80::1%eth0:7"])
+def test_names_and_addresses_of_nodes_are_hosts(address: str) -> None:
+    assert is_address(address)
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "", "-1", "7;", "٧"])
+def test_no_value_but_a_port_is_a_port(port: str) -> None:
+    assert not is_address(f"n1:{port}")
 
 
 def set_clocks(monkeypatch: pytest.MonkeyPatch, now: dict[str, float]) -> None:
@@ -59,9 +117,8 @@ def set_clocks(monkeypatch: pytest.MonkeyPatch, now: dict[str, float]) -> None:
 def test_a_process_that_was_suspended_lets_the_other_side_speak_first(monkeypatch: pytest.MonkeyPatch) -> None:
     now = {"monotonic": 1000.0}
     set_clocks(monkeypatch, now)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        connection = LineConnection(ours)
+    connection, role = make_pair()
+    with connection.door, role.door:
         now["monotonic"] += 3600.0
         connection.beat()
         assert not connection.is_silent()
@@ -69,7 +126,7 @@ def test_a_process_that_was_suspended_lets_the_other_side_speak_first(monkeypatc
             now["monotonic"] += 1.0
             connection.beat()
         assert connection.is_silent(), "the other side has had its time"
-        theirs.sendall(b"{}\n")
+        role.send({})
         connection.receive()
         assert not connection.is_silent()
 
@@ -79,10 +136,10 @@ def test_a_clock_that_is_set_ends_no_sign_of_life(wall: float, tmp_path: Path, m
     now = {"time": 100_000.0, "monotonic": 1000.0}
     set_clocks(monkeypatch, now)
     supervisor = make_supervisor(tmp_path, monkeypatch)
-    ours, theirs = socket.socketpair()
-    with ours, theirs, supervisor.door:
-        theirs.settimeout(0.0)
-        supervisor.roles[0].lines = LineConnection(ours)
+    lines, role = make_pair()
+    with lines.door, role.door, supervisor.door:
+        role.door.settimeout(0.0)
+        supervisor.roles[0].lines = lines
         assert supervisor.claim()
         supervisor._touch_claim()
         now["time"] += wall
@@ -92,7 +149,7 @@ def test_a_clock_that_is_set_ends_no_sign_of_life(wall: float, tmp_path: Path, m
         os.utime(tmp_path / "claim", (1, 1))
         supervisor.roles[0].keep_alive()
         supervisor._touch_claim()
-        assert theirs.recv(100) == b"{}\n"
+        assert role.receive() == [{}]
         assert os.stat(tmp_path / "claim").st_mtime > 1
 
 
@@ -100,37 +157,23 @@ def test_a_caller_without_token_is_refused_and_the_gang_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     supervisor = make_supervisor(tmp_path, monkeypatch)
-    peers = []
-    proof = prove("secret", "role", "a")
-    for message in (
-        {"role": "a", "proof": prove("guess", "role", "a")},
-        {"role": "z", "proof": prove("secret", "role", "z")},
-        {"role": "b", "proof": proof},
-        {"role": "a", "proof": "\ud800"},
-        {"role": "a", "token": "secret"},
-        {"proof": None},
-    ):
-        ours, theirs = socket.socketpair()
-        peers += [ours, theirs]
-        supervisor.callers.append(LineConnection(ours))
-        LineConnection(theirs).send(message)
+    stranger = call_supervisor(supervisor, "guess")
+    stranger.introduce({"role": "a", "host": "n1", "port": 7, "door": 8, "node": "n1"})
+    supervisor._take_lines(supervisor.callers[-1])
+    peers = [stranger, join_gang(supervisor, role="z"), join_gang(supervisor, role="a", host=None)]
+    for line in ({"role": "a", "token": TOKEN}, {"text": "{}", "proof": "\ud800", "nonce": "0" * 32}, {"nonce": None}):
+        peers.append(call_supervisor(supervisor))
+        peers[-1].door.sendall(json.dumps(line).encode() + b"\n")
         supervisor._take_lines(supervisor.callers[-1])
-        assert theirs.recv(1) == b""
+    assert [peer.door.recv(1) for peer in peers] == [b""] * len(peers)
     assert supervisor.callers == []
     assert [role.address for role in supervisor.roles] == ["", ""]
-    for role in ("a", "b"):
-        ours, theirs = socket.socketpair()
-        peers += [ours, theirs]
-        supervisor.callers.append(LineConnection(ours))
-        hello = {"role": role, "proof": prove("secret", "role", role), "host": "n1", "port": 7, "door": 8, "node": "n1"}
-        LineConnection(theirs).send(hello)
-        supervisor._take_lines(supervisor.callers[-1])
-    found: list[dict[str, Any]] = LineConnection(peers[-1]).receive() or []
-    answer = found[0]
-    assert answer["go"] == {"a": "n1:7", "b": "n1:7"}
-    assert is_proven(answer["proof"], "secret", "supervisor", json.dumps(answer["go"]))
+    peers += [join_gang(supervisor, role=role) for role in ("a", "b")]
+    assert peers[-1].receive() == [{"go": {"a": "n1:7", "b": "n1:7"}}]
     for peer in peers:
-        peer.close()
+        peer.door.close()
+    for one in supervisor.roles:
+        one.close()
     supervisor.door.close()
 
 
@@ -162,10 +205,11 @@ def test_many_silent_callers_keep_no_role_out(tmp_path: Path, monkeypatch: pytes
             stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
             supervisor._accept_caller()
         first = supervisor.callers[0]
-        role = stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
+        door = stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
         supervisor._accept_caller()
-        hello = {"role": "a", "proof": prove("secret", "role", "a"), "host": "n1", "port": 7, "door": 8, "node": "n1"}
-        LineConnection(role).send(hello)
+        role = LineConnection(door, TOKEN, ROLE)
+        role.receive()
+        role.introduce({"role": "a", "host": "n1", "port": 7, "door": 8, "node": "n1"})
         supervisor._take_lines(supervisor.callers[-1])
         assert supervisor.roles[0].address == "n1:7"
         supervisor._take_lines(first)  # the poll has named it, and it was closed since then
@@ -193,7 +237,7 @@ def test_a_connection_that_was_closed_since_the_poll_ends_nothing(
     supervisor = make_supervisor(tmp_path, monkeypatch)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        lines = supervisor.roles[1].lines = LineConnection(ours)
+        lines = supervisor.roles[1].lines = LineConnection(ours, TOKEN, SUPERVISOR)
         theirs.sendall(b"{}\n")
         supervisor._end_all("a scancel")  # before the start: it closes each connection
         supervisor._take_lines(lines)

@@ -121,3 +121,11 @@ def test_what_a_job_puts_in_the_place_of_a_record_counts_as_none(tmp_path: Path)
     with path.open("wb") as file:
         file.truncate(1 << 33)  # bytes that take no room on the disk
     assert folder.read_state() == {}
+
+
+def test_the_server_reads_no_value_of_a_node_but_hosts_and_ports(tmp_path: Path) -> None:
+    folder = make_gang(tmp_path)
+    bad = {"host": "$(id)", "node": "-oProxyCommand=id", "port": 70_000, "door": "8"}
+    good = {"host": "fd00::7", "node": "node-3", "port": 7, "door": 8}
+    write_record(str(folder.path), "state.json", {"roles": {MASTER: bad, WORKER: good}})
+    assert folder.read_state()["roles"] == {MASTER: {}, WORKER: good}

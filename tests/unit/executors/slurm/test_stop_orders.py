@@ -18,7 +18,7 @@ from riseml.executors.slurm.gang_lines import LineConnection
 from riseml.executors.slurm.gang_records import UNSAID, find_stop_cause, ran_out_of_memory
 from riseml.executors.slurm.gang_roles import SupervisedRole
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
-from tests.unit.executors.slurm.supervisors import make_supervisor
+from tests.unit.executors.slurm.supervisors import make_pair, make_supervisor
 
 MASTER, PS = "a", "b"
 PREEMPTED = "Slurm ended the job: another job preempted it"
@@ -57,10 +57,9 @@ class Stage:
         self.supervisor: GangSupervisor = make_supervisor(folder, monkeypatch)
         self.supervisor.go_at = 1.0
         self.steps = {role.name: Step() for role in self.supervisor.roles}
-        self.wrappers: dict[str, socket.socket] = {}
+        self.wrappers: dict[str, LineConnection] = {}
         for role in self.supervisor.roles:
-            ours, self.wrappers[role.name] = socket.socketpair()
-            role.lines = LineConnection(ours)
+            role.lines, self.wrappers[role.name] = make_pair()
             role.address, role.record["started_at"] = "n1:7", 1.0
             role.srun = self.steps[role.name]  # type: ignore[assignment]  # what is asked of srun
 
@@ -68,7 +67,7 @@ class Stage:
         """Let a role tell its end."""
         role = next(one for one in self.supervisor.roles if one.name == name)
         if role.lines is not None:
-            LineConnection(self.wrappers[name]).send(message)
+            self.wrappers[name].send(message)
             self.supervisor._take_lines(role.lines)
 
     def end_step(self, name: str, words: str = "") -> None:
@@ -98,8 +97,8 @@ class Stage:
     def close(self) -> None:
         for role in self.supervisor.roles:
             role.close()
-        for one in self.wrappers.values():
-            one.close()
+        for wrapper in self.wrappers.values():
+            wrapper.door.close()
         self.supervisor.door.close()
 
 
