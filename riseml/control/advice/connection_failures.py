@@ -32,6 +32,20 @@ CONNECTION_FAILURES: tuple[KnownFailure, ...] = (
         patterns=(r"resolve(?: host:?| ')? ?'?(?P<name>(?:master|chief|worker-\d+|ps-\d+|evaluator))\b",),
     ),
     KnownFailure(
+        "name-of-registry",
+        "the engine of the host cannot look up the registry {name}: run `getent hosts {name}` there, and check its DNS"
+        " server; where other hosts do not know the name either, correct it in `image`",
+        patterns=(r"dial tcp: lookup (?P<name>[\w.-]+)(?: on \S+)?: ",),
+    ),
+    KnownFailure(
+        "registry-unreachable",
+        "the engine of the host cannot reach the registry {name}: check there whether its address answers, and the"
+        " firewall or the proxy between them",
+        patterns=(
+            r"Get \"https?://(?P<name>[^/\"\s]+)/v2/[^\"]*\": (?:dial tcp|net/http|context deadline|EOF|read tcp)",
+        ),
+    ),
+    KnownFailure(
         "name-of-host",
         "the name {name} cannot be resolved: check its spelling, and whether the host of the job reaches the internet"
         " and its DNS server",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from riseml.control.advice.last_lines import is_exception
 from riseml.states import Reason
 
 READ_LINES = 40
@@ -17,9 +18,6 @@ READ_LINES = 40
 _LONGEST_LINE = 400  # characters of a line that are searched
 _LONGEST_NAME = 120  # characters of a name that a sentence repeats
 _NEAR = 6  # a line among this many last lines counts as the cause; an earlier line only as the probable cause
-
-_EXCEPTION = re.compile(r"^(\[rank\d+\]: )?[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)(: |$)")
-"""The last line of a Python traceback: the code may have handled errors above it."""
 
 _BEFORE_ANY_LINE, _BEHIND_ALL_LINES = -1, READ_LINES
 
@@ -153,4 +151,5 @@ def _is_certain(lines: Sequence[str], distance: int) -> bool:
     if distance in (_BEFORE_ANY_LINE, _BEHIND_ALL_LINES):
         return True  # the sentences of such rows contain "probably" themselves
     later = lines[len(lines) - distance :]
-    return distance < _NEAR and not any(map(_EXCEPTION.match, later))
+    # An exception in a later line: the code may have handled this one.
+    return distance < _NEAR and not any(map(is_exception, later))

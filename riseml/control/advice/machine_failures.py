@@ -5,6 +5,27 @@ from __future__ import annotations
 from riseml.control.advice.known_failure import KnownFailure
 from riseml.states import Reason
 
+_DRAIN = "drain the host with `riseml pool drain`"
+_IN_CODE = "run the job with `CUDA_LAUNCH_BLOCKING: 1` in `train.env` to see where"
+_ENDED_FIRST = "the program ended while the GPU worked for it: its own error is in the lines before"
+_XIDS = {
+    "13": f"a kernel of the program accessed memory outside its arrays: {_IN_CODE}",
+    "31": f"a kernel of the program used an address that it does not have: {_IN_CODE}",
+    "43": _ENDED_FIRST,
+    "45": _ENDED_FIRST,
+    "48": f"its memory has an error that cannot be corrected: {_DRAIN}, and reset the GPU",
+    "62": f"its controller has halted: {_DRAIN}, and reset the GPU",
+    "63": "it retires a part of its memory: reset the GPU when no job uses it",
+    "64": f"it cannot retire a bad part of its memory: {_DRAIN}, and have the GPU checked",
+    "74": f"an NVLink has an error: {_DRAIN}, and look at `nvidia-smi nvlink -e` there",
+    "79": f"it has fallen off the bus: {_DRAIN}, check power and cooling, and restart it",
+    "94": "its memory has an error, which ended this job alone: start it again, and reset the GPU when no job uses it",
+    "95": f"its memory has an error that may reach other jobs: {_DRAIN}, and reset the GPU",
+    "119": f"its firmware does not answer the driver: {_DRAIN}, and restart it",
+    "120": f"its firmware has failed: {_DRAIN}, and restart it",
+}
+"""Numbers of errors that the driver reports -> what each says of the GPU (NVIDIA's catalogue of XID errors)."""
+
 _OUT_OF_MEMORY = frozenset({Reason.OUT_OF_MEMORY})
 
 MACHINE_FAILURES: tuple[KnownFailure, ...] = (
@@ -71,6 +92,21 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
         patterns=(r"no kernel image is available for execution on the device",),
     ),
     KnownFailure(
+        "gpu-xid",
+        "the driver reported XID {name} of the GPU: {known}",
+        patterns=(r"NVRM: Xid \([^)]{1,40}\): (?P<name>\d+)\b", r"(?i)\bxid[ =:]+(?P<name>\d{1,3})\b"),
+        known=_XIDS,
+    ),
+    KnownFailure(
+        "gpu-lost",
+        "the GPU no longer answers: drain its host with `riseml pool drain`, look for `Xid` in the output of `dmesg`"
+        " there, and restart it",
+        patterns=(
+            r"(?i)GPU has fallen off the bus|GPU is lost",
+            r"Unable to determine the device handle for GPU|uncorrectable (?:NVLink|ECC) error",
+        ),
+    ),
+    KnownFailure(
         "gpu-runtime",
         "the engine of the host cannot give GPUs to containers: install the NVIDIA Container Toolkit there, then run"
         " `riseml pool check`",
@@ -85,6 +121,12 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
             r"No space left on device.*/dev/shm|/dev/shm.*No space left on device",
             r"unable to (?:open|write to|mmap) .*shared memory",
         ),
+    ),
+    KnownFailure(
+        "too-long",
+        "an argument or a variable is longer than the kernel takes (131,071 bytes each): put the text into a file of"
+        " the project, and give the job the name of the file",
+        patterns=(r"(?i)argument list too long",),
     ),
     KnownFailure(
         "no-space",

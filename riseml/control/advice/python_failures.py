@@ -121,6 +121,18 @@ PYTHON_FAILURES: tuple[KnownFailure, ...] = (
         patterns=(r"error: (?P<name>argument .+: (?:invalid|expected) .+)",),
     ),
     KnownFailure(
+        "weights-only",
+        "PyTorch 2.6 and newer load nothing but tensors and plain values: write `torch.load(..., weights_only=False)`"
+        " for a file that you trust, or ask for an older PyTorch",
+        patterns=(r"Weights only load failed",),
+    ),
+    KnownFailure(
+        "no-nccl",
+        "the PyTorch of the job is built without NCCL, as those for processors are: ask for an image or a version that"
+        ' is built for CUDA, or write `init_process_group("gloo")`',
+        patterns=(r"Distributed package doesn't have NCCL built in|NCCL support is not compiled",),
+    ),
+    KnownFailure(
         "no-input",
         "the code asks for input, and a job has no terminal: give the answer as an argument in `train.run` or as a"
         " variable in `train.env`",
@@ -147,7 +159,10 @@ PYTHON_FAILURES: tuple[KnownFailure, ...] = (
         "keras-3-strategy",
         "Keras 3 has no `fit` for this strategy of TensorFlow: add `pip install --no-deps tf-keras` in the version of"
         ' TensorFlow to `train.install`, and `TF_USE_LEGACY_KERAS: "1"` to `train.env`',
-        patterns=(r"ValueError: Attempt to convert a value \(PerReplica:",),
+        patterns=(
+            r"ValueError: Attempt to convert a value \(PerReplica:",
+            r"ValueError: To use this dataset, you need to pass this dataset to ClusterCoordinator",
+        ),
     ),
     KnownFailure(
         "tf-config",

@@ -33,6 +33,13 @@ def test_the_end_of_a_job_is_explained(shared_rig: Rig) -> None:
     assert all("advice" not in one or not one["advice"] for one in rig.get("/v1/experiments", all=True)["experiments"])
 
 
+def test_the_cause_is_shown_above_the_frames_of_native_code(shared_rig: Rig) -> None:
+    frames = '"\\n".join("  [bt] (%d) /usr/lib/x.so(+0x1) [0x7f01]" % i for i in range(20)) + "\\n\\n"'
+    code = f'raise ValueError("no train.txt\\nStack trace:\\n" + {frames})'
+    name = shared_rig.submit(single(PYTHON.format(code)))["id"]
+    assert shared_rig.wait_closed(name)["last_lines"][-2:] == ["ValueError: no train.txt", "[... 21 more lines]"]
+
+
 def test_an_install_step_that_fails_is_explained(shared_rig: Rig, tmp_path: Path) -> None:
     name = shared_rig.submit(single("true", install=[f"no-such-tool # {tmp_path}"]))["id"]
     assert shared_rig.wait_closed(name)["advice"].startswith("there is no command `no-such-tool`: ")

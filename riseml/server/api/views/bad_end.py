@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from riseml.control.advice.advise import advise
-from riseml.control.advice.known_failure import READ_LINES, FailedJob
+from riseml.control.advice.known_failure import FailedJob
+from riseml.control.advice.last_lines import PRINTED_LINES, choose_last_lines, drop_frames
 from riseml.control.rollup import find_failed_job
 from riseml.model import Experiment, Job
 from riseml.names import experiment_name
@@ -11,7 +14,6 @@ from riseml.server.api.views.record_views import NO_BAD_END, BadEnd
 from riseml.states import Part, Reason, State
 from riseml.store.logs.log_store import LogStore
 
-_LAST_LINES = 10  # that are shown
 _MOST_OTHERS = 8  # jobs whose logs are searched for the cause of a lost connection
 _SAID_BY_ENGINE = frozenset({Reason.START_FAILED, Reason.BUILD_FAILED, Reason.DATA_FAILED, Reason.ENGINE_STOPPED})
 _STOPPED = frozenset({None, 0, 128 + 9, 128 + 15})  # exit codes of jobs that the server stopped
@@ -23,11 +25,13 @@ def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
     first = next((job for job in experiment.jobs if job.name == cause), None)
     if first is None:
         return NO_BAD_END
-    failed = _describe_job(experiment, first, logs)
-    printed = failed.lines[: len(failed.lines) - len(_list_said(first))]
+    printed = _read_lines(experiment, first, logs)
     others = [job for job in experiment.gang if job is not first and _failed_by_itself(job)][:_MOST_OTHERS]
-    advice = advise(failed, lambda: [_describe_job(experiment, job, logs) for job in others])
-    return BadEnd(tuple(printed[-_LAST_LINES:]), advice)
+    advice = advise(
+        _describe_job(experiment, first, printed),
+        lambda: [_describe_job(experiment, job, _read_lines(experiment, job, logs)) for job in others],
+    )
+    return BadEnd(choose_last_lines(printed), advice)
 
 
 def _failed_by_itself(job: Job) -> bool:
@@ -35,15 +39,18 @@ def _failed_by_itself(job: Job) -> bool:
     return job.state is State.FAILED or job.oom or job.exit_code not in _STOPPED
 
 
-def _describe_job(experiment: Experiment, job: Job, logs: LogStore) -> FailedJob:
-    printed = logs.read_last_lines(experiment.key_of(job), READ_LINES)
-    lines = [line.text.decode("utf-8", "replace") for line in printed]
+def _read_lines(experiment: Experiment, job: Job, logs: LogStore) -> list[str]:
+    printed = logs.read_last_lines(experiment.key_of(job), PRINTED_LINES)
+    return [line.text.decode("utf-8", "replace") for line in printed]
+
+
+def _describe_job(experiment: Experiment, job: Job, printed: Sequence[str]) -> FailedJob:
     planned = next((one for one in experiment.plan.jobs if one.name == job.name), None)
     return FailedJob(
         name=f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         reason=Reason.OUT_OF_MEMORY if job.oom else job.reason,
         exit_code=None if job.part is Part.PREPARES else job.exit_code,  # riseml itself chose the exit code of a build
-        lines=(*lines, *_list_said(job)),
+        lines=(*drop_frames(printed), *_list_said(job)),
         limit=None if planned is None else planned.limits.mem,
         mem=job.resources.mem,
     )
