@@ -13,6 +13,7 @@ class Origin:
     revision: str = ""  # the git commit of the project, in hex; empty: no git repository
     clean: bool | None = None  # the files were those of the commit; None: not known
     rerun_of: str = ""  # the experiment that it repeats; empty: none
+    missing: tuple[str, ...] = ()  # paths of the project that git had not filled: submodules, pointers of Git LFS
 
 
 NO_ORIGIN = Origin()

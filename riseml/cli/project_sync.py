@@ -17,12 +17,21 @@ if TYPE_CHECKING:
     from riseml.client.server_client import Client
     from riseml.project.archive import Snapshot
     from riseml.project.file_index import FileIndex
-    from riseml.project.listing import Listing
+    from riseml.project.listing import Listing, Surroundings
 
 _MOST_SYNCS = 3  # of a project that changes while this command reads it
 _MOST_BREAKS = 5  # tries in a row in which no content arrives
 _MOST_WAITS = 3  # to find a server that was lost while this command read the files
 _PAUSE = 0.5  # seconds before the first new try; each later one is twice as long
+
+
+def find_surroundings(command: CommandContext) -> Surroundings:
+    """Return what is around a project, for a command: riseml's own folders do not belong to it."""
+    from riseml.project.listing import Surroundings
+
+    settings = command.settings()
+    folders = ("RISEML_HOME", settings.home), ("RISEML_OUTPUT", settings.output)
+    return Surroundings(command.environ, folders, command.printer.find_files())
 
 
 class ProjectSync:
@@ -48,15 +57,15 @@ class ProjectSync:
         from riseml.settings import read_size
 
         limit = read_size(self._command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
-        return list_project_files(self._folder, limit, self._command.printer.find_files(), self._open_index())
+        return list_project_files(self._folder, limit, self._open_index(), find_surroundings(self._command))
 
-    def name_files(self) -> Snapshot:
-        """Return the project's state, and send nothing.
+    def name_files(self, listing: Listing) -> Snapshot:
+        """Return the state of the project with these files, and send nothing.
 
         Raises:
-            UsageError: an entry cannot be sent, or the files are too large.
+            UsageError: a file cannot be read, or changes too fast.
         """
-        return self._read_files(self.list_files())
+        return self._read_files(listing)
 
     def send_files(self, client: Client, listing: Listing, *, quiet: bool) -> str:
         """Send the contents of a consistent state of the project that the server lacks; return the digest of the state.

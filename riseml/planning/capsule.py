@@ -102,6 +102,8 @@ def write_capsule(capsule: wire.Capsule) -> str:
 def _show_code(experiment: Experiment, around: Circumstances) -> wire.CapsuleCode:
     origin = experiment.plan.origin
     git: wire.GitState | None = {"revision": origin.revision, "clean": origin.clean} if origin.revision else None
+    if git is not None and origin.missing:
+        git["missing"] = list(origin.missing)
     return {"digest": experiment.snapshot, "included": around.has_code, "file": origin.file, "git": git}
 
 

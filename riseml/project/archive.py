@@ -76,7 +76,7 @@ def take_snapshot(listing: Listing, index: FileIndex | None = None) -> Snapshot:
             entry._replace(content=contents[entry.path]) if entry.path in contents else entry for entry in entries
         )
     digest = digest_entries((entry, entry.content) for entry in entries)
-    return Snapshot(listing.folder, entries, listing.left_out, digest)
+    return Snapshot(listing.folder, entries, digest=digest)
 
 
 def pack_contents(snapshot: Snapshot, wanted: Collection[str]) -> Iterator[bytes]:

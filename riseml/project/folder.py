@@ -11,6 +11,9 @@ from riseml.records import dataclass
 
 CONFIG = "riseml.yml"
 
+RESERVED_NAME = ".riseml"
+"""The folder that riseml itself makes in the working directory of a job."""
+
 _NAME = re.compile(r"^project:[ \t]+([\"']?)([A-Za-z0-9_.-]+)\1[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 
 

@@ -24,7 +24,8 @@ from enum import Enum
 from riseml.errors import UsageError
 from riseml.records import dataclass
 
-IGNORE_FILES = (b".gitignore", b".risemlignore")
+RISEML_IGNORE = b".risemlignore"
+IGNORE_FILES = (b".gitignore", RISEML_IGNORE)
 
 _ANY = frozenset(range(256)) - {ord("/")}
 _CLASSES = {
@@ -72,6 +73,7 @@ class RuleFile:
     base: bytes  # its folder
     rules: tuple[Rule, ...]  # the last line first
     matches_any: Callable[[bytes], object]  # one quick test for all rules
+    is_riseml: bool = False  # True: `.risemlignore`, whose rules hold for files that git tracks, too
 
 
 def is_ignored(files: tuple[RuleFile, ...], path: bytes, *, is_folder: bool) -> bool:
@@ -108,12 +110,19 @@ def read_rules(folder: bytes, base: bytes) -> Iterator[RuleFile]:
         except OSError as error:
             shown = os.fsencode(path).decode("utf-8", "backslashreplace")
             raise UsageError(f"cannot read {shown}: {error.strerror}", "check its permissions") from None
-        if (rules := parse_rules(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), base)) is not None:
+        lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        if (rules := parse_rules(lines, base, is_riseml=name == RISEML_IGNORE)) is not None:
             yield rules
 
 
-def parse_rules(lines: Iterable[bytes], base: bytes = b"") -> RuleFile | None:
-    """Return the rules of one ignore file; None when it has none."""
+def matches_path(pattern: bytes, path: bytes) -> bool:
+    """Return True when a pattern of git matches a whole path, both of which begin with `/` or `**/`."""
+    parts = _parse_pattern(pattern, crosses_folders=True)
+    return parts is not None and re.fullmatch(_join_parts(parts), path, re.DOTALL) is not None
+
+
+def parse_rules(lines: Iterable[bytes], base: bytes = b"", *, is_riseml: bool = False) -> RuleFile | None:
+    """Return the rules of one ignore file; None when it has none. `is_riseml`: it is a `.risemlignore`."""
     parsed = [found for line in lines if (found := _parse_line(line)) is not None]
     if not parsed:
         return None
@@ -121,7 +130,8 @@ def parse_rules(lines: Iterable[bytes], base: bytes = b"") -> RuleFile | None:
         Rule(re.compile(pattern, re.DOTALL).fullmatch, folders_only, ignores)
         for pattern, folders_only, ignores in reversed(parsed)
     )
-    return RuleFile(base, rules, re.compile(b"|".join(pattern for pattern, _, _ in parsed), re.DOTALL).fullmatch)
+    matches_any = re.compile(b"|".join(pattern for pattern, _, _ in parsed), re.DOTALL).fullmatch
+    return RuleFile(base, rules, matches_any, is_riseml)
 
 
 def _parse_line(line: bytes) -> tuple[bytes, bool, bool] | None:

@@ -1,9 +1,11 @@
 """List the files that belong to a project, without reading them.
 
-A project consists of what git would track: `.git` does not belong to it, nor does what `.gitignore` and
-`.risemlignore` exclude (read in this order, in every folder; the deeper and the later rule wins). Rules of the folders
-above the project count too, up to the root of the git repository. Empty folders belong to the project, because a
-program may write there.
+A project consists of what git would carry: `.git` does not belong to it, nor does what git's `core.excludesFile`, its
+`info/exclude`, `.gitignore` and `.risemlignore` exclude (read in this order, the latter two in every folder; the deeper
+and the later rule wins). Rules of the folders above the project count too, up to the root of the git repository. A file
+that git tracks belongs to the project although a rule of git excludes it; `.risemlignore` excludes it all the same.
+Empty folders belong to the project, because a program may write there. Sockets, pipes and devices do not, nor do the
+folders of riseml itself, such as a RISEML_HOME inside the project.
 """
 
 from __future__ import annotations
@@ -11,14 +13,25 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from riseml.archives.entries import ArchiveEntry, EntryKind, sort_by_path
 from riseml.errors import UsageError
 from riseml.project.file_index import FileIndex, read_state
+from riseml.project.folder import RESERVED_NAME
+from riseml.project.git_files import find_top
+from riseml.project.incomplete import LARGEST_POINTER, SMALLEST_POINTER, Incomplete, IncompleteFinder
 from riseml.project.messages import MOST_NAMED, format_path, format_size, join_first
+from riseml.project.work_tree import (
+    WorkTree,
+    read_git_rules,
+    read_inner_rules,
+    read_inner_work_tree,
+    read_work_tree,
+)
 from riseml.records import dataclass
 
 if TYPE_CHECKING:
@@ -27,7 +40,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 2**30  # bytes
 LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 
-IGNORE_FILE_NAMES = frozenset({".gitignore", ".risemlignore"})
+_NAMES_WITH_RULES = frozenset({".gitignore", ".risemlignore", ".git"})
 # as module constants, because each file reads them
 _READABLE, _EXECUTABLE, _FILE = stat.S_IRUSR, stat.S_IXUSR, EntryKind.FILE
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
@@ -43,7 +56,9 @@ class Listing:
 
     folder: Path
     entries: tuple[ArchiveEntry, ...]
-    left_out: tuple[str, ...] = ()  # paths of files that the caller left out
+    left_out: tuple[str, ...] = ()  # sentences: what git, or a user, would not expect in the jobs
+    own_folders: tuple[str, ...] = ()  # paths of riseml's own folders in the project, which are left out
+    incomplete: tuple[Incomplete, ...] = ()  # what git has not filled
 
     @property
     def count(self) -> int:
@@ -56,19 +71,25 @@ class Listing:
         return sum(entry.size for entry in self.entries)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is around a project on this machine."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)  # of the command
+    riseml_folders: tuple[tuple[str, Path], ...] = ()  # riseml's own folders: the variable that names each, its path
+    outputs: frozenset[FileIdentity] = frozenset()  # files that the command prints to
+
+
 def list_project_files(
-    folder: Path,
-    limit: int = DEFAULT_LIMIT,
-    unwanted: frozenset[FileIdentity] = frozenset(),
-    index: FileIndex | None = None,
+    folder: Path, limit: int = DEFAULT_LIMIT, index: FileIndex | None = None, around: Surroundings | None = None
 ) -> Listing:
-    """Return everything that belongs to the project, without reading a file.
+    """Return everything that belongs to the project, without reading a file, except what may be a pointer of Git LFS.
 
     Args:
         folder: of the project.
         limit: bytes that the files may have together.
-        unwanted: files that are left out, such as the file that the command prints to.
         index: knows the contents of files that have not changed; None: no content is known.
+        around: what is around the project; None: nothing of riseml.
 
     Raises:
         UsageError: an entry cannot be sent, or the files have more than `limit` bytes.
@@ -76,10 +97,38 @@ def list_project_files(
     Example:
         list_project_files(Path("examples/ai-toaster")).size
     """
-    walk = _Walk(folder, index or FileIndex(folder), unwanted)
+    around = around or Surroundings()
+    walk = _Walk(folder, index or FileIndex(folder), around)
     entries = walk.collect()
     _refuse_above_limit(entries, limit)
-    return Listing(folder, entries, tuple(sorted(walk.left_out)))
+    return Listing(folder, entries, tuple(walk.describe_left_out()), walk.own_folders, walk.find_incomplete())
+
+
+def find_own_folders(folder: Path, around: Surroundings) -> Iterator[tuple[str, str]]:
+    """Yield the path in a project of each folder of riseml that is inside, and the name of its variable."""
+    project = os.path.realpath(folder)
+    for variable, own in around.riseml_folders:
+        place = os.path.realpath(own)
+        if place.startswith(project.rstrip("/") + "/"):
+            yield os.path.relpath(place, project), variable
+
+
+def check_reserved_name(folder: Path, around: Surroundings) -> None:
+    """Refuse a project with an entry that has the name of riseml's own folder in a job, and would be sent.
+
+    Raises:
+        ReservedName: it has one.
+    """
+    try:
+        list_project_files(folder, around=around)
+    except ReservedName:
+        raise
+    except UsageError:
+        return  # `train` names these problems
+
+
+class ReservedName(UsageError):
+    """A project has an entry with the name of the folder that riseml makes in a job's working directory."""
 
 
 def _refuse_above_limit(entries: tuple[ArchiveEntry, ...], limit: int) -> None:
@@ -95,17 +144,33 @@ def _refuse_above_limit(entries: tuple[ArchiveEntry, ...], limit: int) -> None:
     )
 
 
+class _Stop(NamedTuple):
+    """A folder on the way of a walk."""
+
+    at: str  # its path in the project
+    rules: tuple[RuleFile, ...]  # of the folders above
+    tree: WorkTree | None  # the work tree that the folder is in
+    only_tracked: bool = False  # a rule of git excludes the folder, and git tracks something in it
+
+
 class _Walk:
     """One walk through a project."""
 
-    def __init__(self, folder: Path, index: FileIndex, unwanted: frozenset[FileIdentity]) -> None:
+    def __init__(self, folder: Path, index: FileIndex, around: Surroundings) -> None:
         self._folder = folder
         self._real = os.path.realpath(folder)
         self._index = index
-        self._unwanted = unwanted
+        self._outputs = around.outputs
+        self._environ = around.environ
         self._user = os.geteuid()
         self._refused: list[str] = []  # descriptions of what cannot be sent
-        self.left_out: list[str] = []  # paths of files that are left out
+        self._specials: list[str] = []  # descriptions of sockets, pipes and devices
+        self._printed: list[str] = []  # paths of files that the command prints to
+        self._riseml_folders = dict(find_own_folders(folder, around))
+        self._met_folders: list[str] = []  # paths of those that are in the project
+        self._incomplete = IncompleteFinder(folder)
+        self._tree: WorkTree | None = None  # that the project is in
+        self._top = b""  # the project's path in its repository, for rules
 
     def collect(self) -> tuple[ArchiveEntry, ...]:
         """Return all entries, sorted by the bytes of the path.
@@ -122,41 +187,120 @@ class _Walk:
             )
         return tuple(entries)
 
+    @property
+    def own_folders(self) -> tuple[str, ...]:
+        """The paths of riseml's own folders in the project."""
+        return tuple(self._met_folders)
+
+    def describe_left_out(self) -> Iterator[str]:
+        """Yield a sentence for each kind of entry that is left out without a rule."""
+        for path in sorted(self._printed):
+            yield f"{format_path(path)} is this command's own output, and is not sent"
+        for path in self._met_folders:
+            yield f"{format_path(path)} is riseml's own folder ({self._riseml_folders[path]}), and is not sent"
+        if self._tree is not None and self._tree.index.problem:
+            yield "git's index cannot be read: files that git tracks although a rule excludes them are not sent"
+        if self._specials:
+            yield f"not sent, because git has only files and links: {join_first(sorted(self._specials))}"
+
+    def find_incomplete(self) -> tuple[Incomplete, ...]:
+        """Return what git has not filled: submodules and pointers of Git LFS."""
+        return tuple(self._incomplete.find_all(self._leaves_out))
+
     def _visit_folders(self) -> Iterator[ArchiveEntry]:
         """Yield all entries in no order."""
+        tree, settings = read_work_tree(self._folder, self._environ)
+        self._top, rules_above = _read_rules_above(self._folder, tree, read_git_rules(None, settings))
+        self._incomplete.add_tree(tree)
+        self._tree = tree
+        todo = [_Stop("", rules_above, tree)]
+        while todo:
+            stop = todo.pop()
+            found = self._scan_folder(stop.at)
+            if found is None:
+                continue
+            if stop.at and not found and not stop.only_tracked:
+                yield ArchiveEntry(stop.at, EntryKind.FOLDER)
+            rules, tree = self._read_rules(stop, found)
+            yield from self._visit_entries(found, stop._replace(rules=rules, tree=tree), todo)
+
+    def _visit_entries(self, found: list[os.DirEntry[str]], stop: _Stop, todo: list[_Stop]) -> Iterator[ArchiveEntry]:
+        """Yield the files and links of a folder; add its folders to `todo`."""
+        from riseml.project.ignore_rules import is_ignored
+
+        at, rules, tree, only_tracked = stop
+        top = self._top
+        for one in found:
+            name = one.name
+            path = f"{at}/{name}" if at else name
+            is_folder = one.is_dir(follow_symlinks=False)
+            if name == ".git":
+                continue
+            is_excluded = only_tracked or (
+                bool(rules) and is_ignored(rules, _join_bytes(top, os.fsencode(path)), is_folder=is_folder)
+            )
+            if is_excluded and not self._is_tracked(tree, rules, path, is_folder=is_folder):
+                continue
+            if is_folder and path in self._riseml_folders:
+                self._met_folders.append(path)
+                continue
+            if path == RESERVED_NAME:
+                _refuse_reserved(one)
+            if is_folder:
+                todo.append(_Stop(path, rules, tree, is_excluded))
+            elif (entry := self._make_entry(one, path)) is not None:
+                yield entry
+
+    def _scan_folder(self, at: str) -> list[os.DirEntry[str]] | None:
+        """Return the entries of a folder by name; None: it cannot be read, or is gone."""
+        try:
+            with os.scandir(self._folder / at) as scanned:
+                return sorted(scanned, key=lambda one: one.name)
+        except OSError as error:
+            if not (at and isinstance(error, FileNotFoundError)):  # else: removed since its name was read
+                self._refused.append(f"{format_path(at or '.')} ({error.strerror})")
+        return None
+
+    def _read_rules(
+        self, stop: _Stop, found: Iterable[os.DirEntry[str]]
+    ) -> tuple[tuple[RuleFile, ...], WorkTree | None]:
+        """Return the rules in a folder, and the work tree that it belongs to."""
+        from riseml.project.ignore_rules import read_rules
+
+        names = {one.name for one in found}
+        if names.isdisjoint(_NAMES_WITH_RULES):
+            return stop.rules, stop.tree
+        own, rules, tree = _join_bytes(self._top, os.fsencode(stop.at)), stop.rules, stop.tree
+        if stop.at and ".git" in names and (inner := read_inner_work_tree(self._folder, stop.at)) is not None:
+            tree = inner
+            rules = (*rules, *read_inner_rules(inner, own))
+            self._incomplete.add_tree(inner)
+        return (*rules, *read_rules(os.fsencode(self._folder / stop.at), own)), tree
+
+    def _is_tracked(self, tree: WorkTree | None, rules: tuple[RuleFile, ...], path: str, *, is_folder: bool) -> bool:
+        """Return True for what git tracks although a rule of git excludes it, unless `.risemlignore` excludes it."""
+        from riseml.project.ignore_rules import is_ignored
+
+        name = os.fsencode(path)
+        if tree is None or not tree.tracks(name):
+            return False
+        own_rules = tuple(file for file in rules if file.is_riseml)
+        return not is_ignored(own_rules, _join_bytes(self._top, name), is_folder=is_folder)
+
+    def _leaves_out(self, path: str) -> bool:
+        """Return True when `.risemlignore` excludes a folder that need not exist, or a folder above it."""
         from riseml.project.ignore_rules import is_ignored, read_rules
 
-        top, rules_above = _read_rules_above(self._folder)
-        todo = [("", rules_above)]
-        while todo:
-            at, above = todo.pop()
-            try:
-                with os.scandir(self._folder / at) as scanned:
-                    found = sorted(scanned, key=lambda one: one.name)
-            except OSError as error:
-                if at and isinstance(error, FileNotFoundError):
-                    continue  # another program has removed it since its name was read
-                self._refused.append(f"{format_path(at or '.')} ({error.strerror})")
-                continue
-            if at and not found:
-                yield ArchiveEntry(at, EntryKind.FOLDER)
-            names = {one.name for one in found}
-            own = _join_bytes(top, os.fsencode(at))
-            rules = above
-            if not names.isdisjoint(IGNORE_FILE_NAMES):
-                rules = (*above, *read_rules(os.fsencode(self._folder / at), own))
-            for one in found:
-                name = one.name
-                path = f"{at}/{name}" if at else name
-                is_folder = one.is_dir(follow_symlinks=False)
-                if name == ".git" or (
-                    rules and is_ignored(rules, _join_bytes(top, os.fsencode(path)), is_folder=is_folder)
-                ):
-                    continue
-                if is_folder:
-                    todo.append((path, rules))
-                elif (entry := self._make_entry(one, path)) is not None:
-                    yield entry
+        rules: tuple[RuleFile, ...] = ()
+        parts = path.split("/")
+        for depth in range(len(parts)):
+            above = "/".join(parts[:depth])
+            found = read_rules(os.fsencode(self._folder / above), _join_bytes(self._top, os.fsencode(above)))
+            rules = (*rules, *(file for file in found if file.is_riseml))
+            here = _join_bytes(self._top, os.fsencode("/".join(parts[: depth + 1])))
+            if is_ignored(rules, here, is_folder=True):
+                return True
+        return False
 
     def _make_entry(self, one: os.DirEntry[str], path: str) -> ArchiveEntry | None:
         try:
@@ -170,7 +314,7 @@ class _Walk:
                 self._refused.append(f"{format_path(path)} (a link to {format_path(target)}, outside the project)")
             else:
                 kind = _SPECIAL.get(stat.S_IFMT(seen.st_mode), "special file")
-                self._refused.append(f"{format_path(path)} (a {kind})")
+                self._specials.append(f"{format_path(path)} (a {kind})")
         except FileNotFoundError:
             return None  # another program has removed it since its name was read
         except OSError as error:
@@ -178,8 +322,8 @@ class _Walk:
         return None
 
     def _make_file(self, seen: os.stat_result, path: str) -> ArchiveEntry | None:
-        if self._unwanted and (seen.st_dev, seen.st_ino) in self._unwanted:
-            self.left_out.append(path)
+        if self._outputs and (seen.st_dev, seen.st_ino) in self._outputs:
+            self._printed.append(path)
             return None
         mode = seen.st_mode
         # The mode alone shows that this user may read the file: that saves a system call for nearly all files.
@@ -187,6 +331,8 @@ class _Walk:
             self._folder / path, os.R_OK, effective_ids=True
         ):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if SMALLEST_POINTER <= seen.st_size <= LARGEST_POINTER:
+            self._incomplete.add_file(path)
         content = self._index.find_content(path, read_state(seen))
         is_executable = mode & _EXECUTABLE != 0
         return ArchiveEntry(path, _FILE, seen.st_size, _read_mtime(seen), is_executable, "", content)
@@ -205,21 +351,33 @@ def _leaves_project(real: str, folder: Path, path: str, target: str) -> bool:
     return end != real and not end.startswith(real.rstrip("/") + "/")
 
 
-def _read_rules_above(folder: Path) -> tuple[bytes, tuple[RuleFile, ...]]:
-    """Return the project's path inside its git repository, and the rules of the folders above the project."""
+def _read_rules_above(
+    folder: Path, tree: WorkTree | None, of_user: tuple[RuleFile, ...]
+) -> tuple[bytes, tuple[RuleFile, ...]]:
+    """Return the project's path inside its git repository, and the rules that hold there: those of the user, of the
+    repository, and of the folders above the project."""
     from riseml.project.ignore_rules import is_ignored, read_rules
 
     folder = folder.absolute()
-    top = next((place for place in (folder, *folder.parents) if os.path.exists(place / ".git")), folder)
+    top = find_top(folder) or folder
     inside = os.fsencode(folder.relative_to(top)) if folder != top else b""
-    rules: tuple[RuleFile, ...] = ()
+    rules = of_user if tree is None else (*of_user, *read_inner_rules(tree, b""))
     parts = inside.split(b"/") if inside else []
     for depth in range(len(parts)):
         base = b"/".join(parts[:depth])
         rules = (*rules, *read_rules(os.path.join(os.fsencode(top), base), base))
         if is_ignored(rules, b"/".join(parts[: depth + 1]), is_folder=True):
-            return b"", ()  # git ignores the whole project; so only the rules inside the project count
+            return b"", of_user  # git ignores the whole project; so only the rules inside the project count
     return inside, rules
+
+
+def _refuse_reserved(entry: os.DirEntry[str]) -> None:
+    kind = "link" if entry.is_symlink() else "folder" if entry.is_dir() else "file"
+    raise ReservedName(
+        f"the project has a {kind} named {RESERVED_NAME}: that is the name of riseml's own folder in the working"
+        " directory of a job",
+        f"rename it, or name it in .risemlignore if the jobs do not need it: `echo /{RESERVED_NAME} >> .risemlignore`",
+    )
 
 
 def _join_bytes(top: bytes, path: bytes) -> bytes:

@@ -43,6 +43,8 @@ class GitState(TypedDict):
 
     revision: Annotated[str, MaxLen(64)]  # the commit, in hex
     clean: bool | None  # the files are those of the commit, and git ignores what else is there; None: not known
+    # paths that git has not filled: submodules, pointers of Git LFS; without it: none
+    missing: NotRequired[Annotated[list[Annotated[str, MaxLen(4096)]], MaxLen(100)]]
 
 
 class MissingContents(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from riseml.cli.commands.options import FileOption, JsonOption
 from riseml.cli.config_source import (
+    ConfigSource,
     check_config_source,
     describe_spec,
     list_topologies,
@@ -19,7 +21,7 @@ from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.problem_lines import count_problems
 from riseml.cli.output.text import clean_text
 from riseml.errors import RisemlError, UsageError
-from riseml.project.folder import CONFIG
+from riseml.project.folder import CONFIG, RESERVED_NAME
 
 if TYPE_CHECKING:
     from riseml.spec.config.types import Spec
@@ -69,6 +71,7 @@ def validate_config(context: typer.Context, *, file: FileOption = None, json: Js
         if not json:
             command.printer.say(f"{source.name} has {count_problems(problems)}.")
         raise Exit(UsageError.exit_code)
+    _refuse_reserved_entry(command, source)
     if not json:
         command.printer.print_notes(spec.notes)
         _warn_of_framework(command, spec)
@@ -77,6 +80,20 @@ def validate_config(context: typer.Context, *, file: FileOption = None, json: Js
         passed = [variable.name for variable in spec.train.env if variable.value is None]
         if passed:
             command.printer.print_lines([f"It passes on from your environment: {', '.join(passed)}"])
+
+
+def _refuse_reserved_entry(command: CommandContext, source: ConfigSource) -> None:
+    """Refuse a project with an entry that has the name of riseml's own folder in a job, as `train` does.
+
+    Raises:
+        UsageError: it has one.
+    """
+    if not os.path.lexists(source.project.folder / RESERVED_NAME):
+        return
+    from riseml.cli.project_sync import find_surroundings
+    from riseml.project.listing import check_reserved_name
+
+    check_reserved_name(source.project.folder, find_surroundings(command))
 
 
 def _warn_of_framework(command: CommandContext, spec: Spec) -> None:

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.checked_config import CheckedConfig
     from riseml.client.server_client import Client
+    from riseml.project.listing import Listing
 
 Pairs = list[tuple[str, str]]
+
+MOST_MISSING = 100
+"""How many paths that git has not filled a submission names."""
 
 
 class ExecutorChoice(Enum):
@@ -131,14 +135,19 @@ def _send_with_revision(
     command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool
 ) -> Client:
     """Send the project while git finds the revision, and add the revision to the submission."""
+    from riseml.cli.project_sync import find_surroundings
     from riseml.project.git_state import ask_git
+    from riseml.project.listing import find_own_folders
 
-    question = ask_git(source.project.folder, command.environ)
+    folder = source.project.folder
+    own_folders = [path for path, _ in find_own_folders(folder, find_surroundings(command))]
+    question = ask_git(folder, command.environ, own_folders)
     if question is None:
         return send_project(command, source, submission, json=json)
     with closing(question):
-        client = send_project(command, source, submission, json=json)
-        submission["git"] = {"revision": question.revision, "clean": question.read_answer()}
+        client = send_project(command, source, submission, json=json, revision=question.revision)
+        git = submission["git"]
+        git["clean"] = question.read_answer() and not git.get("missing")
     return client
 
 
@@ -242,16 +251,28 @@ def _collect_variables(names: Sequence[str], environ: Mapping[str, str]) -> dict
     return take_variables(names, environ)
 
 
-def send_project(command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool) -> Client:
+def send_project(
+    command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool, revision: str = ""
+) -> Client:
     """Send the project's files if the server lacks them, and add their digest to the submission.
 
     The server checks the submission before a file is read, so that a refusal takes no time.
+
+    Args:
+        command: the running command.
+        source: the riseml.yml.
+        submission: gets the digest of the files, and the git revision with what git has not filled.
+        json: print no progress.
+        revision: of the project, in hex; empty: it is in no git repository.
     """
     sync = ProjectSync(command, source.project.folder)
     listing = sync.list_files()  # list the files first, to report those that cannot be sent before any request
-    command.printer.print_notes(
-        [f"{format_path(path)} is this command's own output, and is not sent" for path in listing.left_out]
-    )
+    print_exceptions(command, listing)
+    if revision:
+        submission["git"] = {"revision": revision, "clean": None}
+        if listing.incomplete:
+            missing = sorted(path for part in listing.incomplete for path in part.paths)
+            submission["git"]["missing"] = [format_path(path) for path in missing[:MOST_MISSING]]
     if source.project.folder != command.folder.absolute():
         command.printer.print_notes([f"the project is the folder {format_path(source.place(command.folder))}"])
     client = command.connect_to_run()
@@ -263,6 +284,13 @@ def send_project(command: CommandContext, source: ConfigSource, submission: wire
         client.close()
         raise
     return client
+
+
+def print_exceptions(command: CommandContext, listing: Listing) -> None:
+    """Print what of a project does not travel although a user may expect it."""
+    command.printer.print_notes(listing.left_out)
+    for part in listing.incomplete:
+        command.printer.warn(f"{part.message}: {part.hint}")
 
 
 def submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:
@@ -287,7 +315,10 @@ def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.S
     passed = submission.pop("environment", {})  # a dry run needs no value, and sends none
     if passed:
         command.printer.print_notes([f"{source.name} passes {', '.join(passed)} of your environment on to its code"])
-    snapshot = ProjectSync(command, source.project.folder).name_files()
+    sync = ProjectSync(command, source.project.folder)
+    listing = sync.list_files()
+    print_exceptions(command, listing)
+    snapshot = sync.name_files(listing)
     with command.connect() as client:  # not `connect_to_run`: a dry run restarts no server
         server = client.get_server()
         wanted, used = command.settings().executor, server["executor"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.text import clean_text, count_noun
+from riseml.project.messages import join_first
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -53,6 +54,8 @@ def _describe_code(code: wire.CapsuleCode) -> str:
     if git is None:
         return f"{code['digest'][:12]}, {where}"
     clean = {True: "clean", False: "with changes", None: "not known whether it was clean"}[git["clean"]]
+    if missing := git.get("missing"):
+        clean = f"without {join_first(missing)}"
     return f"{code['digest'][:12]}, {where}; git {git['revision'][:12]}, {clean}"
 
 

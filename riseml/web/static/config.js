@@ -29,6 +29,14 @@ export function showConfig(page) {
   return {};
 }
 
+/** @param {any} git */
+function describeState(git) {
+  if (git.missing?.length) {
+    return `, without ${git.missing.join(", ")}`;
+  }
+  return git.clean === false ? ", changed" : "";
+}
+
 /** @param {any} capsule @param {any} view */
 function makeFacts(capsule, view) {
   const git = capsule.code.git;
@@ -36,7 +44,7 @@ function makeFacts(capsule, view) {
     ["Image", view.image],
     ["Its digest", view.image_digest ?? ""],
     ["Code", capsule.code.digest.slice(0, 12)],
-    ["Commit", git ? `${git.revision.slice(0, 12)}${git.clean === false ? ", changed" : ""}` : ""],
+    ["Commit", git ? `${git.revision.slice(0, 12)}${describeState(git)}` : ""],
     ["Output", view.output],
     ["Repeats", capsule.rerun_of ?? ""],
     ...Object.entries(capsule.parameters).map(([name, value]) => [`Parameter ${name}`, value]),

@@ -20,7 +20,7 @@ from riseml.archives.entries import ArchiveEntry
 from riseml.errors import UsageError
 from riseml.project import archive
 from riseml.project.archive import pack_snapshot, take_snapshot
-from riseml.project.listing import list_project_files
+from riseml.project.listing import Surroundings, list_project_files
 from tests.unit.project.builders import fill_folder, list_paths, open_tar
 
 NAMES = (
@@ -136,8 +136,9 @@ def test_a_file_that_is_written_to_while_it_is_read_is_read_until_two_readings_a
 def test_files_that_are_not_wanted_are_left_out(tmp_path: Path) -> None:
     fill_folder(tmp_path, "train.log", "train.py")
     seen = (tmp_path / "train.log").stat()
-    listing = list_project_files(tmp_path, unwanted=frozenset({(seen.st_dev, seen.st_ino)}))
-    assert ([entry.path for entry in listing.entries], listing.left_out) == (["train.py"], ("train.log",))
+    listing = list_project_files(tmp_path, around=Surroundings(outputs=frozenset({(seen.st_dev, seen.st_ino)})))
+    assert [entry.path for entry in listing.entries] == ["train.py"]
+    assert listing.left_out == ("train.log is this command's own output, and is not sent",)
 
 
 def test_a_file_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:

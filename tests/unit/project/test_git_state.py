@@ -36,7 +36,7 @@ def ask(folder: Path) -> tuple[str, bool | None] | None:
     if question is None:
         return None
     clean = question.read_answer()
-    assert question.folder == "", "it is removed"
+    assert all(one.folder == "" for one in question.questions), "they are removed"
     return question.revision, clean
 
 

@@ -125,17 +125,24 @@ def test_links_that_leave_are_refused_by_name(tmp_path: Path, target: str) -> No
 
 
 def test_entries_that_cannot_be_sent_are_named_together(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(str(tmp_path / "door"))
     for number in range(9):
         (tmp_path / f"link{number}").symlink_to("/etc")
     with pytest.raises(UsageError) as raised:
         list_project_files(tmp_path)
-    assert "door (a socket)" in raised.value.message
-    assert "and 6 more" in raised.value.message
-    (tmp_path / ".risemlignore").write_text("pipe\ndoor\nlink*\n")
+    assert "link0 (a link to /etc, outside the project)" in raised.value.message
+    assert "and 4 more" in raised.value.message
+    (tmp_path / ".risemlignore").write_text("link*\n")
     assert list_paths(tmp_path) == [".risemlignore"]
+
+
+def test_sockets_and_pipes_are_left_out_in_one_line(tmp_path: Path) -> None:
+    fill_folder(tmp_path, "a.py")
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(tmp_path / "door"))
+    found = list_project_files(tmp_path)
+    assert [entry.path for entry in found.entries] == ["a.py"]
+    assert found.left_out == ("not sent, because git has only files and links: door (a socket), pipe (a named pipe)",)
 
 
 def test_links_in_a_loop_are_listed_as_links(tmp_path: Path) -> None:

@@ -99,8 +99,10 @@ def _plan_search(train: Train) -> SearchPlan | None:
 
 def _find_origin(submission: wire.Submission) -> Origin:
     git = submission.get("git")
-    revision, clean = ("", None) if git is None else (git["revision"], git["clean"])
-    return Origin(submission["file"], revision, clean, submission.get("rerun_of", ""))
+    rerun_of = submission.get("rerun_of", "")
+    if git is None:
+        return Origin(submission["file"], rerun_of=rerun_of)
+    return Origin(submission["file"], git["revision"], git["clean"], rerun_of, tuple(git.get("missing", ())))
 
 
 def _find_pinned_images(submission: wire.Submission, plans: Sequence[Plan]) -> Resolved:
