@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from riseml.errors import Refused, RisemlError, Unreachable
 from riseml.folders import check_home
@@ -88,8 +89,26 @@ def run_executor_check(settings: Settings) -> None:
     Raises:
         RisemlError: the server could not run jobs.
     """
+    _run_program(settings, "riseml.server.executor_check", f"the {settings.executor} executor could not be checked")
+
+
+def run_home_program(settings: Settings, *words: str) -> Any:
+    """Do something with the whole home, without a server, and return what `riseml.server.home_program` says.
+
+    Raises:
+        RisemlError: it was not done.
+    """
+    return json.loads(_run_program(settings, "riseml.server.home_program", "it was not done", *words))
+
+
+def _run_program(settings: Settings, module: str, failure: str, *words: str) -> str:
+    """Run a program of the server's and return its output.
+
+    Raises:
+        RisemlError: as the program says in its first two lines, or with the message `failure`.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "riseml.server.executor_check"],
+        [sys.executable, "-m", module, *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -100,9 +119,11 @@ def run_executor_check(settings: Settings) -> None:
     )
     if done.returncode:
         message, _, hint = done.stdout.partition("\n")
-        error = RisemlError(message or f"the {settings.executor} executor could not be checked", hint.strip() or None)
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        error = RisemlError(message or ": ".join([failure, *said[-1:]]), hint.strip() or None)
         error.exit_code = done.returncode if message else Unreachable.exit_code
         raise error
+    return done.stdout
 
 
 def _make_environment(settings: Settings) -> dict[str, str]:

@@ -15,6 +15,7 @@ from riseml import __version__, wire
 from riseml.control.actions import Action
 from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
+from riseml.home_location import find_location
 from riseml.model import Experiment, Owner
 from riseml.names import HostName
 from riseml.records import dataclass
@@ -27,7 +28,7 @@ from riseml.server.api.routes.router import make_router
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
-from riseml.server.identity import check_server, check_store_is_there
+from riseml.server.identity import check_store_is_there, read_identity, record_server
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet
@@ -62,6 +63,7 @@ from riseml.store.ends import EndStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
+from riseml.store.home_record import OwnHome
 from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
@@ -98,7 +100,8 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
         RisemlError: pool.yml has problems, or the settings name an executor that cannot run here.
     """
     check_store_is_there(settings)
-    database = Database(settings.database, _describe_holder(settings))
+    home = OwnHome(find_location(settings.home), read_identity(settings.identity))
+    database = Database(settings.database, _describe_holder(settings), home=home)
     services = _make_services(settings, database, stop)
     webhooks = WebhookLoop(settings.home, desk := _make_webhook_desk(services, database))
     milestones = MilestoneKeeper(services.metrics.read_summaries, desk.milestones, desk.news.set)
@@ -176,7 +179,7 @@ def _open_experiments(settings: Settings, database: Database) -> tuple[Experimen
     """Return the experiments and the id of their server."""
     experiments = ExperimentStore(database)
     server = experiments.load_server_id()
-    check_server(settings, server)
+    record_server(settings, server)
     return experiments, server
 
 

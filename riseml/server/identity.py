@@ -27,24 +27,21 @@ def check_store_is_there(settings: Settings) -> None:
         )
 
 
-def check_server(settings: Settings, server: str) -> None:
-    """Refuse a store that belongs to another home. The first store that a home uses becomes its own.
-
-    Raises:
-        StoreError: the store belongs to another server.
-    """
+def record_server(settings: Settings, server: str) -> None:
+    """Remember the server of the first store that a home uses: another store is refused from then on."""
     if settings.identity.exists():
-        known = settings.identity.read_text().strip()
-        if known != server:
-            raise StoreError(
-                f"the store is that of server {server[:8]}, and {settings.home} is the home of server {known[:8]}",
-                "restore the store, or set RISEML_STORE or RISEML_HOME right; to start afresh, remove "
-                f"{settings.identity}",
-            )
         return
     fresh = settings.identity.with_suffix(".new")
     _write_identity(fresh, server)
     fresh.replace(settings.identity)
+
+
+def read_identity(path: Path) -> str | None:
+    """Return the id of a home's server; None when no server has used the home."""
+    try:
+        return path.read_text("ascii", "replace").strip()
+    except FileNotFoundError:
+        return None
 
 
 def _write_identity(path: Path, text: str) -> None:

@@ -28,7 +28,8 @@ from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
 from riseml.store.database_errors import read_address, show_address, translate_database_error
-from riseml.store.schema import metadata
+from riseml.store.home_record import OwnHome, check_home_record, write_home_record
+from riseml.store.schema import facts, metadata
 
 NEWEST_MIGRATION = "0011"
 """A test compares it with the versions folder."""
@@ -62,13 +63,22 @@ class Database:
         holder: names this server in the error that another server gets; None claims nothing. Only PostgreSQL is
             claimed: the file of SQLite is in a home, which has its own lock.
         lock_timeout: seconds to wait while another process has locked it.
+        home: the home of its server; None compares nothing. The first home that uses a store becomes its own.
 
     Raises:
-        StoreError: it is damaged, newer than this riseml, used by another server, or cannot be opened.
+        StoreError: it is damaged, newer than this riseml, used by another server, belongs to another home, or cannot be
+            opened.
     """
 
-    def __init__(self, url: str, holder: str | None = None, lock_timeout: float = LOCK_TIMEOUT) -> None:
+    def __init__(
+        self,
+        url: str,
+        holder: str | None = None,
+        lock_timeout: float = LOCK_TIMEOUT,
+        home: OwnHome | None = None,
+    ) -> None:
         self.url = read_address(url)
+        self._home = home
         _make_private(self.url)
         self._lock_timeout = lock_timeout
         self.engine = _make_engine(self.url, lock_timeout)
@@ -170,6 +180,7 @@ class Database:
         self.confirm_sole_server()
         with self._translated():
             self._check_integrity()
+            self._check_home()
             if self._migrate():
                 self._rewrite_file()
             self.empty_write_ahead_log()  # a killed server may have left erased values in the write-ahead log
@@ -178,6 +189,15 @@ class Database:
                     insert_holder_row(connection)
             if self._claim is not None:
                 self._claim.write_holder()
+        if self._home is not None:
+            with self.write_transaction() as connection:
+                write_home_record(connection, self._home.location)
+
+    def _check_home(self) -> None:
+        """Refuse a store of another home before anything in it changes."""
+        with self.engine.connect() as connection:
+            if self._home is not None and sa.inspect(connection).has_table(facts.name):
+                check_home_record(connection, self._home)
 
     def _check_integrity(self) -> None:
         if not self._is_sqlite:

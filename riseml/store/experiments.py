@@ -21,6 +21,7 @@ from riseml.states import TERMINAL, Reason, State, Wanted
 from riseml.store.changes import ChangeLog
 from riseml.store.codec import parse_json
 from riseml.store.database import Database
+from riseml.store.home_record import load_server_id
 from riseml.store.insertion import NewExperiments, insert_experiments
 from riseml.store.rows import (
     Texts,
@@ -72,11 +73,11 @@ class ExperimentStore:
     def load_server_id(self) -> str:
         """Return the id that labels everything of this store's server; the first call creates it."""
         with self._database.write_transaction() as connection:
-            found = connection.execute(sa.select(facts.c.value).where(facts.c.name == "server")).scalar()
+            found = load_server_id(connection)
             if found is None:
                 found = uuid.uuid4().hex
                 connection.execute(facts.insert().values(name="server", value=found))
-            return str(found)
+            return found
 
     def confirm_sole_server(self) -> None:
         """Check that no other server uses the store.

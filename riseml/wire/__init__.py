@@ -206,7 +206,7 @@ from riseml.wire.saves import (
     StoreKeys,
 )
 from riseml.wire.searches import BestTrial, SearchView, TrialOrder
-from riseml.wire.server import ServerView, SystemView
+from riseml.wire.server import MovedHome, ServerView, SystemView
 from riseml.wire.sets import Curve, CurveList, ImportanceView, ParameterImportance
 from riseml.wire.state_names import StateName
 from riseml.wire.submissions import (
@@ -311,6 +311,7 @@ __all__ = [
     "MissingContents",
     "MissingPart",
     "MissingParts",
+    "MovedHome",
     "NameList",
     "NewFile",
     "NewHost",

@@ -27,6 +27,16 @@ class ServerView(TypedDict):
     searches: int  # that make further trials
 
 
+class MovedHome(TypedDict):
+    """What `riseml server move` did."""
+
+    home: str  # that is the owner of its store now
+    former: str | None  # the home that was; null: it was this one already
+    former_host: str | None  # the machine of the former home
+    retired: bool  # the former home is on this machine, and says from now on that it is a copy
+    environments_removed: bool  # those of the copy named paths of the former home, and are made again
+
+
 class SystemView(TypedDict):
     """The server and its hosts."""
 

@@ -9,6 +9,7 @@ from tests.chaos.crashes import crash_faults
 from tests.chaos.data_copies import copy_faults
 from tests.chaos.engines import engine_faults
 from tests.chaos.harms import host_faults
+from tests.chaos.homes import home_faults
 from tests.chaos.load import load_faults
 from tests.chaos.report_crashes import report_faults
 from tests.chaos.searches import search_faults
@@ -19,5 +20,5 @@ from tests.chaos.stores import store_faults
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
     kills = (*crash_faults(), *report_faults(), *capsule_faults(), *store_faults(), *copy_faults())
-    hosts = (*call_faults(), *engine_faults(), *host_faults(), *cluster_faults())
+    hosts = (*call_faults(), *engine_faults(), *host_faults(), *home_faults(), *cluster_faults())
     return (*kills, *hosts, *load_faults(), *search_faults())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from riseml.faultpoints import Point
-from tests.chaos import calls, capsules, clusters, crashes, engines, harms, report_crashes, searches, stores
+from tests.chaos import calls, capsules, clusters, crashes, engines, harms, homes, report_crashes, searches, stores
 from tests.chaos.ledger import Tally
 from tests.chaos.scenes import make_good_scene, make_retried_scene
 from tests.chaos.sites import Site
@@ -72,6 +72,10 @@ def test_the_log_stream_is_cut_at_every_piece(docker_site: Site) -> None:
 
 def test_something_else_removes_a_job(site: Site) -> None:
     check_tally(harms.remove_running_job(site, make_retried_scene(), "worker.1"))
+
+
+def test_copies_of_a_home_touch_nothing_of_the_original(site: Site) -> None:
+    check_tally(homes.use_copies(site), 4)
 
 
 @pytest.mark.parametrize("inflict", [harms.turn_clock, harms.fill_output_before_start])

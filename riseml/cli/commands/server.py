@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,11 @@ from riseml.cli.output.text import count_noun
 from riseml.errors import Unreachable, UsageError
 from riseml.settings import MOST_TAIL
 
-server_app = typer.Typer(help="Start, stop or show your own server.")
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.settings import Settings
+
+server_app = typer.Typer(help="Start, stop or show your own server, and move its home.")
 
 
 @server_app.command("status")
@@ -84,6 +88,55 @@ def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
 def _describe_searches(count: int) -> str:
     who = "A search makes" if count == 1 else f"{count} searches make"
     return f"{who} no further trial and stops none until a server runs again: any riseml command starts it."
+
+
+@server_app.command("move")
+def move_home(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Make RISEML_HOME, which was copied, restored or moved, the owner of its experiments.
+
+    A copy of a home touches nothing until this command decides that the copy lives on.
+    Where the former home is on this machine, it says from then on that it is a copy.
+    """
+    from riseml.cli.server_process import run_home_program
+
+    command: CommandContext = context.obj
+    moved: wire.MovedHome = run_home_program(_find_own_home(command), "move")
+    if json:
+        command.printer.print_json(moved)
+        return
+    home, former = moved["home"], moved["former"]
+    if former is None:
+        command.printer.print_lines([f"{home} is the home of its experiments already."])
+        return
+    where = former if moved["retired"] or not moved["former_host"] else f"{former} on {moved['former_host']}"
+    lines = [f"The experiments of {where} belong to {home} from now on."]
+    if moved["retired"]:
+        lines.append(f"{former} is a copy now: its commands say so, and touch nothing.")
+    elif former != home:
+        lines.append("Should the former home still be somewhere, use it no more: both would act on the same jobs.")
+    if moved["environments_removed"]:
+        lines.append(
+            "The environments of the copy named paths of the former home; the next experiments make them again."
+        )
+    command.printer.print_lines(lines)
+
+
+def _find_own_home(command: CommandContext) -> Settings:
+    """Return the settings of the user's own server.
+
+    Raises:
+        UsageError: RISEML_SERVER names another one.
+    """
+    from riseml.client.server_client import read_address
+
+    settings = command.settings()
+    address = read_address(settings, command.environ)
+    if address.socket is None:
+        raise UsageError(
+            f"{address} is not your own server, so this command cannot reach its home",
+            "unset RISEML_SERVER to work on your own home",
+        )
+    return settings
 
 
 @server_app.command("logs")

@@ -34,6 +34,7 @@ from riseml.names import JobName
 
 KILLED = 128 + signal.SIGKILL
 RESTARTED = "the machine was restarted while it ran"
+COPIED = "its folder was copied or restored while it ran, so that its end is not known"
 
 _JOB_FOLDER = re.compile(r"([a-z][a-z-]*(?:\.\d+)?)-a(\d+)")
 _TRASH = ".trash"
@@ -137,7 +138,9 @@ class ProcessJobFolders:
         """Write the end of a job whose supervisor is gone; None when the job is being removed."""
         kill_leftovers(record, self.make_marker(key))
         error = record.error
-        if record.boot != supervisor.read_boot_id():
+        if record.copied:
+            error = COPIED
+        elif record.boot != supervisor.read_boot_id():
             error = RESTARTED
         elif record.started_at is None:
             error = "its supervisor was killed before the job ran"
@@ -153,6 +156,13 @@ class ProcessJobFolders:
         except FileNotFoundError:
             return None
         return parse_state(state)
+
+
+def list_running_jobs(root: Path) -> list[Path]:
+    """Return the folders of the jobs below a root whose supervisors run and write into them."""
+    folders = [path for path in root.glob("[0-9]*/*-a*") if _JOB_FOLDER.fullmatch(path.name)]
+    records = [(folder, load_record(folder)) for folder in folders]
+    return [folder for folder, record in records if record is not None and not record.has_ended and runs_now(record)]
 
 
 @contextlib.contextmanager
@@ -178,6 +188,6 @@ def _empty_trash(place: Path) -> None:
     for path in (place / name for name in _list_folder(place)):
         for folder in [path] if _JOB_FOLDER.fullmatch(path.name) else [path / name for name in _list_folder(path)]:
             record = load_record(folder)
-            if record is not None and not record.has_ended:
+            if record is not None and not record.has_ended and not record.copied:  # the original's job goes on
                 end_supervised_job(record)
     remove_tree(place)

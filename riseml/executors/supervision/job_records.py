@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _CHECKS: Mapping[str, Check] = {
     "gpus": lambda value: isinstance(value, list) and all(map(is_text, value)),
     "marker": is_text,
     "main": is_count,
+    "folder": is_count,
 }
 
 
@@ -49,6 +51,7 @@ class SupervisorRecord:
     gpus: tuple[str, ...] = ()  # ids of the job's GPUs
     marker: str = ""  # in the environment of every process of the job
     main: int = 0  # pid of the job's main process; 0: it did not run
+    copied: bool = False  # this is a copy of the folder that the supervisor writes into
 
     @property
     def has_ended(self) -> bool:
@@ -59,7 +62,10 @@ class SupervisorRecord:
 def load_record(folder: Path) -> SupervisorRecord | None:
     """Return the record of the job in a folder; None when no supervisor has claimed it."""
     state = load_state(folder)
-    return None if state is None else parse_state(state)
+    if state is None:
+        return None
+    record = parse_state(state)
+    return replace(record, copied=True) if _is_copied(folder, state) else record
 
 
 def load_state(folder: Path) -> dict[str, Any] | None:
@@ -96,11 +102,22 @@ def parse_state(state: Mapping[str, Any]) -> SupervisorRecord:
 
 
 def runs_now(record: SupervisorRecord) -> bool:
-    """Return True when the supervisor itself runs, and not another process that has its pid now."""
-    if record.boot != supervisor.read_boot_id():
+    """Return True when the supervisor itself runs, and writes into this folder.
+
+    Another process may have its pid now, and the folder may be a copy.
+    """
+    if record.copied or record.boot != supervisor.read_boot_id():
         return False
     found = supervisor.read_stat(record.pid)
     return found is not None and found[0] not in "ZX" and found[2] == record.start
+
+
+def _is_copied(folder: Path, state: Mapping[str, Any]) -> bool:
+    """Return True for a copy of a job's folder. The record of a supervisor of an older version does not say."""
+    try:
+        return state.get("folder", 0) not in (0, folder.stat().st_ino)
+    except OSError:  # the folder is being removed
+        return False
 
 
 def _parse_seconds(seconds: float | None) -> datetime | None:

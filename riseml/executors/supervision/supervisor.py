@@ -100,6 +100,7 @@ class Supervisor:
             "pid": os.getpid(),
             "start": own[2],
             "boot": read_boot_id(),
+            "folder": os.stat(self._folder).st_ino,  # a copy of the folder has another one
             "claimed_at": time.time(),
         }
 

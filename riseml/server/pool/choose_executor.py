@@ -45,6 +45,13 @@ class LocalChoice:
     undecided: bool = False  # True when no engine answered, and the user has not chosen processes
 
 
+def count_running_processes(home: Path) -> int:
+    """Return how many jobs run as processes that write into a home, whether its server runs or not."""
+    from riseml.executors.process.job_folders import list_running_jobs  # only Linux has what it imports
+
+    return len(list_running_jobs(home / "processes"))
+
+
 def choose_executor(settings: Settings, server: str, world: World) -> LocalChoice:
     """Return the executor that RISEML_EXECUTOR names, else processes when no engine answers and the user agreed to it.
 

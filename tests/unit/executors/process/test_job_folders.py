@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from riseml.executors.process.job_folders import ProcessJobFolders
+from riseml.executors.process.job_folders import COPIED, ProcessJobFolders, list_running_jobs
 from riseml.executors.removal import remove_tree
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_records import SupervisorRecord
@@ -148,3 +148,27 @@ def test_a_process_without_the_marker_ends_with_its_supervisor(
         assert (left.is_running() and left.status() != psutil.STATUS_ZOMBIE) is stays
         with suppress(psutil.NoSuchProcess):
             left.kill()
+
+
+def test_a_copied_folder_neither_ends_nor_follows_the_job_of_the_original(tmp_path: Path) -> None:
+    """A copy of a home has the records of jobs that run: their supervisors write into the original's folders."""
+    original = ProcessJobFolders(tmp_path / "home", SERVER)
+    with subprocess.Popen(["sleep", "3600"], start_new_session=True) as job:
+        key = KEPT[0]
+        claim(original, key, job.pid)
+        path = original.job_folder(key) / supervisor.STATE_FILE
+        own = supervisor.read_stat(job.pid)
+        assert own is not None
+        folder = path.parent.stat().st_ino
+        path.write_text(json.dumps({**json.loads(path.read_text()), "start": own[2], "folder": folder, "marker": ""}))
+        assert list_running_jobs(original.root) == [path.parent]
+        subprocess.run(["cp", "-a", original.root, tmp_path / "copy"], check=True)
+        subprocess.run(["cp", "-a", original.root, tmp_path / "fresh"], check=True)
+        assert list_running_jobs(tmp_path / "copy") == []
+        ProcessJobFolders(tmp_path / "fresh", "b" * 32).sweep_leftovers()
+        assert not (tmp_path / "fresh" / "1" / path.parent.name).exists(), "another server's job"
+        assert job.poll() is None
+        record = ProcessJobFolders(tmp_path / "copy", SERVER).settle_job_record(key)
+        assert record is not None
+        assert record.error == COPIED
+        job.kill()

@@ -1,0 +1,55 @@
+"""`python -m riseml.server.home_program`: what the command line does with a whole home, without a server.
+
+The result is printed as one line of JSON. A problem is printed as its message and its hint, one line each, and the exit
+code says its kind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from riseml import wire
+from riseml.errors import RisemlError
+from riseml.folders import check_home
+from riseml.server.home_move import move_home
+from riseml.settings import Settings, read_settings
+
+
+def main(words: Sequence[str]) -> int:
+    """Do what the words say: `move`. Return 0, or the exit code of the problem."""
+    try:
+        settings = read_settings(os.environ)
+        check_home(settings.home)
+        print(json.dumps(_run(settings, words)))
+    except RisemlError as error:
+        print(" ".join(error.message.splitlines()))
+        print(error.hint or "")
+        return error.exit_code
+    return 0
+
+
+def _run(settings: Settings, words: Sequence[str]) -> object:
+    match words:
+        case ["move"]:
+            return _move(settings)
+        case _:
+            raise ValueError(f"these words are unknown: {words}")
+
+
+def _move(settings: Settings) -> wire.MovedHome:
+    moved = move_home(settings)
+    former = moved.former
+    return {
+        "home": str(settings.home),
+        "former": None if former is None else former.path,
+        "former_host": None if former is None else former.host,
+        "retired": moved.retired,
+        "environments_removed": moved.environments,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

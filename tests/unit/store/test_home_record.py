@@ -1,0 +1,127 @@
+"""A store belongs to one home: a copy of the home, or of the store, changes nothing and asks no host."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import StoreError
+from riseml.home_location import HomeLocation, find_location, read_text
+from riseml.store.database import Database
+from riseml.store.home_record import OwnHome, load_home_record
+
+FORMER = HomeLocation("/gone/home", 7, 40, "machine", ("52:54:00:00:00:01",), "node1")
+
+
+def open_store(store: str, home: HomeLocation | None) -> HomeLocation | None:
+    """Open a store as the server of a home does, and return the home that it names then."""
+    with (
+        closing(Database(store, "a server", home=None if home is None else OwnHome(home))) as database,
+        database.read_transaction() as connection,
+    ):
+        return load_home_record(connection)
+
+
+def test_the_first_home_of_a_store_becomes_its_own(store: str) -> None:
+    assert open_store(store, None) is None
+    assert open_store(store, FORMER) == FORMER
+    assert open_store(store, FORMER) == FORMER
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"path": "/gone/copy", "inode": 8}, "the home /gone/home of this machine, which is gone"),
+        ({"inode": 8}, "another folder, which was at this path before"),
+        ({"machine": "other"}, "the home /gone/home on the machine node1"),
+        ({"cards": ("52:54:00:00:00:02",)}, "the home /gone/home on the machine node1"),
+        ({"path": "/gone/copy", "device": 41}, "the home /gone/home of this machine, which is gone"),
+    ],
+    ids=["copied", "copied into its place", "another machine", "a clone of the machine", "a snapshot"],
+)
+def test_a_copy_is_refused_and_the_store_still_names_its_home(
+    store: str, change: dict[str, object], where: str
+) -> None:
+    open_store(store, FORMER)
+    copy = replace(FORMER, **change)  # type: ignore[arg-type]  # the fields of one record
+    with pytest.raises(StoreError) as refused:
+        open_store(store, copy)
+    assert refused.value.message == f"RISEML_HOME {copy.path} is a copy: its experiments belong to {where}"
+    assert "run `riseml server move` here" in (refused.value.hint or "")
+    assert open_store(store, None) == FORMER
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"device": 41},
+        {"path": "/gone/renamed"},
+        {"machine": ""},
+        {"cards": ()},
+        {"cards": ("52:54:00:00:00:01", "52:54:00:00:00:09"), "host": "renamed"},
+    ],
+    ids=["after a reboot", "renamed", "without an id", "without cards", "another card"],
+)
+def test_the_same_folder_is_the_same_home(store: str, change: dict[str, object]) -> None:
+    open_store(store, FORMER)
+    home = replace(FORMER, **change)  # type: ignore[arg-type]  # the fields of one record
+    assert open_store(store, home) == home
+
+
+def test_a_snapshot_with_the_number_of_the_folder_is_a_copy_while_the_home_is_there(store: str, tmp_path: Path) -> None:
+    """The root of each snapshot of btrfs has the same inode, and a file system may get the number of another one."""
+    home = replace(find_location(tmp_path), inode=256)
+    open_store(store, home)
+    with pytest.raises(StoreError, match="which is still there"):
+        open_store(store, replace(home, path="/gone/snapshot"))
+
+
+def _copy_folder(home: Path, copy: Path) -> None:
+    shutil.copytree(home, copy)
+
+
+def _back_up_store(home: Path, copy: Path) -> None:
+    copy.mkdir()
+    with closing(sqlite3.connect(home / "riseml.db")) as one, closing(sqlite3.connect(copy / "riseml.db")) as other:
+        one.backup(other)
+
+
+@pytest.mark.parametrize("make_copy", [_copy_folder, _back_up_store])
+def test_a_copied_folder_and_a_backup_of_the_store_alone_are_copies(
+    tmp_path: Path, make_copy: Callable[[Path, Path], None]
+) -> None:
+    home, copy = tmp_path / "home", tmp_path / "copy"
+    home.mkdir()
+    open_store(f"sqlite:///{home}/riseml.db", find_location(home))
+    make_copy(home, copy)
+    with pytest.raises(StoreError, match=f"{copy} is a copy: its experiments belong to the home {home} of this"):
+        open_store(f"sqlite:///{copy}/riseml.db", find_location(copy))
+
+
+def test_a_link_to_a_home_is_the_home(tmp_path: Path) -> None:
+    home, link = tmp_path / "home", tmp_path / "link"
+    home.mkdir()
+    link.symlink_to(home)
+    assert find_location(link) == find_location(home)
+
+
+def test_a_renamed_home_is_the_same_home(tmp_path: Path) -> None:
+    home, renamed = tmp_path / "home", tmp_path / "renamed"
+    home.mkdir()
+    before = find_location(home)
+    home.rename(renamed)
+    assert find_location(renamed).is_same_home(before)
+    home.mkdir()
+    assert not find_location(renamed).is_same_home(before), "something is at its former path"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"path": "/x", "inode": "many", "device": 1}'])
+def test_a_text_that_is_no_location_is_none(text: str) -> None:
+    assert read_text(text) is None
+    assert read_text(FORMER.write_text()) == FORMER
