@@ -57,7 +57,9 @@ def awaits_save(experiment: Experiment, seen: Observation) -> bool:
     if save is None or host is None or experiment.started_at is None or attempt <= max(known.last, known.given_up):
         return False
     if experiment.state in TERMINAL:
-        since, patience = experiment.ended_at or seen.now, GIVE_UP_SAVING
+        # not since its end: the server may have learned of that much later
+        since = seen.now if experiment.verdict is None else experiment.verdict.at
+        patience = GIVE_UP_SAVING
     elif _delays_retry(experiment, seen) and experiment.verdict is not None:
         since, patience = experiment.verdict.at, GIVE_UP_BEFORE_RETRY
     else:

@@ -96,7 +96,27 @@ def conclude_experiment(experiment: Experiment, seen: Observation) -> Experiment
             message=verdict.message,
             placed_at=None,
         )
-    return replace(experiment, state=verdict.state, reason=verdict.reason, message=verdict.message, ended_at=seen.now)
+    ended_at = _find_end(experiment, verdict, seen.now)
+    return replace(experiment, state=verdict.state, reason=verdict.reason, message=verdict.message, ended_at=ended_at)
+
+
+def _find_end(experiment: Experiment, verdict: Verdict, now: datetime) -> datetime:
+    """Return when the last job of an experiment ended, by the clock of its host.
+
+    The server may notice it much later: it was not running, or its store did not answer. Jobs that only serve or watch
+    end when the server ends them, so that they count only when no job has decided.
+
+    A host whose clock is behind seems to start jobs before they got their place: its ends are as much too early.
+    """
+    ran = [job for job in experiment.gang if job.started_at is not None and job.ended_at is not None]
+    counted = [job for job in ran if job.part in _COUNTS] if verdict.job is not None else ran
+    starts = [job.started_at for job in ran if job.started_at is not None]
+    ends = [job.ended_at for job in counted or ran if job.ended_at is not None]
+    begun = experiment.placed_at or experiment.started_at
+    if not ends or begun is None:
+        return now
+    behind = max(timedelta(0), begun - min(starts))
+    return min(max(max(ends) + behind, experiment.started_at or begun), now)
 
 
 def find_grace_end(experiment: Experiment, job: Job, verdict: Verdict) -> datetime:

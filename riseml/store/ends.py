@@ -35,7 +35,8 @@ class ExperimentEnd:
     reason: str
     message: str
     started_at: datetime | None
-    ended_at: datetime
+    ended_at: datetime  # when its last job ended
+    noticed_at: datetime  # when the server noticed it, which may be later
     notify: NotifySection | None = None  # the `notify` section of its riseml.yml
 
 
@@ -56,7 +57,7 @@ class EndStore:
     def find_next(self, after: int) -> ExperimentEnd | None:
         """Return the first end after the event `after`, without those of companions; None: there is none."""
         columns = (events.c.id, events.c.at, events.c.state, events.c.reason, events.c.message)
-        own = ("number", "sub", "set_id", "user", "project", "started_at")
+        own = ("number", "sub", "set_id", "user", "project", "started_at", "ended_at")
         query = (
             sa.select(*columns, *(experiments.c[name] for name in own), events.c.experiment_id, _NOTIFY)
             .join(experiments, experiments.c.id == events.c.experiment_id)
@@ -72,7 +73,8 @@ class EndStore:
         found = {name: row[name] for name in ("id", *own, "reason", "message")}
         notify = None if row["notify"] is None else from_json(row["notify"], NotifySection)
         state, experiment = State(row["state"]), row["experiment_id"]
-        return ExperimentEnd(**found, experiment=experiment, state=state, ended_at=row["at"], notify=notify)
+        found["ended_at"] = row["ended_at"] or row["at"]
+        return ExperimentEnd(**found, experiment=experiment, state=state, noticed_at=row["at"], notify=notify)
 
     def find_set_progress(self, end: ExperimentEnd) -> SetProgress:
         """Return what the end of a member means for its set. Exactly one member's end is the end of the set."""

@@ -122,7 +122,8 @@ class CapsuleKeeper:
             return None
         capsule = self._renew(experiment, before)
         if not self._has_results(experiment):
-            if experiment.ended_at is not None and now() - experiment.ended_at < _LATE_RESULTS:
+            noticed = experiment.ended_at if experiment.verdict is None else experiment.verdict.at
+            if noticed is not None and now() - noticed < _LATE_RESULTS:
                 raise StoreError(
                     f"the results of experiment {experiment.number} cannot be read yet", "they are read again"
                 )

@@ -159,7 +159,7 @@ class WebhookLoop(threading.Thread):
             try:
                 yield note_sent, self._make_end_notice(hook, end)
             except _NotYet:
-                if (now() - end.ended_at).total_seconds() < _SEARCH_PATIENCE:
+                if (now() - end.noticed_at).total_seconds() < _SEARCH_PATIENCE:
                     self._waiting[hook.name] = _Waiting(due=time.monotonic() + _FIRST_PAUSE)
                 else:  # the ends of other experiments wait no longer
                     ends.save_late(f"{hook.name}{_LATE}", (*ends.load_late(f"{hook.name}{_LATE}"), position))

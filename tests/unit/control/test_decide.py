@@ -385,3 +385,55 @@ def test_a_job_whose_start_had_no_reply_is_not_started_twice() -> None:
 def test_equal_actions_are_the_same_action(simulation: Simulation) -> None:
     key = simulation.running(1)[0]
     assert StartJob(HostName("h1"), key) == StartJob(HostName("h1"), key)
+
+
+@pytest.mark.parametrize("parts", [("train",), GANG], ids=["one job", "a gang with a ps"])
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_time_of_an_experiment_is_that_of_its_jobs_and_not_of_the_server(parts: tuple[str, ...], code: int) -> None:
+    """The server is away when the last job ends, or stands still, or its store does not answer."""
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.submit(make_experiment(1, make_plan(*parts)))
+    simulation.settle()
+    simulation.pass_time(3)
+    ended = simulation.now
+    for job in (job for job in parts if not job.startswith("ps")):
+        simulation.exit(1, job, code)
+    simulation.pass_time(600)
+    simulation.restart()
+    simulation.settle(5)
+    found = simulation.stored[1]
+    assert found.state is (State.FAILED if code else State.FINISHED)
+    assert found.ended_at == ended
+    assert found.closed
+
+
+def test_the_time_of_a_killed_experiment_ends_with_its_last_job(simulation: Simulation) -> None:
+    simulation.kill(1)
+    simulation.settle(20)
+    found = simulation.stored[1]
+    assert found.state is State.KILLED
+    assert found.ended_at == max(job.ended_at for job in found.gang if job.ended_at is not None)
+
+
+@pytest.mark.parametrize(("behind", "lasts"), [(3600.0, 30.0), (-3600.0, 30.0), (60.0, 3600.0)])
+def test_the_time_is_right_when_the_clock_of_the_host_is_not(behind: float, lasts: float) -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.submit(make_experiment(1, make_plan("train")))
+    simulation.settle()
+    (host,) = simulation.hosts.values()
+    begun = simulation.stored[1].placed_at
+    assert begun is not None
+    ((key, container),) = host.containers.items()
+    offset = timedelta(seconds=behind)
+    host.containers[key] = replace(container, started_at=begun - offset)
+    job = simulation.stored[1]
+    late = replace(job, jobs=tuple(replace(one, started_at=begun - offset) for one in job.jobs), started_at=begun)
+    simulation.stored[1] = simulation.open[1] = replace(late, version=job.version)
+    simulation.pass_time(lasts)
+    ended = simulation.now
+    host.now = ended - offset
+    host.exit(key, 0)
+    simulation.settle(3)
+    found = simulation.stored[1].ended_at
+    assert found is not None
+    assert abs((found - ended).total_seconds()) <= 3, "a few passes"
