@@ -325,15 +325,20 @@ class Client:
         cursor, timer = "", RetryTimer(self._retry)
         while True:
             cut: Unreachable | None = None
+            waiting: list[wire.Entry] = []
             try:
                 for entry in self._request_log(identity, query, cursor):
-                    cursor = entry["cursor"] or cursor
                     timer.reset()
-                    if entry["type"] != "ping":
-                        yield entry
+                    waiting += [entry] if entry["type"] != "ping" else []
+                    if entry["cursor"] == cursor and entry["type"] not in ("ping", "end"):
+                        continue  # the next cursor names this entry, too: both come again when the connection breaks
+                    cursor = entry["cursor"] or cursor
+                    yield from waiting
+                    waiting = []
                     if entry["type"] == "end":
                         return
                 if not query.follow:
+                    yield from waiting
                     return
             except Unreachable as error:
                 cut = error

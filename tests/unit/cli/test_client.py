@@ -38,6 +38,16 @@ def test_a_broken_log_stream_continues_after_the_last_entry(
     assert len(heard) == len(cuts)
 
 
+@pytest.mark.parametrize("cut", range(7))
+def test_entries_that_one_cursor_names_together_come_once(client: Client, fake_server: FakeServer, cut: int) -> None:
+    """A line that ends with a report: the report comes first, and both come again to a client without the line."""
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.entries = [line("a", 0), line("report", 0), line("b", 1), line("c", 2), line("last", 2), end()]
+    fake_server.cuts = [cut]
+    texts = [entry["text"] for entry in client.stream_log("4") if entry["type"] == "line"]
+    assert texts == ["a", "report", "b", "c", "last"]
+
+
 def test_a_reconnect_sends_the_cursor_and_since_but_no_tail(client: Client, fake_server: FakeServer) -> None:
     fake_server.experiments["4"] = make_experiment()
     fake_server.entries = [line("a", 1), line("b", 2), end()]

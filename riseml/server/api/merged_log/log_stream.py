@@ -62,7 +62,7 @@ async def stream_entries(
             notifier.extend(subscription, reader.take_new())
             piece = b"".join(map(encode_entry, entries))
             if not piece and time.monotonic() - sent_at >= _HEARTBEAT:  # it reads lines that the client did not request
-                piece = encode_ping(reader.cursor())
+                piece = reader.encode_ping()
             if piece:
                 yield piece
                 sent_at = time.monotonic()
@@ -73,7 +73,7 @@ async def stream_entries(
             patience = log_gate.PATIENCE if reader.holds_event else _HEARTBEAT
             if not await subscription.wait_for_change(patience):
                 reader.mark_stale(frozenset(reader.identities))  # in case a notification was missed
-                yield encode_ping(reader.cursor())
+                yield reader.encode_ping()
                 sent_at = time.monotonic()
     members = reader.experiments
     message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
@@ -87,7 +87,7 @@ async def _stream_tail(reader: _StreamReader, count: int) -> AsyncIterator[bytes
         yield encode_ping("")  # nothing was sent: after a broken connection the client asks for all again
     for entry in reading.result():
         yield encode_entry(entry)
-    yield encode_ping(reader.cursor())  # a client whose connection breaks now has a cursor
+    yield reader.encode_ping()  # a client whose connection breaks now has a cursor
 
 
 class _StreamReader:
@@ -106,6 +106,8 @@ class _StreamReader:
         self._set_states: SetStates | None = None  # None: the stream is not that of a set
         self._grows = request.growth is not None  # further experiments may follow
         self._new: list[int] = []  # experiments that have joined the stream
+        # the newest cursor that the client has; empty: it begins at the beginning
+        self._sent_cursor = ",".join(map(str, request.positions)) if any(map(_is_inside, request.positions)) else ""
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
@@ -147,7 +149,10 @@ class _StreamReader:
         # before the logs are read
         over = not self._grows and all(self._is_over(one.record) for one in self._followed)
         before = [one.position for one in self._followed]
-        entries = list(self._merge_experiments())
+        entries: list[wire.Entry] = []
+        for entry in self._merge_experiments():
+            entries.append(entry)
+            self._sent_cursor = entry["cursor"]
         self.idle = before == [one.position for one in self._followed]
         self.complete = self.idle and over and not self.holds_event
         if self.complete and self._request.growth is not None and self._set_states is not None:
@@ -164,6 +169,11 @@ class _StreamReader:
     def cursor(self) -> str:
         """Return what was sent as text."""
         return ",".join(str(one.position) for one in self._followed)
+
+    def encode_ping(self) -> bytes:
+        """Return an entry that only names what was read."""
+        self._sent_cursor = self.cursor()
+        return encode_ping(self._sent_cursor)
 
     def _load_records(self) -> None:
         """Load the records that may have changed; at the first read all of them."""
@@ -300,9 +310,10 @@ class _StreamReader:
         return None if event.job is None else one.ends.get((event.job, event.attempt))
 
     def _send_event(self, one: FollowedLog, event: StateEvent) -> Iterator[wire.StateEntry]:
-        """Yield the change of state, and the change of the set: a client that receives only the first gets both
-        again."""
-        before = self.cursor() if self._set_states and event.job is None else ""
+        """Yield the change of state, and the change of the set: a client that receives only the first gets both again,
+        because its cursor is that of the entry before.
+        """
+        before = self._sent_cursor
         one.position = replace(one.position, event=event.id)
         one.last_at = event.at
         of_set = self._set_states and self._set_states.note_event(one.identity, event)
@@ -315,7 +326,8 @@ class _StreamReader:
         self, one: FollowedLog, block: LogBlock
     ) -> Iterator[wire.LineEntry | wire.LinesEntry | wire.ReportEntry]:
         """Yield the lines as the client requested: together, or each with its own cursor. A line that ends with a
-        report comes after the report: a client that receives only the first gets both again.
+        report comes after the report: a client that receives only the first gets both again, because its cursor is
+        that of the entry before.
         """
         if self._request.reports:
             yield from self._send_reports(one, block)
@@ -336,7 +348,8 @@ class _StreamReader:
             if block.is_report:
                 one.position = one.position.with_log_position(line.end)
             if report.at >= self._since:
-                yield report_entry(one.record, report, self.cursor())
+                cursor = self.cursor() if block.is_report else self._sent_cursor
+                yield report_entry(one.record, report, cursor)
 
     def _ask_gate(self, one: FollowedLog, event: StateEvent, *, has_more: bool) -> Gate:
         """Return the decision of the gate, from the present state of the job's log."""
@@ -372,6 +385,10 @@ class _StreamReader:
 
     def _wants(self, job: JobName | None) -> bool:
         return self._request.wanted.job is None if job is None else self._request.wanted.names(job)
+
+
+def _is_inside(position: StreamPosition) -> bool:
+    return position != StreamPosition()
 
 
 def _holds_report(*blocks: LogBlock) -> bool:
