@@ -1,4 +1,4 @@
-.PHONY: demo unit test test-engines exploits check coverage soak bench chaos audit pictures clean
+.PHONY: demo unit test test-engines exploits check coverage soak soak-logs bench chaos audit pictures clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -35,6 +35,9 @@ coverage: ## the tests again, with what they reach
 
 soak: ## random histories of the loop with other seeds each time: make soak MINUTES=30
 	@scripts/soak $(MINUTES)
+
+soak-logs: ## 10,000 random histories of a log, with other ones each time: ten minutes
+	@scripts/soak-logs
 
 clean: ## end the private engine and the private PostgreSQL, if the tests had to start them
 	@scripts/engine/down && scripts/postgres/down

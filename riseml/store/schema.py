@@ -144,7 +144,8 @@ metric_tallies = Table(
     metadata,
     Column("experiment_id", Integer, ForeignKey("experiments.id"), primary_key=True),
     Column("counted", BigInteger, nullable=False),  # bytes of the log that are counted
-    Column("lines_given", Integer, nullable=False),  # lines after them that are counted, too
+    # bytes before `counted` at which the oldest line begins that is open there; 0: none is open
+    Column("open_bytes", BigInteger, nullable=False, server_default="0"),
     Column("complete", Boolean, nullable=False),  # the experiment is closed, and its whole log is counted
     Column("dropped", BigInteger, nullable=False),  # values that were not kept, because there were too many names
     Column("summaries", Text, nullable=False),  # JSON of the metrics and of the slow patterns, read at once

@@ -37,6 +37,18 @@ def go_back(connection: sa.Connection, revision: str) -> None:
     connection.execute(sa.text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
 
 
+def count_given_lines_again(connection: sa.Connection, revision: str) -> None:
+    """Make positions in logs those of a version before 0012: with the lines that were given behind them.
+
+    Args:
+        connection: a transaction that writes.
+        revision: the migration of that version.
+    """
+    connection.execute(sa.text("ALTER TABLE metric_tallies DROP COLUMN open_bytes"))
+    connection.execute(sa.text("ALTER TABLE metric_tallies ADD COLUMN lines_given INTEGER NOT NULL DEFAULT 0"))
+    connection.execute(sa.text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+
+
 @contextmanager
 def open_database(postgres: sa.Engine) -> Iterator[str]:
     """Create an empty database, give its address, and drop it afterwards."""

@@ -179,6 +179,7 @@ class Loop(threading.Thread):
             if new.set_id is not None:
                 services.search_wake.set()
             if new.closed:
+                services.logs.end_open_lines(new.id)
                 services.logs.close_experiment(new.id)
                 services.keeper.note_closed(new.id)
                 services.samples.close_experiment(new.id)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from riseml.spec.config.types import Goal
-from riseml.store.logs.blocks import ReadPosition
+from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_store import MetricStore
 
 

@@ -14,9 +14,10 @@ from dataclasses import field
 
 from riseml.names import CanonicalId
 from riseml.records import dataclass
-from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition
+from riseml.store.logs.blocks import LogBlock, OutputLine
 from riseml.store.logs.levels import LogLevel, has_level
 from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.read_position import ReadPosition
 
 _STEP = 1000  # lines between two marks, at least
 _MOST_INDEXES = 32  # logs whose index is kept

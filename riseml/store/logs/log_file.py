@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from riseml.log_cursor import FramePosition, LogCursor
@@ -50,12 +51,16 @@ class LogFile:
             raise
 
     def append_frames(self, key: JobKey, frames: list[Frame]) -> None:
-        """Append frames: all of them or none.
+        """Append frames: all of them or none. The first frames of an attempt end the open lines of earlier ones.
 
         Raises:
             OSError: they cannot be written, or the file was closed; the caller repeats the call with the same frames.
         """
         owner = (key.job, key.attempt)
+        if owner not in self._open_lines:
+            for job, attempt in list(self._open_lines):
+                if job == key.job and attempt < key.attempt:
+                    self._end_open_lines(replace(key, attempt=attempt))
         data, lines = encode_frames(key, frames, self._open_lines.get(owner, {}))
         view = memoryview(data)
         with self._lock:
@@ -80,9 +85,7 @@ class LogFile:
             OSError: it cannot be written, or the file was closed.
         """
         owner = (key.job, key.attempt)
-        streams = sorted(self._open_lines.get(owner, ()))
-        if streams:
-            self.append_frames(key, [Frame("", stream, b"\n") for stream in streams])
+        self._end_open_lines(key)
         with self._lock:
             self._refuse_if_closed()
             ends = {**self.ends, owner: os.lseek(self._file, 0, os.SEEK_END)}
@@ -94,11 +97,25 @@ class LogFile:
             os.replace(fresh, self._path.with_suffix(".ends"))
             self.ends = ends
 
+    def end_all_lines(self, experiment: int) -> None:
+        """End the open lines of all jobs, because no host holds more of them.
+
+        Raises:
+            OSError: it cannot be written, or the file was closed.
+        """
+        for job, attempt in list(self._open_lines):
+            self._end_open_lines(JobKey(experiment, job, attempt))
+
     def close(self) -> None:
         """Close the file; a thread that still holds this object gets an `OSError` when it appends."""
         with self._lock:
             self._is_closed = True
             os.close(self._file)
+
+    def _end_open_lines(self, key: JobKey) -> None:
+        streams = sorted(self._open_lines.get((key.job, key.attempt), ()))
+        if streams:
+            self.append_frames(key, [Frame("", stream, b"\n") for stream in streams])
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:  # the descriptor number may belong to another file by now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -9,17 +10,24 @@ from pathlib import Path
 from riseml.log_cursor import LogCursor
 from riseml.model import Frame, JobKey
 from riseml.settings import DEFAULT_LOG_LIMIT
-from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks, find_report_blocks
+from riseml.store.logs.blocks import LogBlock, OutputLine
+from riseml.store.logs.line_parser import find_open_lines
+from riseml.store.logs.line_state import RecordKind
 from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records
 from riseml.store.logs.quota import LogQuota
+from riseml.store.logs.read_position import ReadPosition
+from riseml.store.logs.records import find_last_kind, pick_records
+from riseml.store.logs.report_blocks import find_blocks, find_report_blocks
 from riseml.store.logs.report_lines import KnownReports
 
 _READ_AT_ONCE = 1 << 18  # bytes
-_READ_FOR_LONG_LINE = 1 << 22  # bytes; more than the longest line, so that every call advances
-_NEAR_END = 1 << 20  # bytes at the end of a log in which the last lines are searched
+_NEAR_END = 1 << 20  # bytes at the end of a log in which the last lines are searched first
+_FAR_FROM_END = 1 << 26  # bytes at the end of a log in which they are searched at most
 _BEGINNING = ReadPosition()
 
 _Find = Callable[[bytes, ReadPosition, KnownReports | None], tuple[list[LogBlock], ReadPosition]]
+
+log = logging.getLogger(__name__)
 
 
 class LogStore:
@@ -96,9 +104,10 @@ class LogStore:
     def read_blocks(
         self, experiment: int, position: ReadPosition, *, reports: bool = False
     ) -> tuple[list[LogBlock], ReadPosition]:
-        """Return the complete lines in some bytes after a position, and where to continue.
+        """Return the lines that end in some bytes after a position, and where to continue.
 
-        A line whose last piece has not been written yet is left for the next call.
+        The place to continue knows the lines that are open there. A position without them costs a read from the
+        beginning of the oldest one on.
 
         Args:
             experiment: whose log it is.
@@ -114,28 +123,49 @@ class LogStore:
 
     def _find_in_log(self, find: _Find, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
         path = self._log_path(experiment)
-        if not path.exists():
+        unread = self.log_size(experiment) - position.offset
+        if unread <= 0 or not path.exists():
             return [], position
+        if position.lacks_open_lines:
+            position = find_open_lines(_load_parts(path, position.open_from, position.offset), position)
         with self._guard:
             file = self._files.get(experiment)
         known = None if file is None else file.known_reports
-        limit = self.log_size(experiment) - position.offset
-        blocks, end = find(load_records(path, position.offset, min(limit, _READ_AT_ONCE)), position, known)
-        if end == position:  # no more data, or a long line in pieces
-            blocks, end = find(load_records(path, position.offset, min(limit, _READ_FOR_LONG_LINE)), position, known)
-        return blocks, end
+        return find(load_records(path, position.offset, min(unread, _READ_AT_ONCE)), position, known)
+
+    def is_record_start(self, experiment: int, offset: int) -> bool:
+        """Return True for an offset at which a record of a log begins, and for the end of the log."""
+        if not 0 < offset <= self.log_size(experiment):
+            return offset == 0
+        with self._log_path(experiment).open("rb") as file:
+            file.seek(offset - 1)
+            return file.read(1) == b"\n"
 
     def read_last_lines(self, key: JobKey, count: int) -> list[OutputLine]:
-        """Return the last lines of one attempt at a job, as far as they are in the last MiB of the log."""
-        start = max(0, self.log_size(key.experiment) - _NEAR_END)
+        """Return the last lines of one attempt, as far as they are in the last 64 MiB of the log; each one is whole."""
         path = self._log_path(key.experiment)
-        if not path.exists():
+        end = size = self.log_size(key.experiment)
+        if not size or not path.exists():
             return []
-        with path.open("rb") as file:
-            file.seek(start)
-            torn = len(file.readline()) if start else 0
-        lines = read_all_lines(self, key.experiment, ReadPosition(start + torn))
-        return [line for line in lines if (line.job, line.attempt) == (key.job, key.attempt)][-count:]
+        near, records = _NEAR_END, b""
+        while True:
+            start = _find_record_start(path, max(0, size - near))
+            records = pick_records(load_records(path, start, end - start), key) + records
+            blocks = find_blocks(records, _BEGINNING)[0]
+            streams = {block.stream for block in blocks}
+            cut = {stream for stream in streams if _goes_on_at(path, key, stream, start)}
+            lines = _list_whole_lines(blocks, cut)
+            if len(lines) >= count or start == 0 or near >= _FAR_FROM_END:
+                return lines[-count:]
+            near, end = 4 * near, start
+
+    def end_open_lines(self, experiment: int) -> None:
+        """End the last lines of all jobs of an experiment whose log is complete: no host holds more of them."""
+        if self._log_path(experiment).exists():
+            try:
+                self._open_file(experiment).end_all_lines(experiment)
+            except OSError as error:
+                log.warning("the last line in the log of #%s is not complete: %s", experiment, error)
 
     def close_experiment(self, experiment: int) -> None:
         """Close the files of an experiment whose log is complete."""
@@ -161,6 +191,48 @@ class LogStore:
 
     def _log_path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.log"
+
+
+def _load_parts(path: Path, start: int, end: int) -> Iterator[bytes]:
+    """Yield the whole records between two offsets in parts."""
+    while start < end and (data := load_records(path, start, min(end - start, _READ_AT_ONCE))):
+        yield data
+        start += len(data)
+
+
+def _find_record_start(path: Path, offset: int) -> int:
+    """Return the offset of the first record that begins at an offset or after it."""
+    if not offset:
+        return 0
+    with path.open("rb") as file:
+        file.seek(offset - 1)
+        return offset - 1 + len(file.readline())
+
+
+def _goes_on_at(path: Path, key: JobKey, stream: int, end: int) -> bool:
+    """Return True when a stream of one attempt has an open line at an offset: its record before that says so."""
+    near, last = _NEAR_END, max(0, end - _FAR_FROM_END)
+    while end > last:
+        start = _find_record_start(path, max(last, end - near))
+        kind = find_last_kind(load_records(path, start, end - start), key, stream)
+        if kind is not None:
+            return kind is RecordKind.GOES_ON
+        near, end = 4 * near, start
+    return False
+
+
+def _list_whole_lines(blocks: list[LogBlock], cut: set[int]) -> list[OutputLine]:
+    """Return lines that follow each other and are whole: those after the first lines of the streams in `cut`."""
+    lines: list[OutputLine] = []
+    left = set(cut)
+    for block in blocks:
+        found = block.lines()
+        if block.stream in left:
+            left.discard(block.stream)
+            lines, found = [], found[1:]
+        if not block.is_report:
+            lines += found
+    return lines
 
 
 def read_all_lines(logs: LogStore, experiment: int, position: ReadPosition = _BEGINNING) -> Iterator[OutputLine]:

@@ -123,6 +123,21 @@ def split_runs(data: bytes) -> Iterator[RecordRun]:
         position = found.end()
 
 
+def pick_records(data: bytes, key: JobKey) -> bytes:
+    """Return the records of one attempt among whole records: fast where they are few among many."""
+    pattern = rb"\n[^\n] " + re.escape(f"{key.job} {key.attempt} ".encode()) + rb"[^\n]*+"
+    found = re.findall(pattern, b"\n" + data)
+    return b"".join(found)[1:] + b"\n" if found else b""
+
+
+def find_last_kind(data: bytes, key: JobKey, stream: int) -> RecordKind | None:
+    """Return the kind of the last record of a stream of one attempt among whole records; None: there is none."""
+    owner = f" {key.job} {key.attempt} ".encode()
+    lines = b"\n" + data
+    places = {lines.rfind(b"\n" + kind.codes[stream : stream + 1] + owner): kind for kind in RecordKind}
+    return None if max(places) < 0 else places[max(places)]
+
+
 @lru_cache(maxsize=256)
 def _parse_head(text: bytes) -> RecordHead:
     code, job, attempt, _ = text.split(b" ")

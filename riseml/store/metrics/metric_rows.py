@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from riseml.records import dataclass
 from riseml.store.database import Database
-from riseml.store.logs.blocks import ReadPosition
+from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_history import MetricHistory
 from riseml.store.metrics.metric_summary import (
     MetricSummary,
@@ -131,7 +131,7 @@ def _to_values(tally: TallyRow) -> dict[str, Any]:
     last = {one.name: one.last if math.isfinite(one.last) else None for one in tally.summaries.values()}
     return {
         "counted": tally.counted.offset,
-        "lines_given": tally.counted.lines_given,
+        "open_bytes": tally.counted.open_bytes,
         "complete": tally.complete,
         "dropped": tally.dropped,
         "summaries": json.dumps({"metrics": rows, "slow": sorted(tally.slow)}),
@@ -143,7 +143,7 @@ def _to_tally(row: sa.Row[Any]) -> TallyRow:
     found = read_stored_summaries(row.summaries)
     return TallyRow(
         row.experiment_id,
-        ReadPosition(row.counted, row.lines_given),
+        ReadPosition(row.counted, row.open_bytes),
         row.complete,
         {summary.name: summary for summary in found.metrics},
         row.dropped,

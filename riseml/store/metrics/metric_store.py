@@ -17,8 +17,8 @@ from riseml.faultpoints import Point, reach
 from riseml.names import JobName
 from riseml.records import dataclass
 from riseml.store.database import Database
-from riseml.store.logs.blocks import ReadPosition
 from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.line_patterns import PatternSearch, find_reports
 from riseml.store.metrics.metric_history import Bucket
 from riseml.store.metrics.metric_rows import MetricRows, TallyRow
@@ -290,14 +290,15 @@ class MetricStore:
         return _Counting(experiment, patterns=self._find_patterns(experiment))
 
     def _restore_counting(self, row: TallyRow) -> _Counting:
-        """Return the saved counts. A log that is shorter than the saved position has lost its end in a power cut, and
-        is counted again from its beginning; so is a log whose history is missing.
+        """Return the saved counts. A log in which no record begins at the saved position has lost its end in a power
+        cut, and is counted again from its beginning; so is a log whose history is missing.
 
         The saved counts are deleted first: when the log has grown again, their position would point at another record.
         """
         experiment = row.experiment
         histories = self._rows.load_histories(experiment)
-        if row.counted.offset > self._logs.log_size(experiment) or not row.summaries.keys() <= histories.keys():
+        is_there = self._logs.is_record_start(experiment, row.counted.offset)
+        if not is_there or not row.summaries.keys() <= histories.keys():
             self._rows.delete_tally(experiment)
             return self._start_counting(experiment)
         counts = [MetricCount.restore(summary, histories[name]) for name, summary in row.summaries.items()]

@@ -11,8 +11,9 @@ from riseml.names import JobName
 from riseml.server.reconcile.metric_keeper import MetricKeeper
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
-from riseml.store.logs.blocks import LogBlock, ReadPosition
+from riseml.store.logs.blocks import LogBlock
 from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_rows import MetricRows
 from riseml.store.metrics.metric_store import MetricStore
 from tests.support.waiting import DEADLINE, wait_for

@@ -16,10 +16,11 @@ from riseml.store.database import Database
 from riseml.store.experiment_pages import ExperimentPages, PageQuery, PageSort
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
-from riseml.store.logs.blocks import ReadPosition
+from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.last_values import LastValues
 from riseml.store.metrics.metric_rows import MetricRows, TallyRow
 from riseml.store.metrics.metric_summary import MetricCount
+from tests.support.stores import count_given_lines_again
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -164,7 +165,7 @@ def test_last_values_are_found_in_what_an_earlier_version_stored(
     MetricRows(database).save_tallies([(count(one, value), {}) for one, value in values.items()])
     with database.write_transaction() as connection:
         connection.execute(sa.text("ALTER TABLE metric_tallies DROP COLUMN last_values"))
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0010'"))
+        count_given_lines_again(connection, "0010")
     database.close()
     again = Database(store)
     found = {one: value for one, (_, _, value) in LastValues(again).read_values("ann", ODD_NAME).items()}

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from riseml.log_cursor import FramePosition, LogCursor
 from riseml.model import Frame, JobKey
 from riseml.names import JobName
-from riseml.store.logs.blocks import ReadPosition
 from riseml.store.logs.line_state import LONGEST_LINE
 from riseml.store.logs.log_store import LogStore, read_all_lines
+from riseml.store.logs.read_position import ReadPosition
 
 KEY = JobKey(4, JobName("worker.1"), 1)
 OTHER = JobKey(4, JobName("master"), 2)
@@ -68,7 +68,7 @@ def test_a_long_line_in_several_frames_is_one_line(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"x" * 9), frame(1, b"y" * 9)])
     logs.append_frames(OTHER, [frame(2, b"between\n")])
-    assert texts(logs) == [], "the line before it goes on"
+    assert texts(logs) == [("master", b"between")], "it waits for no line of another job"
     logs.append_frames(KEY, [frame(1, b"z\n")])
     assert texts(logs) == [("master", b"between"), ("worker.1", b"x" * 9 + b"y" * 9 + b"z")]
 
@@ -98,7 +98,7 @@ def test_an_open_line_ends_with_its_job(tmp_path: Path) -> None:
 def test_open_lines_of_both_streams_end_with_their_job(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"out", 1), frame(2, b"err", 2), frame(3, b" goes on\n", 2)])
-    assert texts(logs) == [], "the first line may go on"
+    assert texts(logs) == [("worker.1", b"err goes on")], "the first line may go on"
     again = LogStore(tmp_path)
     again.append_frames(KEY, [frame(4, b"more", 2)])
     again.finish_job(KEY)
@@ -116,14 +116,15 @@ def test_an_endless_line_does_not_hold_up_other_jobs(tmp_path: Path) -> None:
     assert texts(logs) == [("worker.1", b"x" * LONGEST_LINE + MARK), ("master", b"alive")]
 
 
-def test_a_short_line_that_stays_open_holds_up_other_jobs_for_2_mib_at_most(tmp_path: Path) -> None:
+def test_a_line_that_stays_open_holds_up_no_other_line_and_comes_whole(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"working ")])
     for _ in range(200):
         logs.append_frames(OTHER, [frame(2, b"x" * 16000 + b"\n")])
-    jobs = [job for job, _ in texts(logs)]
-    assert jobs.count("worker.1") == 1
-    assert jobs.count("master") == 200
+        logs.append_frames(KEY, [frame(3, b"at a step\n", 2)])
+    assert [job for job, _ in texts(logs)] == ["master", "worker.1"] * 200
+    logs.append_frames(KEY, [frame(1, b"for hours\n")])
+    assert texts(logs)[-1] == ("worker.1", b"working for hours")
 
 
 @pytest.mark.parametrize("size", [LONGEST_LINE, LONGEST_LINE + 1, 10_000_000])
@@ -194,14 +195,16 @@ def test_a_reader_from_any_line_loses_and_repeats_nothing(rows: list[tuple[JobKe
             ]
 
 
-def test_a_position_among_pieces_counts_the_lines_that_the_reader_has(tmp_path: Path) -> None:
+def test_a_position_among_pieces_names_where_the_open_line_began(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"a long ")])
     logs.append_frames(OTHER, [frame(2, b"between\n")])
     logs.append_frames(KEY, [frame(1, b"line\n"), frame(3, b"after\n")])
     between, long, after = read_all_lines(logs, 4)
     assert (between.text, long.text, after.text) == (b"between", b"a long line", b"after")
-    assert between.end == ReadPosition(0, 1)
+    begun = len(b"a worker.1 1 2026-08-31T07:23:00.1Z a long \n")
+    size = begun + len(b"1 master 2 2026-08-31T07:23:00.2Z between\n")
+    assert between.end == ReadPosition(size, open_bytes=size)
     assert list(read_all_lines(logs, 4, between.end)) == [long, after]
 
 
@@ -236,6 +239,56 @@ def test_the_next_attempt_ends_the_last_line_of_a_lost_one(tmp_path: Path) -> No
     assert [line.text for line in found] == [b"one", b"a half", b"first", b"second"]
     for number, line in enumerate(found, 1):
         assert list(read_all_lines(logs, 4, line.end)) == found[number:]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["one server", "another server"])
+def test_the_last_lines_of_lost_jobs_end_with_their_log(tmp_path: Path, *, again: bool) -> None:
+    logs = LogStore(tmp_path)
+    logs.append_frames(KEY, [frame(1, b"a half"), frame(1, b"error", 2)])
+    logs.append_frames(OTHER, [frame(2, b"a part")])
+    if again:
+        logs.close_all_but(frozenset())
+        logs = LogStore(tmp_path)
+    logs.end_open_lines(4)
+    logs.close_experiment(4)
+    assert texts(logs) == [("worker.1", b"a half"), ("worker.1", b"error"), ("master", b"a part")]
+    logs.end_open_lines(5)
+    assert not (tmp_path / "5.log").exists(), "an experiment that never ran gets no log"
+
+
+def test_a_reader_between_the_last_line_of_an_attempt_and_the_next_one_loses_and_repeats_nothing(
+    tmp_path: Path,
+) -> None:
+    logs = LogStore(tmp_path)
+    logs.append_frames(OTHER, [frame(1, b"open for long ")])
+    logs.append_frames(KEY, [frame(2, b"a half"), frame(2, b"part", 2)])
+    logs.append_frames(replace(KEY, attempt=2), [frame(3, b"fir"), frame(4, b"st\n")])
+    logs.append_frames(OTHER, [frame(5, b"line\n")])
+    found = list(read_all_lines(logs, 4))
+    assert [line.text for line in found] == [b"a half", b"part", b"first", b"open for long line"]
+    for number, line in enumerate(found, 1):
+        assert list(read_all_lines(logs, 4, replace(line.end))) == found[number:]
+
+
+def test_a_log_of_an_earlier_version_shows_the_last_line_of_a_lost_attempt(tmp_path: Path) -> None:
+    """That version did not end the line itself."""
+    rows = ["a worker.1 1 T1 a half", "1 worker.1 2 T2 first", "1 worker.1 1 T3 late", "1 worker.1 2 T4 second"]
+    (tmp_path / "4.log").write_text("".join(f"{row}\n" for row in rows))
+    assert [text for _, text in texts(LogStore(tmp_path))] == [b"a half", b"first", b"late", b"second"]
+
+
+def test_the_last_lines_of_a_job_are_whole_however_far_they_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("riseml.store.logs.log_store._NEAR_END", 500)
+    logs = LogStore(tmp_path)
+    assert logs.read_last_lines(KEY, 2) == []
+    logs.append_frames(KEY, [frame(1, b"begun "), frame(1, b"x" * 400, 2)])
+    logs.append_frames(OTHER, [frame(2, b"y" * 100 + b"\n") for _ in range(20)])
+    logs.append_frames(KEY, [frame(3, b"x" * 400 + b"\n", 2), frame(4, b"ended\n")])
+    assert [line.text for line in logs.read_last_lines(KEY, 2)] == [b"x" * 800, b"begun ended"]
+    assert [line.text for line in logs.read_last_lines(KEY, 1)] == [b"begun ended"]
+    assert logs.read_last_lines(replace(KEY, attempt=2), 1) == []
 
 
 def test_lines_longer_than_one_read_are_read_whole(tmp_path: Path) -> None:

@@ -17,13 +17,15 @@ from riseml.model import Frame, JobKey
 from riseml.names import JobName
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
-from riseml.store.logs.blocks import LogBlock, ReadPosition
+from riseml.store.logs.blocks import LogBlock
 from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_rows import MetricRows
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.metrics.metric_tally import MOST_METRICS, MetricTally, read_reports
 from riseml.store.schema import experiments as experiment_table
 from riseml.store.schema import metric_histories, metric_tallies
+from tests.support.stores import count_given_lines_again
 from tests.unit.store.test_database import submit
 
 KEY = JobKey(1, JobName("master"), 1)
@@ -289,3 +291,45 @@ def test_an_experiment_without_its_histories_is_counted_again(
     again = MetricStore(database, logs)
     assert again.recover() == {1}
     assert show(again) == shown
+
+
+def test_logs_that_an_earlier_version_has_not_counted_to_their_end_are_counted_again(
+    database: Database, store: str, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    """It may have lost reports among lines that were open at the same time."""
+    submit(experiments)
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    for experiment in (1, 2):
+        write(logs, replace(KEY, experiment=experiment), report(1, loss=0.5), report(2, loss=0.25))
+        metrics.count_reports(experiment)
+    metrics.note_closed(1)
+    metrics.save()
+    shown = [show(metrics, experiment) for experiment in (1, 2)]
+    with database.write_transaction() as connection:
+        connection.execute(experiment_table.update().where(experiment_table.c.id == 1).values(closed=True))
+        connection.execute(metric_tallies.update().values(counted=1, summaries='{"metrics": [], "slow": []}'))
+        count_given_lines_again(connection, "0011")
+    database.close()
+    again = MetricStore(Database(store), logs)
+    assert again.recover() == {2}, "the counts of an experiment that has ended are final"
+    assert show(again, 2) == shown[1]
+
+
+def test_a_log_that_was_lost_and_has_grown_again_is_counted_from_its_beginning(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    write(logs, KEY, report(1, loss=0.5))
+    metrics.count_reports(1)
+    metrics.save()
+    logs.close_experiment(1)
+    (tmp_path / "logs" / "1.log").unlink()
+    write(logs, KEY, "a longer line than the report that the log began with before it was lost\n", report(2, loss=0.25))
+    again = MetricStore(database, logs)
+    again.recover()
+    assert again.read_summaries([1])[1]["loss"].count == 1
+    assert again.read_summaries([1])[1]["loss"].last == 0.25

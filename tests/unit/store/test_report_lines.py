@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from riseml.model import Frame, JobKey
 from riseml.names import BUILD, JobName
-from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks, find_report_blocks
+from riseml.store.logs.blocks import LogBlock, OutputLine
+from riseml.store.logs.line_parser import find_open_lines
+from riseml.store.logs.read_position import ReadPosition
 from riseml.store.logs.records import OpenLines, encode_frames
+from riseml.store.logs.report_blocks import find_blocks, find_report_blocks
 from riseml.store.logs.report_lines import KnownReports, split_report
 from riseml.store.metrics.metric_tally import MetricTally, batch_reports, read_reports
 
@@ -95,7 +98,8 @@ def encode(pieces: list[tuple[int, int, int]]) -> bytes:
 
 
 def read_lines(data: bytes, position: ReadPosition) -> list[tuple[LogBlock, OutputLine]]:
-    blocks, _ = find_blocks(data[position.offset :], position)
+    known = find_open_lines([data[position.open_from : position.offset]], position)
+    blocks, _ = find_blocks(data[position.offset :], known)
     return [(block, line) for block in blocks for line in block.lines()]
 
 
@@ -114,7 +118,7 @@ def test_a_reader_goes_on_behind_each_line_and_report(pieces: list[tuple[int, in
     known = KnownReports()
     for start in [
         0,
-        *(line.end.offset for _, line in found if not line.end.lines_given),
+        *(line.end.offset for _, line in found if not line.end.open_bytes),
     ]:  # two readers at any distance
         position = ReadPosition(start)
         assert find_blocks(data[start:], position, known) == find_blocks(data[start:], position)
@@ -125,7 +129,7 @@ def test_reports_that_one_reader_has_found_are_known_to_the_next_one(monkeypatch
     half = len(data) // 2
     for start, end in ((0, half), (half, len(data))):
         assert find_blocks(data[start:end], ReadPosition(start), known)[0][0].is_report
-    monkeypatch.setattr("riseml.store.logs.blocks.holds_only_reports", None)  # to call it would fail
+    monkeypatch.setattr("riseml.store.logs.report_blocks.holds_only_reports", None)  # to call it would fail
     (block,) = find_report_blocks(data, ReadPosition(), known)[0]
     assert (block.is_report, block.count) == (True, 10)
     assert not known.covers(0, len(data) + 1)

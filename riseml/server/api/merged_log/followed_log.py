@@ -15,7 +15,8 @@ from riseml.server.api.merged_log.log_entries import format_moment
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
 from riseml.states import Part, State
 from riseml.store.experiments import StateEvent
-from riseml.store.logs.blocks import LogBlock, ReadPosition
+from riseml.store.logs.blocks import LogBlock
+from riseml.store.logs.read_position import ReadPosition
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from riseml.names import parse_id
 from riseml.records import dataclass
 from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.set_growth import SetGrowth
-from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
+from riseml.server.api.merged_log.stream_cursor import check_stream_cursor, parse_stream_cursor
 from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.named_experiments import find_details
@@ -53,6 +53,7 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         ids = tuple(detail.experiment.id for detail in details)
         growth = None if wanted.sub is not None else _find_growth(details[0].experiment, services)
         positions = parse_stream_cursor(query.cursor, len(ids), grows=growth is not None)
+        check_stream_cursor(query.cursor, zip(ids, positions, strict=True), services.logs)
         parts = (query.tail, query.since, query.batch, growth, query.closed, query.reports)
         request = StreamRequest(wanted, ids, query.follow, positions, *parts)
         entries = stream_entries(request, services.experiments, services.logs, services.notifier)

@@ -14,6 +14,8 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from riseml.model import Frame, JobKey
+from riseml.names import JobName
 from riseml.server.app import Application, make_application
 from riseml.settings import Settings
 from riseml.states import State
@@ -32,7 +34,7 @@ SUBMISSION = {"project": "toaster", "file": "riseml.yml", "config": CONFIG, "sna
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where it is served. Experiment 1 has ended, 2 is a set of two that has, 3 waits."""
+    """Where it is served. Experiment 1 has ended and printed a line, 2 is a set of two that has ended, 3 waits."""
     home = tmp_path_factory.mktemp("api")
     with ExitStack() as stack:
         store = None
@@ -69,6 +71,9 @@ def _fill(made: Application, url: str) -> None:
         both = single("echo {{lr}}", parameters={"lr": [0.1, 0.2]})
         assert client.post("/v1/experiments", json=SUBMISSION | {"config": both}).status_code == 201
         close_all(made)
+        made.services.logs.append_frames(
+            JobKey(1, JobName("train"), 1), [Frame("2026-08-31T07:23:46Z", 1, b"a line\n")]
+        )
         assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
 
 

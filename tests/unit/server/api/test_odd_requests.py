@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable, Iterator
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -32,6 +33,27 @@ GETS = {
     "a cursor beyond every store": (f"experiments/1/logs?cursor={2**40}.0", 400, "is not a cursor"),
     "a cursor of too many digits": (f"experiments/1/logs?cursor={'1' * 5000}.0", 400, "is not a cursor"),
     "a cursor of another stream": ("experiments/2/logs?cursor=0.0", 400, "is not a cursor"),
+    **{
+        f"the cursor {text}": (f"experiments/1/logs?cursor={quote(text)}", 400, "is not a cursor of this log")
+        for text in (
+            *(
+                "0",
+                "0.",
+                ".0",
+                "0.0.0.0",
+                "0.0,",
+                ",0.0",
+                "0.0,0.0",
+                "0.-1",
+                "-1.0",
+                "%2B0.0",
+                "0_0.0",
+                " 0.0",
+                "1e3.0",
+            ),
+            *("\u0663.\u0660", "0.0.1", "0.1", "0.20", "0.999", "0.999.999", "0.999.990", "0x0.0", "None", "0.0\n"),
+        )
+    },
     "a moment beyond the calendar": (f"experiments/1/logs?since={TINY}", 400, "beyond the calendar"),
     "a tail below nothing": ("experiments/1/logs?tail=-1", 422, "at query.tail"),
     "a limit of everything": ("experiments?limit=99999999999", 422, "at query.limit"),
