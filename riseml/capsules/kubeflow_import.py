@@ -1,163 +1,405 @@
-"""Convert a TFJob or PyTorchJob of Kubeflow to a riseml.yml, and list what is left out."""
+"""Convert a job of Kubeflow's training operator to a riseml.yml, and list what is left out.
+
+The forms of the manifests are those of the training operator 1.9 (kubeflow.org/v1) and of the MPI operator (v1,
+v2beta1).
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
+from riseml.capsules.foreign_fields import (
+    ForeignFields,
+    ForeignValueError,
+    ImportedConfig,
+    join_words,
+    name_project,
+    quote_pieces,
+    read_cores,
+    read_memory,
+)
+from riseml.capsules.imported_yaml import write_config
+from riseml.capsules.mpi_command import MpiCommand, read_mpi_command
 from riseml.errors import UsageError
 from riseml.records import dataclass
 from riseml.spec.config.parameters import is_set_by_riseml
-from riseml.spec.yaml.document import parse_document
 
-_KINDS = {"TFJob": ("tensorflow", "tfReplicaSpecs"), "PyTorchJob": ("pytorch", "pytorchReplicaSpecs")}
-_UNITS = {
-    **{"m": 1e-3, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18},
-    **{"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60},
+_RETRIES = 6  # without a backoffLimit, Kubernetes starts again for ever; its Jobs have this limit
+_RESTARTS = frozenset({"OnFailure", "Always", "ExitCode"})
+_DEFAULTS: Mapping[str, object] = {"cpus": 1.0, "mem": "1024MiB", "gpus": 0}  # of `resources` in riseml.yml
+_OF_CLUSTER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+_REASONS = {
+    "cleanPodPolicy": "riseml removes every job once the experiment has ended",
+    "ttlSecondsAfterFinished": "riseml removes every job once the experiment has ended",
+    "schedulingPolicy": "all jobs of an experiment get their places at once or none does",
+    "priorityClass": "write `priority` under `train`",
+    "priorityClassName": "write `priority` under `train`",
+    "nodeSelector": "write `labels` under `resources`, with labels of your pool.yml",
+    "affinity": "write `labels` under `resources`, with labels of your pool.yml",
+    "tolerations": "write `labels` under `resources`, with labels of your pool.yml",
+    "volumes": "jobs have OUTPUT_DIR, and DATA_DIR to read",
+    "volumeMounts": "jobs have OUTPUT_DIR, and DATA_DIR to read",
+    "imagePullPolicy": "`riseml train --pull` asks the registry again",
+    "imagePullSecrets": "the engines of the hosts log in to the registry",
+    "hostNetwork": "pool.yml has `network: host`",
+    "initContainers": "write their steps as `install`",
+    "envFrom": "name each variable in `env`",
+    "ports": "every job reaches all ports of the others",
+    "securityContext": "jobs run as the user who submits them",
+    "namespace": "riseml has projects",
 }
-"""The bytes of each unit of memory that Kubernetes knows."""
-
-_MIB = 2**20
-_QUANTITY = re.compile(r"(\d+(?:\.\d*)?(?:[eE]\d+)?)([A-Za-z]*)")
-_TAKEN = frozenset({"name", "image", "command", "args", "env", "resources", "workingDir", "ports", "imagePullPolicy"})
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedConfig:
-    """A riseml.yml, and the parts of the manifest that it leaves out."""
+class KubeflowJob:
+    """A kind of job of the training operator."""
 
-    project: str
-    text: str
-    left_out: tuple[str, ...]
+    specs: str  # the key of its replicas
+    container: str  # the name of the container that the operator looks for
+    framework: str  # of riseml; empty: the command decides
 
 
-def import_manifest(text: str, name: str) -> ImportedConfig:
-    """Return the riseml.yml of a manifest.
+KUBEFLOW_JOBS: Mapping[str, KubeflowJob] = {
+    "TFJob": KubeflowJob("tfReplicaSpecs", "tensorflow", "tensorflow"),
+    "PyTorchJob": KubeflowJob("pytorchReplicaSpecs", "pytorch", "pytorch"),
+    "JAXJob": KubeflowJob("jaxReplicaSpecs", "jax", "jax"),
+    "MPIJob": KubeflowJob("mpiReplicaSpecs", "mpi", ""),
+}
 
-    Args:
-        text: of the manifest, one YAML document.
-        name: of its file, for messages.
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    """The jobs of one role."""
+
+    role: str  # as the manifest names it
+    count: int
+    restart: str  # the policy; empty: none was written
+    image: str
+    command: tuple[str, ...]
+    arguments: tuple[str, ...]
+    folder: str  # its working folder; empty: that of the image
+    variables: tuple[str, ...]  # `NAME=value`; `NAME` alone: its value is passed on from the user's shell
+    own_variables: tuple[str, ...]  # names that riseml itself sets
+    resources: Mapping[str, object]
+    limits: Mapping[str, object]
+    shm: str  # size of /dev/shm; empty: none was written
+    others: tuple[str, ...]  # paths of further containers
+
+
+def convert_kubeflow(manifest: ForeignFields, kind: str) -> ImportedConfig:
+    """Return the riseml.yml of a job of the training operator.
 
     Raises:
-        UsageError: it is not such a manifest.
+        ForeignValueError: a value is not what the operator takes.
+        UsageError: riseml does not run such a job.
     """
-    document = parse_document(text, name)
-    found = _load_manifest(text, name) if document.root is not None and not document.problems else None
-    kind = found.get("kind") if isinstance(found, dict) else None
-    if not isinstance(found, dict) or kind not in _KINDS:
-        raise UsageError(f"{name} is neither a TFJob nor a PyTorchJob", "`kubectl get tfjob NAME -o yaml` writes one")
-    try:
-        return _convert(found, *_KINDS[str(kind)])
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-        raise UsageError(f"{name} is not a {kind} that the training operator takes: {error!r}") from None
-    except OverflowError:
-        raise UsageError(f"{name} is not a {kind} that the training operator takes: a number is too large") from None
-
-
-def _load_manifest(text: str, name: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except ValueError as error:  # such as a date in the 99th month
-        raise UsageError(
-            f"{name} has an invalid value: {error}", "a text that looks like a date needs quotes"
-        ) from None
-
-
-def _convert(manifest: dict[str, Any], framework: str, specs: str) -> ImportedConfig:
-    replicas = {role.lower(): one for role, one in manifest["spec"][specs].items()}
-    lead = next(replicas[role] for role in ("chief", "master", "worker") if role in replicas)
-    container = _find_container(lead, framework)
-    counts = {role: int(one.get("replicas", 1)) for role, one in replicas.items()}
-    project = re.sub(r"[^A-Za-z0-9_-]+", "-", str(manifest["metadata"]["name"]))
-    train: dict[str, Any] = {"framework": framework, "image": str(container["image"]), "run": _make_run(container)}
-    train["resources"] = _read_resources(container)
-    variables = [_read_variable(one) for one in container.get("env", []) if not _is_own(one, framework)]
-    if variables:
-        train["env"] = variables
-    cluster = _make_cluster(counts, framework)
+    job = KUBEFLOW_JOBS[kind]
+    manifest.take("apiVersion", "kind", "status")
+    metadata = manifest.section("metadata")
+    metadata.take(*_OF_CLUSTER)
+    spec = manifest.section("spec")
+    project = name_project(metadata.text("name"))
+    replicas = _read_replicas(spec, job)
+    if kind == "MPIJob":
+        return _convert_mpi(manifest, spec, project, replicas)
+    lead = next((replicas[role] for role in ("chief", "master", "worker") if role in replicas), None)
+    if lead is None:
+        raise ForeignValueError(spec.name_key(job.specs), "a mapping with Chief, Master or Worker")
+    processes = _read_processes(spec) if kind == "PyTorchJob" else None
+    train: dict[str, Any] = {"framework": job.framework, "image": lead.image}
+    train["run"], to_fill = _make_run(lead)
+    train |= _make_common(lead)
+    cluster = _make_cluster(replicas, job.framework, processes, lead)
     if cluster:
-        train[framework] = {"distributed": cluster}
-    text = yaml.safe_dump({"project": project, "train": train}, sort_keys=False, allow_unicode=True)
-    return ImportedConfig(project, text, tuple(_list_left_out(replicas, container, framework)))
+        train[job.framework] = {"distributed": cluster}
+    policy, changed = _read_policy(spec, [*replicas.values()])
+    notes = [*_note_differences(lead, replicas.values()), *_note_elastic(spec)]
+    left_out = (*map(_explain_left, manifest.list_left()), *notes)
+    text = write_config({"project": project, "train": train | policy})
+    return ImportedConfig(project, text, left_out, changed, to_fill)
 
 
-def _make_cluster(counts: Mapping[str, int], framework: str) -> dict[str, Any]:
-    lead = counts.get("chief", 0) + counts.get("master", 0)
-    workers = lead + counts.get("worker", 0)
+def _convert_mpi(
+    manifest: ForeignFields, spec: ForeignFields, project: str, replicas: Mapping[str, _Replica]
+) -> ImportedConfig:
+    """Return the riseml.yml of an MPIJob that trains with Horovod: riseml starts the ranks itself, without mpirun."""
+    launcher, worker = replicas.get("launcher"), replicas.get("worker")
+    if launcher is None or worker is None:
+        raise ForeignValueError(spec.name_key("mpiReplicaSpecs"), "a mapping with Launcher and Worker")
+    started = read_mpi_command(launcher.command + launcher.arguments, worker.image)
+    spec.take("sshAuthMountPath", "mpiImplementation", "launcherCreationPolicy", "runLauncherAsWorker")
+    train: dict[str, Any] = {"framework": started.framework, "image": worker.image}
+    train["run"], to_fill = _make_mpi_run(started, launcher)
+    train |= _make_common(worker)
+    if started.variables:
+        own = [name for name in started.variables if not is_set_by_riseml(name.partition("=")[0], started.framework)]
+        train["env"] = [*train.get("env", []), *own]
+    horovod: dict[str, Any] = {"workers": worker.count, "processes": spec.whole("slotsPerWorker", 1)}
+    train[started.framework] = {"horovod": horovod}
+    policy, changed = _read_policy(spec, [launcher, worker])
+    paths = [path for replica in (launcher, worker) for path in replica.others]
+    notes = [f"{path}: a job is one container" for path in paths]
+    notes.append("the launcher: riseml starts the ranks itself, so that it needs no mpirun, horovodrun or ssh")
+    if started.options:
+        notes.append(f"options of {started.launcher}: {shlex.join(started.options)}")
+    left_out = (*map(_explain_left, manifest.list_left()), *notes)
+    text = write_config({"project": project, "train": train | policy})
+    return ImportedConfig(project, text, left_out, changed, to_fill)
+
+
+def _explain_left(path: str) -> str:
+    reason = _REASONS.get(path.rpartition(".")[2])
+    return f"{path}: {reason}" if reason else path
+
+
+def _read_replicas(spec: ForeignFields, job: KubeflowJob) -> dict[str, _Replica]:
+    """Return the replicas by their roles in small letters."""
+    specs = spec.section(job.specs)
+    return {name.lower(): _read_replica(specs.section(name), name, job) for name in specs.names()}
+
+
+def _read_replica(replica: ForeignFields, role: str, job: KubeflowJob) -> _Replica:
+    template = replica.section("template")
+    pod = template.section("spec")
+    restart = replica.text("restartPolicy") or pod.text("restartPolicy")
+    containers = pod.sections("containers")
+    if not containers:
+        raise ForeignValueError(pod.name_key("containers"), "a list with a container")
+    container = next((part for part in containers if part.peek("name") == job.container), containers[0])
+    others = [other for other in containers if other is not container]
+    for other in others:
+        other.take(*other.names())  # one note names it whole
+    container.take("name", "ports")
+    if container.peek("imagePullPolicy") != "Always":
+        container.take("imagePullPolicy")
+    variables, own = _read_variables(container, job.framework)
+    resources, limits = _read_resources(container.section("resources"))
+    return _Replica(
+        role=role,
+        count=replica.whole("replicas", 1),
+        restart=restart,
+        image=container.text("image"),
+        command=tuple(container.words("command")),
+        arguments=tuple(container.words("args")),
+        folder=container.text("workingDir"),
+        variables=variables,
+        own_variables=own,
+        resources=resources,
+        limits=limits,
+        shm=_read_shared_memory(pod, container),
+        others=tuple(other.path for other in others),
+    )
+
+
+def _read_variables(container: ForeignFields, framework: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the variables for `env`, and the names of those that riseml itself sets."""
+    variables, own = [], []
+    for part in container.sections("env"):
+        name, source = part.text("name"), part.peek("valueFrom")
+        if is_set_by_riseml(name, framework or None):
+            part.take("value", "valueFrom")
+            own.append(name)
+        elif source is None:
+            variables.append(f"{name}={part.text('value')}")
+        elif isinstance(source, dict) and source.keys() & {"secretKeyRef", "configMapKeyRef"}:
+            part.take("valueFrom")
+            variables.append(name)
+    return tuple(variables), tuple(own)
+
+
+def _read_resources(section: ForeignFields) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the guaranteed amounts and the limits; Kubernetes guarantees the limit where no request is written."""
+    amounts: dict[str, object] = {}
+    limits: dict[str, object] = {}
+    for part, found in ((section.section("limits"), limits), (section.section("requests"), amounts)):
+        if "cpu" in part:
+            found["cpus"] = read_cores(part.text("cpu"), part.name_key("cpu"))
+        if "memory" in part:
+            found["mem"] = read_memory(part.text("memory"), part.name_key("memory"))
+        if "nvidia.com/gpu" in part:
+            found["gpus"] = part.whole("nvidia.com/gpu", 0)
+    amounts = {**limits, **amounts}
+    limits.pop("gpus", None)
+    return amounts or {"cpus": 1.0}, limits
+
+
+def _read_shared_memory(pod: ForeignFields, container: ForeignFields) -> str:
+    """Return the size of a volume in memory at /dev/shm; empty when there is none."""
+    mounts, volumes = container.peek("volumeMounts"), pod.peek("volumes")
+    if not isinstance(mounts, list) or not isinstance(volumes, list):
+        return ""
+    names = [mount.get("name") for mount in mounts if isinstance(mount, dict) and mount.get("mountPath") == "/dev/shm"]
+    for index, volume in enumerate(volumes):
+        source = volume.get("emptyDir") if isinstance(volume, dict) and volume.get("name") in names else None
+        if isinstance(source, dict) and source.get("medium") == "Memory" and isinstance(source.get("sizeLimit"), str):
+            if len(volumes) == 1:
+                pod.take("volumes")
+            if len(mounts) == 1:
+                container.take("volumeMounts")
+            return read_memory(source["sizeLimit"], f"{pod.name_key('volumes')}[{index}].emptyDir.sizeLimit")
+    return ""
+
+
+def _make_common(replica: _Replica) -> dict[str, Any]:
+    """Return what a replica gives to `train`: resources, limits, variables, /dev/shm."""
+    train: dict[str, Any] = {"resources": dict(replica.resources)}
+    if replica.limits:
+        train["limits"] = dict(replica.limits)
+    if replica.variables:
+        train["env"] = list(replica.variables)
+    if replica.shm:
+        train["shm_size"] = replica.shm
+    return train
+
+
+def _make_cluster(
+    replicas: Mapping[str, _Replica], framework: str, processes: int | None, lead: _Replica
+) -> dict[str, Any]:
+    """Return the `distributed` section; empty for a single job."""
+    first = next((replicas[role] for role in ("chief", "master") if role in replicas), None)
+    worker = replicas.get("worker")
+    workers = (first.count if first else 0) + (worker.count if worker else 0)
     cluster: dict[str, Any] = {"worker": workers}
-    if framework == "pytorch":
-        return cluster if workers > 1 else {}
-    if counts.get("ps"):
-        cluster["ps"] = counts["ps"]
-    if counts.get("evaluator"):
-        cluster["evaluator"] = True
-    if not lead:
+    if worker is not None and worker is not lead and (differs := _find_other_resources(worker, lead)):
+        cluster |= {"worker": {"count": workers, "resources": differs}, "master": {"resources": dict(lead.resources)}}
+    if framework != "tensorflow":
+        if processes is not None:
+            cluster["processes"] = processes
+        return cluster if workers > 1 or (processes or 1) > 1 else {}
+    for role in ("ps", "evaluator"):
+        replica = replicas.get(role)
+        if replica is None or not replica.count:
+            continue
+        differs = _find_other_resources(replica, lead)
+        count: dict[str, Any] = {"count": replica.count} if role == "ps" else {}
+        short: object = replica.count if role == "ps" else True
+        cluster[role] = {**count, "resources": differs} if differs else short
+    if first is None:
         cluster["chief"] = "worker"
-    return cluster if workers > 1 or len(cluster) > 1 + (not lead) else {}
+    return cluster if workers > 1 or cluster.keys() - {"worker", "chief"} else {}
 
 
-def _find_container(replica: dict[str, Any], name: str) -> dict[str, Any]:
-    containers: list[dict[str, Any]] = replica["template"]["spec"]["containers"]
-    return next((one for one in containers if one.get("name") == name), containers[0])
+def _find_other_resources(replica: _Replica, lead: _Replica) -> dict[str, object]:
+    """Return the resources of a role that differ from those of the leading one, which are the default of all."""
+    keys = [key for key in _DEFAULTS if key in lead.resources or key in replica.resources]
+    amounts = {key: replica.resources.get(key, _DEFAULTS[key]) for key in keys}
+    return {key: amount for key, amount in amounts.items() if amount != lead.resources.get(key, _DEFAULTS[key])}
 
 
-def _make_run(container: dict[str, Any]) -> str:
-    """Return the command as a line of a shell."""
-    words = [str(word) for word in (*container.get("command", []), *container.get("args", []))]
-    if not words:
-        raise ValueError("it has no command, and riseml runs none of an image")
-    if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and re.fullmatch("-[a-z]*c", words[1]):
-        line = words[2]
-    else:
-        line = shlex.join(words)
-    folder = container.get("workingDir")
-    return f"cd {shlex.quote(str(folder))}\n{line}" if folder not in (None, "/code") else line
+def _read_processes(spec: ForeignFields) -> int | None:
+    """Return the number of processes in each container; None: as riseml chooses, one for each GPU."""
+    elastic = spec.peek("elasticPolicy")
+    text = spec.text("nprocPerNode")
+    if not text and isinstance(elastic, dict):
+        text = str(elastic.get("nProcPerNode", ""))
+    if text in ("", "auto", "gpu"):
+        return None
+    if text == "cpu":
+        raise UsageError(
+            "nprocPerNode: cpu starts a process for each core of a host, which riseml does not know before",
+            "write the number of processes",
+        )
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) <= 1000):
+        raise ForeignValueError(spec.name_key("nprocPerNode"), "a number of processes")
+    return int(text)
 
 
-def _read_resources(container: dict[str, Any]) -> dict[str, Any]:
-    wanted = container.get("resources", {})
-    amounts = {**wanted.get("limits", {}), **wanted.get("requests", {})}
-    found: dict[str, Any] = {}
-    if "cpu" in amounts:
-        text = str(amounts["cpu"])
-        found["cpus"] = float(text[:-1]) / 1000 if text.endswith("m") else float(text)
-    if "memory" in amounts:
-        match = _QUANTITY.fullmatch(str(amounts["memory"]))
-        if match is None:
-            raise ValueError(f"{amounts['memory']!r} is not an amount of memory")
-        found["mem"] = f"{max(1, round(float(match[1]) * _UNITS[match[2]] / _MIB))}MiB"
-    gpus = {**wanted.get("requests", {}), **wanted.get("limits", {})}.get("nvidia.com/gpu")
-    if gpus is not None:
-        found["gpus"] = int(gpus)
-    return found or {"cpus": 1.0}
+def _make_run(replica: _Replica) -> tuple[str, str]:
+    """Return the lines of `run`, and what the user must fill in."""
+    names = [variable.partition("=")[0] for variable in replica.variables] + list(replica.own_variables)
+    folder = f"cd {shlex.quote(replica.folder)}\n" if replica.folder not in ("", "/code") else ""
+    words = [*replica.command, *replica.arguments]
+    if replica.command:
+        return folder + _expand_variables(words, names), ""
+    line = " ".join(["COMMAND", *([_expand_variables(words, names)] if words else [])])
+    comment = f"# Replace COMMAND: it stands for the command of the image {replica.image}.\n"
+    return comment + folder + line, _say_where(replica.image)
 
 
-def _read_variable(one: dict[str, Any]) -> str:
-    """Return a variable. When its value is elsewhere (a secret), only the name: it is passed on from the user's
-    environment."""
-    return str(one["name"]) if "valueFrom" in one else f"{one['name']}={one.get('value', '')}"
+def _make_mpi_run(started: MpiCommand, launcher: _Replica) -> tuple[str, str]:
+    folder = f"cd {shlex.quote(launcher.folder)}\n" if launcher.folder not in ("", "/code") else ""
+    if started.program:
+        return folder + join_words(list(started.program)), ""
+    comment = f"# Replace COMMAND: it stands for the command of the image {launcher.image}.\n"
+    return f"{comment}{folder}COMMAND", _say_where(launcher.image)
 
 
-def _is_own(one: dict[str, Any], framework: str) -> bool:
-    """Return True for a variable that riseml sets in each job, whatever a riseml.yml says."""
-    return is_set_by_riseml(str(one["name"]), framework)
+def _say_where(image: str) -> str:
+    return (
+        f"replace COMMAND in `run`: the manifest names no command, so it is that of the image;"
+        f" `docker image inspect {image}` shows it as Entrypoint and Cmd"
+    )
 
 
-def _list_left_out(replicas: dict[str, Any], container: dict[str, Any], framework: str) -> Iterator[str]:
-    yield from (f"{key} of the container" for key in sorted(set(container) - _TAKEN))
-    own = [str(one["name"]) for one in container.get("env", []) if _is_own(one, framework)]
-    if own:
-        yield f"variables that riseml itself sets: {', '.join(own)}"
-    for role, one in replicas.items():
-        pod = one["template"]["spec"]
-        if "volumes" in pod:
-            yield f"volumes of {role}: jobs have OUTPUT_DIR, and DATA_DIR to read"
-        if len(pod["containers"]) > 1:
-            yield f"further containers of {role}"
-        other = _find_container(one, framework)
-        if any(other.get(key) != container.get(key) for key in ("image", "command", "args", "env", "resources")):
-            yield f"what {role} has of its own: image, command, variables or resources"
+def _expand_variables(words: Sequence[str], names: Sequence[str]) -> str:
+    """Return the words as a line of a shell; Kubernetes replaces `$(NAME)` in them, and reads `$$(NAME)` as a text."""
+    reference = re.compile(r"\$\$(?=\()|\$\((" + "|".join(map(re.escape, names)) + r")\)" if names else r"\$\$(?=\()")
+
+    def split(word: str) -> Iterator[tuple[str, bool]]:
+        end = 0
+        for match in reference.finditer(word):
+            yield word[end : match.start()], False
+            yield (f"${{{match[1]}}}", True) if match.lastindex else ("$", False)
+            end = match.end()
+        yield word[end:], False
+
+    line = join_words(list(words), lambda word: quote_pieces(split(word)))
+    if len(words) == 3 and line == words[2]:  # a script of a shell: its own quotes hold
+        return reference.sub(lambda match: f"${{{match[1]}}}" if match.lastindex else "$", line)
+    return line
+
+
+def _read_policy(spec: ForeignFields, replicas: Sequence[_Replica]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return `retry` and `max_duration`, and what they change."""
+    policy = spec.section("runPolicy")
+    train: dict[str, Any] = {}
+    changed: list[str] = []
+    limit = policy.whole("backoffLimit", -1)
+    if limit < 0:  # the MPI operator, and older versions, have it here
+        limit = spec.whole("backoffLimit", -1)
+    duration = policy.whole("activeDeadlineSeconds", 0) or spec.whole("activeDeadlineSeconds", 0)
+    elastic = spec.peek("elasticPolicy")
+    if limit < 0 and isinstance(elastic, dict) and str(elastic.get("maxRestarts", "")).isdigit():
+        limit = int(str(elastic["maxRestarts"])[:4])
+    restarts = sorted({replica.restart for replica in replicas if replica.restart in _RESTARTS})
+    if restarts and limit != 0:
+        train["retry"] = limit if limit > 0 else _RETRIES
+        bound = "" if limit > 0 else f", and {_RETRIES} times instead of for ever"
+        changed.append(f"restartPolicy: {', '.join(restarts)}: `retry` starts all jobs again, not one alone{bound}")
+    elif limit > 0:
+        changed.append(f"backoffLimit: {limit}: without a restartPolicy, nothing starts again")
+    if duration:
+        train["max_duration"] = f"{duration}s"
+    return train, tuple(changed)
+
+
+def _note_elastic(spec: ForeignFields) -> Iterator[str]:
+    """Say what becomes of an elastic size."""
+    if "elasticPolicy" not in spec:
+        return
+    elastic = spec.section("elasticPolicy")
+    keys = ", ".join(f"{key}: {elastic.peek(key)}" for key in elastic.names() if isinstance(elastic.peek(key), str))
+    elastic.take(*elastic.names())
+    yield f"{elastic.path} ({keys}): the number of workers stays as it is, and torchrun finds the others by itself"
+
+
+def _note_differences(lead: _Replica, replicas: Collection[_Replica]) -> Iterator[str]:
+    """Say what roles have that the leading one does not: riseml has one image and one command for all of them."""
+    for path in (path for replica in replicas for path in replica.others):
+        yield f"{path}: a job is one container"
+    if lead.own_variables:
+        yield f"variables that riseml itself sets: {', '.join(lead.own_variables)}"
+    for replica in replicas:
+        pairs = {
+            "image": (replica.image, lead.image),
+            "command": (replica.command + replica.arguments, lead.command + lead.arguments),
+            "working folder": (replica.folder, lead.folder),
+            "variables": (replica.variables, lead.variables),
+            "limits": (replica.limits, lead.limits),
+        }
+        different = [name for name, (own, common) in pairs.items() if own != common]
+        if different:
+            yield f"{', '.join(different)} of {replica.role}: all jobs have those of {lead.role}"

@@ -118,7 +118,7 @@ _COMMANDS = (
     ),
     CommandPlace("export", "export", "export_run", "Write files that run the same experiment without riseml."),
     CommandPlace(
-        "import", "import_config", "import_config", "Write a riseml.yml from a TFJob or a PyTorchJob of Kubeflow."
+        "import", "import_config", "import_config", "Write a riseml.yml from a job of Kubeflow or a compose file."
     ),
     CommandPlace("web", "web", "open_web_page", "Show your experiments in a browser."),
     CommandPlace(

@@ -1,4 +1,4 @@
-"""`import`: a riseml.yml from the manifest of another system. Needs no server."""
+"""`import`: a riseml.yml from the file of another system. Needs no server."""
 
 from __future__ import annotations
 
@@ -20,31 +20,38 @@ _MOST_BYTES = 1 << 20  # of a manifest
 
 def import_config(
     context: typer.Context,
-    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="A TFJob or a PyTorchJob, as YAML.")],
+    manifest: Annotated[
+        Path, typer.Argument(metavar="MANIFEST", help="A TFJob, PyTorchJob, JAXJob or MPIJob, or a compose file.")
+    ],
     *,
     file: FileOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a riseml.yml from a TFJob or a PyTorchJob of Kubeflow.
+    """Write a riseml.yml from a job of Kubeflow (TFJob, PyTorchJob, JAXJob, MPIJob) or from a compose file.
 
-    The command never overwrites a file, and names what it leaves out.
+    The command never overwrites a file, and names each field that it leaves out.
     """
-    from riseml.capsules.kubeflow_import import import_manifest
+    from riseml.capsules.manifest_import import import_manifest
     from riseml.spec.config.loader import check_config
 
     command: CommandContext = context.obj
     shown = str(file or CONFIG)
-    found = import_manifest(_read_manifest(command.folder / manifest, str(manifest)), str(manifest))
-    checked = check_config(found.text, shown)
-    command.printer.print_problems(checked.problems, shown, found.text)
+    path = command.folder / manifest
+    imported = import_manifest(_read_manifest(path, str(manifest)), str(manifest), path.resolve().parent.name)
+    checked = check_config(imported.text, shown)
+    command.printer.print_problems(checked.problems, shown, imported.text)
     if checked.spec is None:
         raise UsageError(f"{format_path(str(manifest))} has something that riseml does not take", "nothing was written")
-    write_new_config(command.folder, shown, found.text)
-    command.printer.print_notes([clean_text(f"not taken over: {one}") for one in found.left_out])
+    write_new_config(command.folder, shown, imported.text)
+    command.printer.print_notes([clean_text(f"not taken over: {part}") for part in imported.left_out])
+    command.printer.print_notes([clean_text(f"changed: {part}") for part in imported.changed])
+    if imported.to_fill:
+        command.printer.print_notes([clean_text(f"to do: {imported.to_fill}")])
     if json:
-        command.printer.print_json({"file": shown, "project": found.project})
+        command.printer.print_json({"file": shown, "project": imported.project})
     else:
-        command.printer.print_lines([clean_text(f"Wrote {shown} for project {found.project}. `riseml train` runs it.")])
+        then = "Then `riseml train` runs it." if imported.to_fill else "`riseml train` runs it."
+        command.printer.print_lines([clean_text(f"Wrote {shown} for project {imported.project}. {then}")])
 
 
 def _read_manifest(path: Path, shown: str) -> str:

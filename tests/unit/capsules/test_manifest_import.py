@@ -1,20 +1,46 @@
-"""A riseml.yml from a manifest of Kubeflow."""
+"""A riseml.yml from a job of Kubeflow or from a compose file."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
 
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
-from riseml.capsules.kubeflow_import import import_manifest
+from riseml.capsules.manifest_import import import_manifest
 from riseml.errors import UsageError
 from riseml.planning.image import Manifest
 from riseml.planning.launch import is_reserved
 from riseml.planning.plan import make_plan
-from riseml.spec.config.loader import load_config
+from riseml.spec.config.loader import check_config, load_config
 from tests.unit.capsules.test_exports import small_run
+
+TABLE = Path(__file__).with_name("imports.txt")
+
+
+def read_cases() -> list[tuple[str, str, str, str]]:
+    cases = []
+    for block in TABLE.read_text(encoding="utf-8").split("\n===== ")[1:]:
+        title, _, body = block.partition("\n")
+        text, config, notes = body.split(">>>>>\n")
+        cases.append((title, text, config, notes.strip("\n")))
+    return cases
+
+
+CASES = read_cases()
+
+
+@pytest.mark.parametrize(("text", "config", "notes"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_each_form_is_taken_over_and_each_field_that_is_not_is_named(text: str, config: str, notes: str) -> None:
+    imported = import_manifest(text, "job.yaml", "folder")
+    said = [f"not taken over: {part}" for part in imported.left_out]
+    said += [f"changed: {part}" for part in imported.changed]
+    said += [f"to do: {imported.to_fill}"] if imported.to_fill else []
+    assert (imported.text, "\n".join(said)) == (config, notes)
+    assert check_config(imported.text, "riseml.yml").problems == ()
+
 
 CONTAINER = {
     "image": "mnist:1",
@@ -23,6 +49,7 @@ CONTAINER = {
     "resources": {"limits": {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": 1}},
     "volumeMounts": [],
 }
+VOLUMES = "jobs have OUTPUT_DIR, and DATA_DIR to read"
 
 
 def write(kind: str, specs: str, roles: dict[str, int], **changes: object) -> str:
@@ -48,7 +75,7 @@ def test_replicas_become_jobs(kind: str, specs: str, roles: dict[str, int], jobs
     assert spec.train.run == ("python train.py --lr 0.1",)
     assert [(one.name, one.value) for one in spec.train.env] == [("MODE", "fast"), ("TOKEN", None)]
     assert (spec.train.resources.cpus, spec.train.resources.mem, spec.train.resources.gpus) == (0.5, 1024, 1)
-    assert found.left_out == ("volumeMounts of the container",)
+    assert [left for left in found.left_out if not left.endswith(".volumeMounts: " + VOLUMES)] == []
 
 
 def test_the_script_of_a_shell_and_its_folder_are_kept() -> None:
@@ -86,13 +113,48 @@ def test_an_invalid_manifest_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "replicas", "words"),
     [
-        ({"image": "2024-99-99"}, "1", "month must be in 1..12"),
-        ({}, ".inf", "a number is too large"),
-        ({"resources": {"limits": {"memory": "9" * 400 + "Gi"}}}, "1", "a number is too large"),
+        ({}, ".inf", r"Worker\.replicas is not a whole number"),
+        ({}, "-1", r"Worker\.replicas is not a whole number"),
+        ({"resources": {"limits": {"memory": "9" * 400 + "Gi"}}}, "1", "the number is too large"),
+        ({"resources": {"limits": {"cpu": "many"}}}, "1", r"limits\.cpu is not a number of cores"),
+        ({"command": "python train.py"}, "1", r"containers\[0\]\.command is not a list of texts"),
+        ({"env": {"A": "b"}}, "1", r"containers\[0\]\.env is not a list"),
     ],
 )
-def test_values_that_no_manifest_has_are_refused(changes: dict[str, object], replicas: str, words: str) -> None:
+def test_values_that_no_manifest_has_are_refused_by_their_path(
+    changes: dict[str, object], replicas: str, words: str
+) -> None:
     text = yaml.safe_dump(json.loads(write("TFJob", "tfReplicaSpecs", {"Worker": 1}, **changes)))
-    text = text.replace("'2024-99-99'", "2024-99-99").replace("replicas: 1\n", f"replicas: {replicas}\n")
+    with pytest.raises(UsageError, match=words):
+        import_manifest(text.replace("replicas: 1\n", f"replicas: {replicas}\n"), "job.yaml")
+
+
+def test_texts_stay_as_they_are_written() -> None:
+    text = write("TFJob", "tfReplicaSpecs", {"Worker": 1}, image="2024-99-99", args=["--at", "1e-3", "--on", "yes"])
+    train = load_config(import_manifest(text, "job.yaml").text).train
+    assert train.run == ("python train.py --lr 0.1 --at 1e-3 --on yes",)
+    assert train.image == "2024-99-99"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kind: XGBoostJob", "XGBoostJob: riseml has no framework that sets up XGBoost's tracker"),
+        ("kind: PaddleJob", "no framework for PaddlePaddle"),
+        ("kind: Service\n---\nkind: Pod\n", "has Service, Pod: riseml imports a TFJob"),
+        ("kind: List\nitems: [{kind: TFJob}, {kind: JAXJob}]", r"several jobs \(TFJob, JAXJob\)"),
+        ("services: {}", "services is not a mapping with a service"),
+        ("services: {a: {command: 'x \"y'}}", "a quote is open"),
+        ("a: &a [*a]", "is not YAML that riseml reads"),
+    ],
+)
+def test_a_file_that_riseml_does_not_run_is_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         import_manifest(text, "job.yaml")
+
+
+def test_an_mpi_job_without_horovod_is_refused() -> None:
+    pod = {"template": {"spec": {"containers": [{"image": "pi", "command": ["mpirun", "-n", "2", "./pi"]}]}}}
+    job = {"kind": "MPIJob", "metadata": {"name": "pi"}, "spec": {"mpiReplicaSpecs": {"Launcher": pod, "Worker": pod}}}
+    with pytest.raises(UsageError, match="neither its command nor its image names Horovod"):
+        import_manifest(json.dumps(job), "job.yaml")
