@@ -26,6 +26,8 @@ from riseml.capsules.exported_run import (
 from riseml.errors import UsageError
 from riseml.records import dataclass
 
+LAUNCHER_VARIABLES = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
+
 
 @dataclass(frozen=True, slots=True)
 class KubeflowKind:
@@ -161,12 +163,18 @@ def _share_variables(run: ExportedRun, kind: KubeflowKind, jobs: Sequence[Export
     commands = [fill_peers(job.command[-1], places) for job in jobs]
     same = {name: value for name, value in values[0].items() if all(one.get(name) == value for one in values)}
     if all(one == same for one in values) and len(set(commands)) == 1:
-        return same, commands[0]
+        return same, _unset_variables(kind, jobs[0]) + commands[0]
     cases = []
     for at, (own, command) in enumerate(zip(values, commands, strict=True)):
         exports = [f"export {name}={shlex.quote(value)}" for name, value in own.items() if name not in same]
         cases.append("\n".join([f"{at})", *exports, f"exec /bin/sh -ec {shlex.quote(command)} ;;"]))
     return same, "\n".join(['case "${HOSTNAME##*-}" in', *cases, "esac"])
+
+
+def _unset_variables(kind: KubeflowKind, job: ExportedJob) -> str:
+    """Return a line against what the operator alone sets: scripts take RANK as the sign of a group."""
+    more = sorted(kind.sets & LAUNCHER_VARIABLES - job.variables.keys())
+    return f"unset {' '.join(more)}\n" if more else ""
 
 
 def _name_pods(run: ExportedRun, kind: KubeflowKind) -> Callable[[str], str]:

@@ -8,6 +8,8 @@ For `worker: 3`, the job `worker.1` gets
 JAX reads the address from its own variables, but the number and the rank of its processes only from a cluster that it
 knows. So the second line looks like Slurm; JAX_NUM_PROCESSES and JAX_PROCESS_ID are for scripts that pass them on.
 
+A job that is alone has none of them: it is one process, as on the user's own machine.
+
 With `processes: 2`, `riseml.job_programs.rank_launcher` starts two processes in each job, each with a rank of its own.
 """
 
@@ -20,6 +22,7 @@ from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barri
 from riseml.frameworks.process_group import (
     count_written_processes,
     find_job,
+    is_alone,
     limit_threads,
     list_group_roles,
     make_group_options,
@@ -53,6 +56,10 @@ class Jax:
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         index, planned = find_job(plan, job)
+        placeholders = make_placeholders([one.name for one in plan.jobs], job, addresses)
+        counts = {"WORKER_INDEX": str(index), "TOTAL_WORKERS": str(len(plan.jobs))}
+        if is_alone(plan):
+            return Binding(counts, placeholders)
         here = count_written_processes(plan) or 1
         master = addresses[plan.jobs[0].name]
         size = str(here * len(plan.jobs))
@@ -63,19 +70,21 @@ class Jax:
             "JAX_ENABLE_PREEMPTION_SERVICE": "false",
             **{"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": split_address(master)[0], "SLURM_NTASKS": size},
             **(_make_rank_variables(planned, index, here, 0) if here == 1 else {}),
-            **{"WORKER_INDEX": str(index), "TOTAL_WORKERS": str(len(plan.jobs))},
+            **counts,
         }
-        return Binding(variables, make_placeholders([one.name for one in plan.jobs], job, addresses))
+        return Binding(variables, placeholders)
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
         """Return the lines of `run`, in one process or in several that a launcher starts.
 
-        Before them the script writes a module that Python imports when it starts: without it a process that raises an
-        exception waits for all others for five minutes before it ends.
+        Before them the script of a group writes a module that Python imports when it starts: without it a process that
+        raises an exception waits for all others for five minutes before it ends.
         """
         index, planned = find_job(plan, job)
         here = count_written_processes(plan) or 1
         script = join_run_lines(lines)
+        if is_alone(plan):
+            return limit_threads(planned, here, script)
         if here > 1:
             ranks = [_make_rank_variables(planned, index, here, local) for local in range(here)]
             script = launch_ranks(join_lines_at_barriers(lines), index * here, ranks)

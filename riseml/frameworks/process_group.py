@@ -38,6 +38,15 @@ def count_written_processes(plan: Plan) -> int | None:
     return None if written is None else int(written)
 
 
+def is_alone(plan: Plan) -> bool:
+    """Return True for one job that is no process group: a file without `distributed`, or with one process in one job.
+
+    Scripts take RANK and its like as the sign that a launcher has started several processes.
+    """
+    first, *others = plan.jobs
+    return not others and (first.name != MASTER or count_written_processes(plan) == 1)
+
+
 def find_job(plan: Plan, job: JobName) -> tuple[int, PlannedJob]:
     """Return the index of a job among the jobs of the plan, and the job."""
     return next((at, one) for at, one in enumerate(plan.jobs) if one.name == job)

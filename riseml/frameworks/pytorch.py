@@ -12,6 +12,9 @@ WORLD_SIZE of their own, so that both sets together do no harm.
 
 LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1 are only for jobs of one process. Lightning takes LOCAL_RANK as the sign that
 something else starts the other processes of the machine, and waits for them; transformers then uses one GPU.
+
+A job that is alone has no variable of the first line, because scripts take RANK as the sign of a launcher. For
+`torchrun` it has the number of processes, and its own port: two jobs of one machine may not share the default.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
 from riseml.frameworks.process_group import (
     count_written_processes,
     find_job,
+    is_alone,
     limit_threads,
     list_group_roles,
     make_group_options,
@@ -59,7 +63,7 @@ class Pytorch:
             for_python |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
         for_torchrun = {"PET_NNODES": nodes, "PET_NODE_RANK": rank, "PET_NPROC_PER_NODE": str(processes)}
         variables = {
-            **{"MASTER_ADDR": host, "MASTER_PORT": port, **for_python},
+            **({} if is_alone(plan) else {"MASTER_ADDR": host, "MASTER_PORT": port, **for_python}),
             **{"PET_MASTER_ADDR": host, "PET_MASTER_PORT": port, **for_torchrun},
             **{"WORKER_INDEX": rank, "TOTAL_WORKERS": nodes},
         }

@@ -47,6 +47,9 @@ FRAMEWORK_VARIABLES: Mapping[str, frozenset[str]] = MappingProxyType(
                 *("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"),
             }
         ),
+        "pytorch alone": frozenset(
+            {"PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT"}
+        ),
         "jax": frozenset(
             {
                 *("JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
@@ -56,7 +59,8 @@ FRAMEWORK_VARIABLES: Mapping[str, frozenset[str]] = MappingProxyType(
         ),
     }
 )
-"""Variables that a framework sets in each of its jobs, by `framework`; with Horovod, those of Horovod."""
+"""Variables that a framework sets in each of its jobs, by `framework`; with Horovod, those of Horovod. A job that is
+alone has those of `pytorch alone`, or none."""
 
 RESERVED_VARIABLES = frozenset(
     {
@@ -158,7 +162,20 @@ def _placeholder_position(file: SourceFile, path: KeyPath, order: int) -> FilePo
 def find_plugin(file: SourceFile) -> str | None:
     """Return the key of the file's jobs in `FRAMEWORK_VARIABLES`; None without a framework."""
     framework = file.value_at(("train", "framework"))
-    return "horovod" if framework and file.value_at(("train", framework, "horovod")) else framework
+    if framework and file.value_at(("train", framework, "horovod")):
+        return "horovod"
+    if framework in ("pytorch", "jax") and _is_alone(file, ("train", framework, "distributed")):
+        return f"{framework} alone"
+    return None if framework is None else str(framework)
+
+
+def _is_alone(file: SourceFile, group: KeyPath) -> bool:
+    """Return True for a file whose one job is no process group; `riseml.frameworks.process_group.is_alone`."""
+    if file.value_at(group) is None:
+        return True
+    worker = file.value_at((*group, "worker"))
+    count = file.value_at((*group, "worker", "count")) if isinstance(worker, dict) else worker
+    return count in (None, 1) and file.value_at((*group, "processes")) == 1
 
 
 def is_set_by_riseml(name: str, framework: str | None, roles: Iterable[str] = ()) -> bool:

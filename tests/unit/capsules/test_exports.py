@@ -119,6 +119,12 @@ def test_a_manifest_is_valid_for_the_published_schema(kind: KubeflowKind, framew
     assert f"riseml-4-worker-1:{2224}" in container["command"][-1]
 
 
+def test_one_job_is_one_job_where_the_operator_makes_a_group_of_it() -> None:
+    manifest = read(write_kubeflow(small_run("train", framework="pytorch"), PYTORCHJOB), "pytorchjob.yaml")
+    (container,) = manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"]
+    assert container["command"][-1].startswith("unset MASTER_ADDR MASTER_PORT RANK WORLD_SIZE\n")
+
+
 def test_a_kind_of_jobs_is_for_its_framework() -> None:
     with pytest.raises(UsageError, match="is for pytorch") as refused:
         list(write_kubeflow(small_run("master", "worker.1"), PYTORCHJOB))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_command, job_variables
-from riseml.spec.config.loader import load_config
+from riseml.spec.config.loader import check_config, load_config
 from riseml.spec.config.types import ProcessGroup, PyTorch, Resources, Spec, Train
 from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback
@@ -67,10 +67,25 @@ def make_plain() -> Experiment:
     return make_experiment(Spec("t", Train(("c",), image="x")))
 
 
-def test_a_single_job_is_a_group_of_its_own() -> None:
-    experiment = make_experiment(Spec("t", Train(("c",), framework="pytorch")))
-    found = variables(experiment, "train")
-    assert (found["MASTER_ADDR"], found["WORLD_SIZE"], found["RANK"]) == ("train", "1", "0")
+LAUNCHER = {*("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")}
+
+
+def test_a_job_that_is_alone_has_no_variable_of_a_launcher() -> None:
+    """Scripts such as nanoGPT take RANK as the sign that a launcher has started several processes."""
+    alone = make_experiment(Spec("t", Train(("c",), framework="pytorch")))
+    found = variables(alone, "train")
+    assert found.keys() & LAUNCHER == set()
+    assert (found["PET_MASTER_ADDR"], found["PET_MASTER_PORT"]) == ("train", "2222"), "for torchrun: its own port"
+    assert variables(make_group(1, 1), "master").keys() & LAUNCHER == set()
+    assert variables(make_group(1), "master").keys() & LAUNCHER == LAUNCHER, "a group of one, as in a scaling"
+    assert variables(make_group(2, 1), "master").keys() & LAUNCHER == LAUNCHER
+
+
+def test_env_may_set_what_a_job_alone_does_not_get() -> None:
+    file = "project: x\ntrain: {framework: pytorch, run: python t.py, env: {RANK: 0, WORLD_SIZE: 1}SECTION}\n"
+    assert check_config(file.replace("SECTION", "")).problems == ()
+    told = [str(one) for one in check_config(file.replace("SECTION", ", pytorch: {distributed: {worker: 2}}")).problems]
+    assert [" sets RANK;" in one or " sets WORLD_SIZE;" in one for one in told] == [True, True]
 
 
 @pytest.mark.parametrize(("gpus", "processes", "count"), [(0, None, "1"), (4, None, "4"), (4, 2, "2"), (0, 3, "3")])
@@ -80,7 +95,7 @@ def test_torchrun_starts_one_process_for_each_gpu(gpus: int, processes: int | No
 
 @pytest.mark.parametrize(("gpus", "processes", "local"), [(0, None, "0"), (1, None, "0"), (4, 1, "0"), (0, 2, None)])
 def test_only_a_job_of_one_process_has_a_local_rank(gpus: int, processes: int | None, local: str | None) -> None:
-    found = variables(make_group(1, processes, gpus), "master")
+    found = variables(make_group(2, processes, gpus), "master")
     assert (found.get("LOCAL_RANK"), found.get("LOCAL_WORLD_SIZE")) == (local, local and "1")
 
 
@@ -89,11 +104,12 @@ def test_a_script_that_gets_several_gpus_may_start_its_processes_itself() -> Non
     train = Train(("c",), framework="pytorch", resources=Resources(cpus=4, mem=1024, gpus=2))
     found = variables(make_experiment(Spec("t", train)), "train")
     assert found.keys() & {"LOCAL_RANK", "LOCAL_WORLD_SIZE"} == set()
-    assert (found["NODE_RANK"], found["PET_NPROC_PER_NODE"]) == ("0", "2")
+    assert found["PET_NPROC_PER_NODE"] == "2"
 
 
 @given(st.integers(1, 40), st.one_of(st.none(), st.integers(1, 16)), st.integers(0, 8))
 def test_all_jobs_agree(workers: int, processes: int | None, gpus: int) -> None:
+    assume((workers, processes) != (1, 1))  # one job alone is no group
     experiment = make_group(workers, processes, gpus)
     check_agreement(experiment)
     check_agreement(on_loopback(experiment))
