@@ -14,7 +14,7 @@ from riseml.clusters import OwnQueue
 from riseml.names import HostName, JobName, job_type
 from riseml.origins import NO_ORIGIN, Origin
 from riseml.records import dataclass
-from riseml.spec.config.types import NO_RETRY, DataSource, Limits, NotifySection, Resources, Retry, SaveSection
+from riseml.spec.config.types import NO_RETRY, DataSource, Limits, NotifySection, Resources, Retry, SaveSection, Shell
 from riseml.spec.pool.types import Volume
 from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted
 
@@ -32,6 +32,7 @@ class Image:
     digest: str = ""  # SHA-256 (hex) of base, steps and the content of `files`; empty without steps
     resolved: str = ""  # the content of `base`: `python@sha256:...`, or the ID of an image; empty: not known
     refresh: bool = False  # `train --pull`: when the base is pulled, its tag at the engine is moved to it
+    shell: Shell = Shell.SH  # of the steps; records of versions before the key `shell` have none
 
     @property
     def reference(self) -> str:
@@ -73,6 +74,7 @@ class PlannedJob:
     run: tuple[str, ...]  # shell lines; their placeholders are filled at the launch
     environment: Environment = ()
     grace: float = 0.0  # seconds that the job may go on after the experiment succeeded
+    shell: Shell = Shell.SH  # of `run`; records of versions before the key `shell` have none
 
 
 @dataclass(frozen=True, slots=True)

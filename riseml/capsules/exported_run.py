@@ -9,6 +9,7 @@ from dataclasses import field
 
 from riseml import wire
 from riseml.errors import UsageError
+from riseml.job_programs.script_shell import make_shell_command
 from riseml.names import show_framework
 from riseml.records import dataclass
 from riseml.spec.config.resolved import read_written_variables
@@ -159,11 +160,17 @@ def _write_dockerfile(run: ExportedRun, environment: wire.CapsuleEnvironment) ->
     lines += [f"FROM {environment['digest'] or environment['image']}", "WORKDIR /code"]
     if run.has_code:
         lines += [f"COPY {json.dumps([f'{CODE}/{path}', f'/code/{path}'])}" for path in environment["files"]]
-    lines += [f"RUN {json.dumps(['/bin/sh', '-ec', step])}" for step in environment["install"]]
+    lines += [f"RUN {json.dumps(command)}" for command in list_step_commands(environment)]
     lines += ["USER root", f'RUN ["chown", "{run.owner}", "/code"]']
     if run.has_code:
         lines.append(f"COPY --chown={run.owner} {CODE}/ /code/")
     return "\n".join(lines) + "\n"
+
+
+def list_step_commands(environment: wire.CapsuleEnvironment) -> list[tuple[str, ...]]:
+    """Return the commands of the install steps of an environment, as riseml runs them."""
+    shell = "sh" if environment.get("shell", "sh") == "sh" else "auto"  # a step may be what installs bash
+    return [make_shell_command(shell, step) for step in environment["install"]]
 
 
 def check_framework(run: ExportedRun, wanted: str, kind: str) -> None:

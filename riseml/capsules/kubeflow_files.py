@@ -118,11 +118,11 @@ def _make_replica(run: ExportedRun, kind: KubeflowKind, jobs: Sequence[ExportedJ
         limits["memory"] = f"{record['mem_limit_mib']}Mi"
     if record["gpus"]:
         limits["nvidia.com/gpu"] = str(record["gpus"])
-    shared, script = _share_variables(run, kind, jobs)
+    shared, command = _share_variables(run, kind, jobs)
     container: dict[str, Any] = {
         "name": kind.container,
         "image": _name_image(run, record["environment"]),
-        "command": ["/bin/sh", "-ec", script],
+        "command": command,
         "workingDir": "/code",
         "env": [
             *({"name": name, "value": value} for name, value in shared.items()),
@@ -153,22 +153,25 @@ def _take_secret(run: ExportedRun, name: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"secretKeyRef": {"name": f"{run.title}-env", "key": name}}}
 
 
-def _share_variables(run: ExportedRun, kind: KubeflowKind, jobs: Sequence[ExportedJob]) -> tuple[dict[str, str], str]:
-    """Return the variables that all jobs of a role have alike, and a script with what differs."""
+def _share_variables(
+    run: ExportedRun, kind: KubeflowKind, jobs: Sequence[ExportedJob]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that all jobs of a role have alike, and a command that adds what differs."""
     places = _name_pods(run, kind)
     values = [
         {name: fill_peers(value, places) for name, value in job.variables.items() if name not in kind.sets}
         for job in jobs
     ]
-    commands = [fill_peers(job.command[-1], places) for job in jobs]
+    commands = [[fill_peers(word, places) for word in job.command] for job in jobs]
     same = {name: value for name, value in values[0].items() if all(one.get(name) == value for one in values)}
-    if all(one == same for one in values) and len(set(commands)) == 1:
-        return same, _unset_variables(kind, jobs[0]) + commands[0]
+    if all(one == same for one in values) and all(command == commands[0] for command in commands):
+        *shell, script = commands[0]
+        return same, [*shell, _unset_variables(kind, jobs[0]) + script]
     cases = []
     for at, (own, command) in enumerate(zip(values, commands, strict=True)):
         exports = [f"export {name}={shlex.quote(value)}" for name, value in own.items() if name not in same]
-        cases.append("\n".join([f"{at})", *exports, f"exec /bin/sh -ec {shlex.quote(command)} ;;"]))
-    return same, "\n".join(['case "${HOSTNAME##*-}" in', *cases, "esac"])
+        cases.append("\n".join([f"{at})", *exports, f"exec {shlex.join(command)} ;;"]))
+    return same, ["/bin/sh", "-ec", "\n".join(['case "${HOSTNAME##*-}" in', *cases, "esac"])]
 
 
 def _unset_variables(kind: KubeflowKind, job: ExportedJob) -> str:

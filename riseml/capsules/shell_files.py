@@ -11,7 +11,15 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from riseml.capsules.exported_run import CODE, EXIT_ON_SIGNALS, ExportedFile, ExportedJob, ExportedRun, describe_run
+from riseml.capsules.exported_run import (
+    CODE,
+    EXIT_ON_SIGNALS,
+    ExportedFile,
+    ExportedJob,
+    ExportedRun,
+    describe_run,
+    list_step_commands,
+)
 from riseml.terminal_text import plain_line
 
 _PEERS = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b|(?<![\w./-])/(output|data)(?![\w-])")
@@ -145,7 +153,7 @@ def _write_parts(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
         image=plain_line(environment["image"]),
         constraints=constraints,
         folder=CODE if run.has_code else ".",
-        steps="\n".join(f"/bin/sh -ec {shlex.quote(step)}" for step in environment["install"]) or ":",
+        steps="\n".join(map(shlex.join, list_step_commands(environment))) or ":",
     )
     yield "install.sh", ExportedFile(text, executable=True)
     if packages:

@@ -45,13 +45,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from riseml.job_programs.script_shell import make_shell_command
 from riseml.names import JobName
 from riseml.records import dataclass
-from riseml.spec.config.types import Resources, Train
+from riseml.spec.config.types import Resources, Shell, Train
+from riseml.spec.scalars.placeholders import variable_name
 from riseml.states import Part
 
 if TYPE_CHECKING:
-    from riseml.model import Environment, Plan
+    from riseml.model import Environment, Plan, PlannedJob
 
 WORKER_GRACE = 10.0
 """Seconds that a worker may go on after the experiment succeeded."""
@@ -60,7 +62,7 @@ EVALUATOR_GRACE = 600.0
 """Seconds that an evaluator may go on after the experiment succeeded: it evaluates the last checkpoint."""
 
 _STOP = "case $? in 0) ;; *) exit ;; esac"
-"""Ends the script after a failing line. `sh -e` alone does not stop after `false && true`."""
+"""Ends the script after a failing line. A shell with `-e` alone does not stop after `false && true`."""
 
 
 _BARRIER = "{ echo >&8 && read -r riseml_go <&9; } || exit"
@@ -73,6 +75,7 @@ class BaseImage:
 
     reference: str  # as in `docker pull`
     install: tuple[str, ...] = ()  # shell steps on top of it, before those of the file
+    shell: Shell = Shell.AUTO  # of these steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class Role:
     grace: float = 0.0  # seconds that the job may go on after the experiment succeeded
     run: tuple[str, ...] | None = None  # replaces the user's command (tensorboard); None: the user's command
     image: BaseImage | None = None  # with all its steps, the same for each job of this type; None: that of the file
+    shell: Shell | None = None  # None: that of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class Framework(Protocol):
         """
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
-        """Return the shell script that `/bin/sh -e` runs in `job`; most plug-ins return `join_run_lines(lines)`.
+        """Return the shell script of `job`, for bash and sh with `-e`; most plug-ins return `join_run_lines(lines)`.
 
         Args:
             plan: the plan of the experiment.
@@ -143,6 +147,12 @@ def join_lines_at_barriers(lines: Sequence[str]) -> str:
     """
     *first, last = lines
     return "\n".join([*(line if _continues(line) else f"{line}\n{_STOP}\n{_BARRIER}" for line in first), last])
+
+
+def make_rank_command(plan: Plan, planned: PlannedJob, lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the command of one of several processes of a job, with the script of `join_lines_at_barriers`."""
+    kept = {variable_name(name): value for name, value in plan.parameters}
+    return make_shell_command(planned.shell, join_lines_at_barriers(lines), kept=kept)
 
 
 def _continues(line: str) -> bool:

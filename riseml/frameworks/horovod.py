@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barriers, join_run_lines
+from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines, make_rank_command
 from riseml.frameworks.process_group import find_job, limit_threads, make_placeholders
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.job_programs import launch_ranks
@@ -76,10 +76,10 @@ class HorovodPlugin:
         workers = _list_workers(plan)
         if job not in workers:
             return join_run_lines(lines)
-        here, index = _count_processes(plan), workers.index(job)
+        here, index, planned = _count_processes(plan), workers.index(job), find_job(plan, job)[1]
         more = {"job": job, "node": index, "nodes": len(workers), "address": _MEETING}
-        launch = launch_ranks(join_lines_at_barriers(lines), index * here, _list_ranks(index, here), **more)
-        return limit_threads(find_job(plan, job)[1], here, f"{_PATIENCE}\n{launch}")
+        launch = launch_ranks(make_rank_command(plan, planned, lines), index * here, _list_ranks(index, here), **more)
+        return limit_threads(planned, here, f"{_PATIENCE}\n{launch}")
 
 
 def _list_workers(plan: Plan) -> list[JobName]:

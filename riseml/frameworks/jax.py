@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barriers, join_run_lines
+from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines, make_rank_command
 from riseml.frameworks.process_group import (
     count_written_processes,
     find_job,
@@ -87,7 +87,7 @@ class Jax:
             return limit_threads(planned, here, script)
         if here > 1:
             ranks = [_make_rank_variables(planned, index, here, local) for local in range(here)]
-            script = launch_ranks(join_lines_at_barriers(lines), index * here, ranks)
+            script = launch_ranks(make_rank_command(plan, planned, lines), index * here, ranks)
         hook = write_program("jax_exit", ".riseml/sitecustomize.py")
         path = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
         return limit_threads(planned, here, f"{hook}\n{path}\n{script}")

@@ -147,7 +147,7 @@ def says_that_it_waits(line: str) -> bool:
 
 def _make_job(name: JobName, role: RoleSection, train: Train) -> Role:
     grace, image = _choose_grace(role, train), _choose_image(role, train)
-    return Role(name, _PARTS[role.ends], role.resources, grace, role.run, image)
+    return Role(name, _PARTS[role.ends], role.resources, grace, role.run, image, role.shell)
 
 
 def _list_waits(plan: Plan, job: JobName) -> dict[str, int | None]:
@@ -165,8 +165,10 @@ def _list_jobs(role: RoleSection) -> list[JobName]:
 def _choose_image(role: RoleSection, train: Train) -> BaseImage | None:
     """Return the environment of a role; None when it is that of `train`."""
     base = role.image or train.image
-    own = role.image is not None or role.install != train.install
-    return BaseImage(base, role.install) if own and base is not None else None
+    own = role.image is not None or role.install != train.install or (role.install and role.shell is not train.shell)
+    if not own or base is None:
+        return None
+    return BaseImage(base, role.install, role.shell) if role.install else BaseImage(base)
 
 
 def _choose_grace(role: RoleSection, train: Train) -> float:

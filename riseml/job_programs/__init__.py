@@ -51,16 +51,16 @@ def add_report_module(script: str) -> str:
     return f"{module}\n{path}\n{script}"
 
 
-def launch_ranks(script: str, first: int, ranks: Sequence[Mapping[str, str]], **more: object) -> str:
-    """Return the shell line that runs a script in several processes of one job, with the program `rank_launcher`.
+def launch_ranks(command: Sequence[str], first: int, ranks: Sequence[Mapping[str, str]], **more: object) -> str:
+    """Return the shell line that runs a command in several processes of one job, with the program `rank_launcher`.
 
     `python3 -IS`: the project's own modules do not change it. The processes get the environment of the job as it is.
 
     Args:
-        script: of `frameworks.base.join_lines_at_barriers`.
+        command: with the script of `frameworks.base.join_lines_at_barriers`.
         first: the rank of the first process.
         ranks: for each process, the environment variables that only it has.
         more: what `rank_launcher` needs to meet the other jobs.
     """
-    order = json.dumps({"script": script, "first": first, "ranks": [dict(rank) for rank in ranks], **more})
+    order = json.dumps({"command": list(command), "first": first, "ranks": [dict(rank) for rank in ranks], **more})
     return f"exec python3 -IS -c {shlex.quote(read_program('rank_launcher'))} {shlex.quote(order)}"

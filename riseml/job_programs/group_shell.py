@@ -11,7 +11,7 @@ _AROUND = r"""set -f
 exec 3>&2 2>/dev/null
 riseml_term=
 trap riseml_term=1 TERM
-/bin/sh -ec "exec 2>&3 3>&-; $1"
+(exec 2>&3 3>&-; exec "$@")
 riseml_code=$?
 read -r riseml_own </proc/$$/stat
 riseml_is_alone() {
@@ -36,9 +36,5 @@ its own children, which read these files. Its messages, such as `Terminated`, ar
 
 
 def wait_for_group(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command of a job whose end, after SIGTERM, is that of its last process; else that of its script.
-
-    Args:
-        command: `/bin/sh`, `-ec` and the script.
-    """
-    return ("/bin/sh", "-c", _AROUND, "riseml", command[-1])
+    """Return the command of a job whose end, after SIGTERM, is that of its last process; else that of `command`."""
+    return ("/bin/sh", "-c", _AROUND, "riseml", *command)

@@ -2,7 +2,8 @@
 
 `python3 -IS -c TEXT ORDER`, where ORDER is JSON:
 
-    {"script": "python train.py", "first": 2, "ranks": [{"HOROVOD_RANK": "2"}, {"HOROVOD_RANK": "3"}],
+    {"command": ["/bin/sh", "-ec", "python train.py"], "first": 2,
+     "ranks": [{"HOROVOD_RANK": "2"}, {"HOROVOD_RANK": "3"}],
      "job": "worker.2", "node": 1, "nodes": 2, "address": "$HOROVOD_GLOO_RENDEZVOUS_ADDR:2222"}
 
 Without `address` the processes of this job have barriers among themselves only. With it, the launcher of node 0 listens
@@ -217,7 +218,7 @@ class Launcher:
         os.dup2(hear, HEAR)
         output = subprocess.PIPE if len(self.order["ranks"]) > 1 else None
         shell = subprocess.Popen(
-            ["/bin/sh", "-ec", self.order["script"]],
+            self.order["command"],
             env=dict(os.environ, **variables),
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -113,6 +113,7 @@ def _show_environment(experiment: Experiment, image: Image, around: Circumstance
         "image": image.base,
         "digest": dict(experiment.resolved).get(image.base),
         "install": list(image.install),
+        "shell": image.shell.value,
         "files": list(image.files),
         "packages": None if packages is None else list(packages),
     }

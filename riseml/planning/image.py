@@ -14,9 +14,12 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from riseml.errors import UsageError
+from riseml.job_programs.script_shell import make_shell_command
 from riseml.model import Image
 from riseml.planning.files_read import list_files_read
 from riseml.records import dataclass
+from riseml.spec.config.types import Shell
+from riseml.spec.scalars.bash_words import may_differ_in_bash
 from riseml.spec.scalars.texts import is_valid_text, make_valid
 
 CONTEXT_FOLDER = "project"
@@ -38,8 +41,11 @@ class Manifest:
     texts: Mapping[str, str] = field(default_factory=dict)  # path -> content, of small text files
 
 
-def plan_image(base: str, install: tuple[str, ...], manifest: Manifest) -> Image:
-    """Return the environment that the steps make on top of `base` in this project.
+def plan_image(base: str, install: tuple[str, ...], manifest: Manifest, shell: Shell = Shell.AUTO) -> Image:
+    """Return the environment that the steps, read by `shell`, make on top of `base` in this project.
+
+    The shell belongs to the digest only where a step may have another meaning in bash than in sh: environments of other
+    steps stay what they are when the shell changes.
 
     Raises:
         UsageError: the files that the steps read include too many others, or too much text, or a name is not UTF-8.
@@ -53,9 +59,15 @@ def plan_image(base: str, install: tuple[str, ...], manifest: Manifest) -> Image
             f"the install steps may read a file whose name is not UTF-8: {make_valid(odd)}",
             "rename it, or name it in .risemlignore",
         )
-    recipe = {"base": base, "install": install, "files": [(path, manifest.files[path]) for path in files]}
+    recipe: dict[str, object] = {
+        "base": base,
+        "install": install,
+        "files": [(path, manifest.files[path]) for path in files],
+    }
+    if shell is not Shell.SH and any(map(may_differ_in_bash, install)):
+        recipe["shell"] = shell.value
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-    return Image(base, install, files, digest)
+    return Image(base, install, files, digest, shell=shell)
 
 
 def make_dockerfile(image: Image, base: str) -> str:
@@ -69,13 +81,17 @@ def make_dockerfile(image: Image, base: str) -> str:
     lines = [f"FROM {base}", "WORKDIR /code"]
     if image.files:
         lines.append(f"COPY {CONTEXT_FOLDER}/ /code/")
-    lines += [f"RUN {json.dumps(make_step_command(step))}" for step in (*image.install, _LIST_PACKAGES)]
+    lines += [f"RUN {json.dumps(make_step_command(step, image.shell))}" for step in image.install]
+    lines.append(f"RUN {json.dumps(make_step_command(_LIST_PACKAGES, Shell.SH))}")
     return "\n".join(lines) + "\n"
 
 
-def make_step_command(step: str) -> tuple[str, ...]:
-    """Return the program and its arguments that run one install step, on every executor."""
-    return ("/bin/sh", "-ec", step)
+def make_step_command(step: str, shell: Shell) -> tuple[str, ...]:
+    """Return the program and its arguments that run one install step, on every executor.
+
+    Where bash is missing, sh runs the steps of `shell: bash`, too: one of them may install it.
+    """
+    return make_shell_command(Shell.AUTO if shell is Shell.BASH else shell, step)
 
 
 def first_install_step(image: Image) -> int:

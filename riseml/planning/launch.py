@@ -13,12 +13,15 @@ from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import find_framework
 from riseml.job_programs import add_report_module
 from riseml.job_programs.group_shell import wait_for_group
+from riseml.job_programs.script_shell import make_shell_command
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname, join_address
 from riseml.planning.template import fill_placeholders
 from riseml.records import dataclass
 from riseml.spec.config.parameters import RISEML_VARIABLES
+from riseml.spec.config.types import Shell
 from riseml.spec.pool.types import Volume
+from riseml.spec.scalars.bash_words import describe_for_sh
 from riseml.spec.scalars.placeholders import variable_name
 
 OUTPUT = "/output"
@@ -119,7 +122,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
     bound = bind_job(experiment, job, job_folders(experiment, target), target.tokens)
     planned = bound.planned
     name = experiment_name(experiment.number, experiment.sub)
-    command = add_reports(bound, job_command(bound))
+    command = add_reports(bound, job_command(bound, announces=True))
     return Launch(
         key=experiment.key_of(job),
         server=target.server,
@@ -149,10 +152,18 @@ def job_lines(bound: BoundJob) -> tuple[str, ...]:
     return tuple(fill_placeholders(line, values) for line in bound.planned.run)
 
 
-def job_command(bound: BoundJob) -> tuple[str, ...]:
-    """Return the lines of `run` as one shell script that stops at the first failing line."""
-    script = bound.framework.script(bound.experiment.plan, bound.planned.name, job_lines(bound))
-    return ("/bin/sh", "-ec", script)
+def job_command(bound: BoundJob, *, announces: bool = False) -> tuple[str, ...]:
+    """Return the command that runs the lines of `run` as one script, which stops at the first failing line. The last
+    word is the script.
+
+    Args:
+        bound: the job.
+        announces: whether the job reports to the server which shell it has.
+    """
+    lines, shell = job_lines(bound), bound.planned.shell
+    script = bound.framework.script(bound.experiment.plan, bound.planned.name, lines)
+    notice = describe_for_sh(lines) if shell is Shell.AUTO else ""
+    return make_shell_command(shell, script, kept=dict(job_variables(bound)), announces=announces, notice=notice)
 
 
 def add_reports(bound: BoundJob, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def make_plans(spec: Spec, points: Sequence[Environment], manifest: Manifest) ->
     trains = {topology.values: topology.train for topology in spec.topologies} or {(): spec.train}
     environments = {train: _choose_environments(train) for train in trains.values()}
     bases = dict.fromkeys(base for found in environments.values() for base in found.list_bases())
-    images = {base: plan_image(base.reference, base.install, manifest) for base in bases}
+    images = {base: plan_image(base.reference, base.install, manifest, base.shell) for base in bases}
     plans = {key: _make_plan(spec.project, train, environments[train], images) for key, train in trains.items()}
     names = {name for key in trains for name, _ in key}
     return tuple(
@@ -68,14 +68,23 @@ def _choose_environments(train: Train) -> _Environments:
     if base is None:
         raise UsageError("train.image is missing", "name an image, or use a framework that has a default image")
     steps = (*base.install, *train.install, *tensorboard_steps(train))
-    return _Environments(BaseImage(base.reference, steps), found)
+    common = BaseImage(base.reference, steps, train.shell) if steps else BaseImage(base.reference)
+    return _Environments(common, found)
 
 
 def _make_plan(project: str, train: Train, environments: _Environments, images: Mapping[BaseImage, Image]) -> Plan:
     """Return what will run, without the parameters."""
     framework = choose_framework(train)
     jobs = tuple(
-        PlannedJob(role.name, role.part, role.resources, train.limits, role.run or train.run, grace=role.grace)
+        PlannedJob(
+            role.name,
+            role.part,
+            role.resources,
+            train.limits,
+            role.run or train.run,
+            grace=role.grace,
+            shell=role.shell or train.shell,
+        )
         for role in framework.roles(train)
     )
     common = environments.common

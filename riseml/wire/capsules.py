@@ -36,6 +36,7 @@ class CapsuleEnvironment(TypedDict):
     image: str  # the base image, as riseml.yml or the framework names it
     digest: str | None  # what that name stood for; None: jobs ran as processes, or it was not resolved yet
     install: list[str]  # the steps on top of it
+    shell: NotRequired[Literal["auto", "bash", "sh"]]  # that read the steps; without it, sh
     files: list[str]  # project files that the steps could read
     packages: list[str] | None  # what `pip freeze` said after the steps; None: not known, or there are no steps
 

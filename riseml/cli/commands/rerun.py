@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from riseml.spec.config.types import Spec
 
 _IMAGE_SETTINGS = ("train.image", "train.tensorflow", "train.pytorch", "train.jax", "train.roles")
+_SHELL = re.compile(r"^\s*shell\s*:|[{,]\s*shell\s*:", re.MULTILINE)  # the key, in a block or in braces
 _CANNOT_FORCE = frozenset({"code", "variable"})
 
 
@@ -126,7 +128,8 @@ def _prepare(command: CommandContext, source: CapsuleSource, order: RerunOrder) 
     """
     capsule = source.capsule
     parameters = [*source.parameters, *order.parameters]
-    spec = _check_config(command, source, parameters, order.settings)
+    settings = [*_keep_shell(command, source), *order.settings]
+    spec = _check_config(command, source, parameters, settings)
     names = [variable.name for variable in spec.train.env if variable.value is None]
     found = {**command.environ, **_read_written(source)}
     submission: wire.Submission = {
@@ -134,7 +137,7 @@ def _prepare(command: CommandContext, source: CapsuleSource, order: RerunOrder) 
         "file": _name_file(source),
         "config": source.config,
         "parameters": parameters,
-        "settings": order.settings,
+        "settings": settings,
         "environment": take_variables([name for name in names if name in found], found),
         "rerun_of": capsule["experiment"],
         "pinned": _list_images(capsule, order.settings),
@@ -157,6 +160,15 @@ def _check_config(command: CommandContext, source: CapsuleSource, parameters: Pa
         command.printer.say(f"{file} has {count_problems(checked.problems)}. Nothing was started.")
         raise Exit(UsageError.exit_code)
     return checked.spec
+
+
+def _keep_shell(command: CommandContext, source: CapsuleSource) -> Pairs:
+    """Return the setting that keeps the shell of a run from before the key `shell`: sh was the only one."""
+    shells = {tuple(job["launch"]["command"][:2]) for job in source.capsule["jobs"] if job["part"] != "watches"}
+    if shells != {("/bin/sh", "-ec")} or _SHELL.search(source.config):
+        return []
+    command.printer.print_notes(["sh read the lines of that run, and reads them again (else `--set train.shell=auto`)"])
+    return [("train.shell", "sh")]
 
 
 def _name_file(source: CapsuleSource) -> str:

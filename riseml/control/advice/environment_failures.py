@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from riseml.control.advice.known_failure import KnownFailure
 from riseml.control.advice.package_names import APT_COMMANDS, APT_LIBRARIES, PIP_COMMANDS
+from riseml.job_programs.script_shell import NO_BASH
 
 _NOT_FOUND_NAME = r"(?:line \d+: |sh: \d+: |(?:ba)?sh: )(?P<name>[\w.+-]+): (?:command )?not found"
+_BASH_COMMAND = r"(?:source|\[\[|function|declare|typeset|let|shopt|pushd|popd|mapfile|readarray|[A-Za-z_]\w*\+=\S*)"
 _COMMANDS = (
     _NOT_FOUND_NAME,
     r"exec: \"(?P<name>[\w.+-]+)\": executable file not found",
@@ -58,6 +62,23 @@ ENVIRONMENT_FAILURES: tuple[KnownFailure, ...] = (
         "a package is compiled, and the image has no `{name}`: add `apt-get update && apt-get install -y"
         " build-essential python3-dev` to `train.install`, or choose a version that has a wheel",
         patterns=(r"fatal error: (?P<name>\S+\.h): No such file or directory",),
+    ),
+    KnownFailure(
+        "no-bash",
+        "there is no bash, and `shell: bash` asks for it: install it in `train.install` (`apk add bash`, `apt-get"
+        " install -y bash`), choose an image that has it, or write the lines for `shell: sh`",
+        patterns=(re.escape(NO_BASH),),
+    ),
+    KnownFailure(
+        "bash-words-in-sh",
+        "sh read these lines, and they have words that only bash knows: write `shell: bash`, or choose an image that"
+        " has bash",
+        patterns=(
+            rf"sh: (?:\d+: |line \d+: )?{_BASH_COMMAND}: not found",
+            r"sh: (?:\d+: )?[Ss]yntax error: (?:unexpected )?(?:\"\(\"|redirection|Bad fd number)",
+            r"sh: (?:\d+: )?(?:syntax error: )?[Bb]ad substitution",
+            r"sh: (?:\d+: )?set: (?:[Ii]llegal|invalid) option.* (?:-o )?pipefail",
+        ),
     ),
     KnownFailure(
         "missing-apt-command",
@@ -198,6 +219,13 @@ ENVIRONMENT_FAILURES: tuple[KnownFailure, ...] = (
         "registry-limit",
         "the registry refuses further pulls for now: wait, log in at the engine, or use another registry",
         patterns=(r"toomanyrequests|429 Too Many Requests",),
+    ),
+    KnownFailure(
+        "reader-left",
+        "a command wrote to a pipe whose reader had ended (SIGPIPE), as before `head` or `grep -q`, and `pipefail` made"
+        " its exit code that of the line: let the reader read everything (`sed -n 1,10p` for `head`), or write"
+        " `set +o pipefail` before that line",
+        codes=frozenset({128 + 13}),
     ),
     KnownFailure(
         "command-not-executable",

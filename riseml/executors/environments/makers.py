@@ -86,7 +86,8 @@ class ThisMachineMaker:
         for number, line in enumerate(install, 1):
             build.report(WorkReport(Work.INSTALL, line, number, len(install)))
             build.emit(f"--> {line}")
-            code = run_build_step(BuildStep(list(make_step_command(line)), folder / PROJECT, step.environ, lock), build)
+            command = list(make_step_command(line, build.image.shell))
+            code = run_build_step(BuildStep(command, folder / PROJECT, step.environ, lock), build)
             if code != 0:
                 raise EngineError(f"install step {number} failed with exit code {code}: {line}", permanent=True)
         _record_packages(folder, step)

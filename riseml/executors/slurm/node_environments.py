@@ -186,13 +186,14 @@ class _BuildFollower:
 def _write_build(order: EnvironmentOrder, place: Path, python: str) -> None:
     place.mkdir(mode=0o700)
     unpack_step_files(order.build, place / PROJECT)
+    image = order.build.image
     shutil.copyfile(Path(__file__).with_name(BUILDER), place / BUILDER)
     content = {
         "target": str(order.folder),
         "python": python,
         "uv": str(_share_uv(place.parent)),
         "packages": list(order.packages),
-        "steps": [(line, make_step_command(line)) for line in order.build.image.install],
+        "steps": [(line, make_step_command(line, image.shell)) for line in image.install],
         "variables": {name: value for name, value in make_installer_variables({}).items() if _PASSED_ON.match(name)},
     }
     fresh = place / "order.new"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from riseml.spec.config.cluster import read_tensorflow
-from riseml.spec.config.command_lines import read_lines
+from riseml.spec.config.command_lines import read_lines, read_shell
 from riseml.spec.config.data_section import read_data
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.jax_section import read_jax
@@ -18,6 +18,7 @@ from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.roles_section import RoleDefaults, has_own_images, list_role_names, read_role_lines, read_roles
 from riseml.spec.config.save_section import read_save
 from riseml.spec.config.search_section import read_search
+from riseml.spec.config.shell_section import warn_of_bash_words
 from riseml.spec.config.types import (
     DEFAULT_JAX,
     DEFAULT_PYTORCH,
@@ -47,12 +48,15 @@ def build_spec(file: SourceFile) -> Spec:
     framework, limits = file.value_at((*_TRAIN, "framework")), _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow, pytorch = read_tensorflow(file, image, resources), read_pytorch(file, image, resources)
-    jax, roles = read_jax(file, resources), read_roles(file, RoleDefaults(resources, install))
+    jax, shell = read_jax(file, resources), read_shell(file, _TRAIN)
+    roles = read_roles(file, RoleDefaults(resources, install, shell))
     run, parameters = read_lines(file, (*_TRAIN, "run")), read_parameters(file)
+    warn_of_bash_words(file, list_role_names(file))
     _check_framework(file, framework, image)
     check_placeholders(file, {**run, **read_role_lines(file)})
     train = Train(
         run=tuple(run.values()),
+        shell=shell,
         image=image,
         install=install,
         resources=resources,

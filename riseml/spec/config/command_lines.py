@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.spec.config.types import Shell
 from riseml.spec.yaml.document import MappingNode, Node, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
@@ -51,6 +52,18 @@ def read_lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
         else:
             file.refuse(one, "is an empty string")
     return found
+
+
+def read_shell(file: SourceFile, section: KeyPath, default: Shell = Shell.AUTO) -> Shell:
+    """Return the shell of a section's command lines.
+
+    Args:
+        file: the file.
+        section: `train`, or the path of a role.
+        default: for a section without the key.
+    """
+    value = file.value_at((*section, "shell"))
+    return default if value is None else Shell(value)
 
 
 def _unfold_command(file: SourceFile, path: KeyPath, text: str) -> str:

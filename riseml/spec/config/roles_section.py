@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from riseml.records import dataclass
-from riseml.spec.config.command_lines import read_lines
+from riseml.spec.config.command_lines import read_lines, read_shell
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.role_resources import read_resources
-from riseml.spec.config.types import Resources, RoleEnd, RoleSection
+from riseml.spec.config.types import Resources, RoleEnd, RoleSection, Shell
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.schema.sentences import suggest_word
 from riseml.spec.yaml.problems import KeyPath
@@ -35,6 +35,7 @@ class RoleDefaults:
 
     resources: Resources
     install: tuple[str, ...]  # for roles without an image of their own
+    shell: Shell
 
 
 def list_role_names(file: SourceFile) -> tuple[str, ...]:
@@ -111,6 +112,7 @@ def _read_role(
         after=_read_after(file, name),
         image=image,
         install=install or (defaults.install if image is None else ()),
+        shell=read_shell(file, path, defaults.shell),
     )
 
 

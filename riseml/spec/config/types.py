@@ -146,6 +146,14 @@ class JAX:
     distributed: ProcessGroup | None = None  # None: one job
 
 
+class Shell(enum.StrEnum):
+    """The shell that reads the lines of `run` and the steps of `install`."""
+
+    AUTO = "auto"  # bash where the image or the machine has it, else sh
+    BASH = "bash"
+    SH = "sh"
+
+
 class RoleEnd(enum.Enum):
     """What the end of a role's jobs means for the experiment."""
 
@@ -166,6 +174,7 @@ class RoleSection:
     after: tuple[tuple[str, int | None], ...] = ()  # roles that must answer first, and the port; None: their own
     image: str | None = None  # None: `train.image`
     install: tuple[str, ...] = ()  # steps on top of its image; without an image of its own, those of `train` by default
+    shell: Shell = Shell.AUTO  # by default that of `train`
 
 
 class Scale(enum.Enum):
@@ -322,6 +331,7 @@ class Train:
     """The `train` section."""
 
     run: tuple[str, ...]  # command lines, with placeholders; empty when each role has its own
+    shell: Shell = Shell.AUTO  # of `run` and `install`
     image: str | None = None  # None: the image of the framework
     install: tuple[str, ...] = ()  # shell steps that are built into the image
     resources: Resources = Resources()  # of each job; roles of a cluster may have their own

@@ -27,6 +27,7 @@ MAX_BYTES = 2**20  # of a file
 MAX_DEPTH = 20  # levels of nesting
 MAX_NODES = 10_000  # values in a file, each alias counted in full
 _LINE_END = re.compile(r"(?<!\\)((?:\\\\)*\\)[ \t]*\n")  # an odd number of backslashes
+_LONGEST_WORD = 40  # characters by which a word is found again
 _FIRST = "`riseml init` writes a starter riseml.yml"
 _LONGEST_NUMBER = 256  # characters; Python makes no float of 174 sexagesimal parts, and prints no int of 4,301 digits
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
@@ -42,6 +43,7 @@ class ScalarNode:
     style: str = ""  # how it is written: empty (plain), `'`, `"`, `|` or `>`
     spots: tuple[FilePosition, ...] = ()  # of the `{{placeholders}}` in it; empty when the source does not show them
     continued: tuple[int, ...] = ()  # indices of backslashes that end a line in the source, where YAML joins lines
+    source: str = field(default="", repr=False, compare=False)  # how it is written; empty: not in a file
 
     @property
     def plain(self) -> bool:
@@ -202,6 +204,7 @@ class _Composer:
                 style,
                 self._placeholder_positions(event),
                 self._continued_lines(event),
+                self._raw_text(event),
             )
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[Node] = []
@@ -295,6 +298,9 @@ class _Composer:
         offsets = [offset for _, offset, _ in found]
         return tuple(_offset_positions(FilePosition(self.file, start.line + 1, start.column + 1), raw, offsets))
 
+    def _raw_text(self, event: Any) -> str:
+        return self.text[event.start_mark.index : event.end_mark.index]
+
     def _continued_lines(self, event: Any) -> tuple[int, ...]:
         """Return the indices of backslashes that end a line in the source.
 
@@ -308,6 +314,25 @@ class _Composer:
         in_text = [index for index, char in enumerate(event.value) if char == "\\"]
         pairs = zip(in_raw, in_text, strict=False)
         return tuple(inner for outer, inner in pairs if outer in ends and event.value[inner + 1 : inner + 2] == " ")
+
+
+def find_word_position(node: ScalarNode, text: str, offset: int) -> FilePosition:
+    """Return the position in the file of the word that begins at an offset of a text, or else that of the whole text.
+
+    YAML moves words and does not change them: the n-th one of the text is the n-th one of the source.
+
+    Args:
+        node: where the text is written.
+        text: of the node, perhaps with other line breaks.
+        offset: in characters.
+    """
+    word = text[offset:].split(maxsplit=1)[0][:_LONGEST_WORD]
+    at = -1
+    for _ in range(text.count(word, 0, offset + len(word))):
+        at = node.source.find(word, at + 1 if at < 0 else at + len(word))
+        if at < 0:
+            return node.position
+    return next(_offset_positions(node.position, node.source, [at]), node.position) if at >= 0 else node.position
 
 
 def _offset_positions(start: FilePosition, raw: str, offsets: list[int]) -> Iterator[FilePosition]:

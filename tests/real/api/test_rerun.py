@@ -82,6 +82,16 @@ def test_a_run_is_repeated_by_its_id_and_from_its_capsule_alone(make_rig: Callab
         assert (tmp_path / name / "below" / "tool.sh").exists()
     assert run(empty, tmp_path, "checkout", "1", "a").returncode == 4, "it is there already"
 
+    record = json.loads((capsule / "capsule.json").read_text())
+    for job in record["jobs"]:  # as versions before the key `shell` wrote it
+        job["launch"]["command"] = ["/bin/sh", "-ec", job["launch"]["command"][-1]]
+    (capsule / "capsule.json").write_text(json.dumps(record))
+    old = run(empty, tmp_path, "rerun", "handed-over", "--json", "-d", "--allow-env", "TOKEN", TOKEN=SECRET)
+    assert "note: sh read the lines of that run, and reads them again" in old.stderr
+    name = json.loads(old.stdout)["id"]
+    assert empty.wait_closed(name)["state"] == "FINISHED"
+    assert empty.get(f"/v1/experiments/{name}/capsule")["capsule"]["jobs"][0]["launch"]["command"][1] == "-ec"
+
     (capsule / "project.tar").write_bytes(b"\0" * 1024)
     digest = json.loads((capsule / "capsule.json").read_text())["code"]["digest"]
     for path in (empty.home / "snapshots").glob(f"{digest}*"):

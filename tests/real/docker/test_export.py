@@ -10,12 +10,12 @@ from tests.support.command import run_riseml
 from tests.support.rig import Rig, gang
 from tests.support.waiting import DEADLINE
 
-MASTER = 'echo "$LR $(cat lines.txt made.txt) $TF_CONFIG" > "$OUTPUT_DIR/said"; ls "$DATA_DIR"; exit 7'
+MASTER = 'echo "$LR $(cat lines.txt made.txt) $TF_CONFIG" > "$OUTPUT_DIR/said"; ls "$DATA_DIR"; (exit 7) | cat'
 
 
 def test_compose_runs_the_same_gang_and_ends_with_the_exit_code_of_the_master(docker_rig: Rig, tmp_path: Path) -> None:
     rig = docker_rig
-    config = gang({"master": MASTER}, install=["echo made > made.txt"], parameters={"lr": 0.5})
+    config = gang({"master": MASTER}, install=["echo made &> made.txt"], parameters={"lr": 0.5})
     rig.submit(config, {"lines.txt": "one\n"})
     found = rig.wait_closed("1")
     assert found["state"] == "FAILED"

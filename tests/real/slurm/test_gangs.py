@@ -123,3 +123,15 @@ def test_a_submission_whose_answer_is_lost_is_found_again(slurm_rig: Rig, cluste
     assert found["state"] == "FINISHED", slurm_rig.last_words()
     with open(f"{output}/begun") as file:
         assert file.read() == "begun\n"
+
+
+def test_the_lines_and_install_steps_of_a_gang_are_bash(slurm_rig: Rig) -> None:
+    """Each role ends with its own exit code: that of the command in a pipe that failed."""
+    script = {
+        "master": "[[ $(cat made) == 12 ]] && words=(a {1..3}); echo ${#words[@]}; sh -c 'exit 7' | tee log",
+        "worker.1": "sleep 600",
+        "ps.1": "sleep 600",
+    }
+    slurm_rig.submit(three(script, install=["printf %s {1..2} &> made"]))
+    assert slurm_rig.wait_closed("1")["exit_code"] == 7, slurm_rig.last_words()
+    assert "1.master 4" in slurm_rig.lines("1")

@@ -23,13 +23,16 @@ from riseml.capsules.exported_run import ExportedFile, ExportedRun, describe_run
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
 from riseml.capsules.shell_files import write_sh, write_slurm
 from riseml.errors import UsageError
+from riseml.spec.config.types import Shell
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.capsules.kubeflow import make_schema
 from tests.unit.control.simulation import make_experiment, make_plan
 from tests.unit.planning.test_capsule import SECRET, capsule_of, make
 
 CONFIG = "project: toaster\ntrain: {image: base, env: {MODE: fast, TOKEN: x}, run: 'true'}\n"
-LINES = 'echo "$RISEML_JOB $WORKER_INDEX {{worker_hosts}}" > {{output_dir}}/$RISEML_JOB; ls {{data_dir}}'
+LINES = """\
+words=(a b); [[ ${#words[@]} == 2 ]] && echo "$RISEML_JOB $WORKER_INDEX {{worker_hosts}}" > {{output_dir}}/$RISEML_JOB
+ls {{data_dir}}"""
 SRUN = """\
 #!/bin/sh
 shift
@@ -73,7 +76,9 @@ def run_of(capsule: wire.Capsule, config: str = "") -> ExportedRun:
 
 def small_run(*jobs: str, framework: str = "tensorflow") -> ExportedRun:
     plan = make_plan(*jobs)
-    lines = tuple(replace(job, run=("sleep 600",) if job.name == "ps.1" else (LINES,)) for job in plan.jobs)
+    lines = tuple(
+        replace(job, run=("sleep 600",) if job.name == "ps.1" else (LINES,), shell=Shell.AUTO) for job in plan.jobs
+    )
     return run_of(capsule_of(make_experiment(4, replace(plan, jobs=lines, framework=framework))))
 
 

@@ -70,7 +70,9 @@ class Gang:
         ranks = [{"RANK": str(2 * node + local)} for local in range(2)]
         more: dict[str, object] = {"address": self.place, "node": node, "nodes": self.nodes} if self.place else {}
         more["patience"] = 0.1
-        command = launch_ranks(join_lines_at_barriers(lines), 2 * node, ranks, job=f"worker.{node + 1}", **more)
+        command = launch_ranks(
+            ("/bin/sh", "-ec", join_lines_at_barriers(lines)), 2 * node, ranks, job=f"worker.{node + 1}", **more
+        )
         self.jobs.append(
             subprocess.Popen(
                 ["/bin/sh", "-ec", command],
@@ -339,7 +341,7 @@ def test_a_job_keeps_its_exit_code_while_the_output_of_another_rank_is_copied(tm
     """A process of rank 1 ignores SIGTERM. One outside of the group of its rank even outlives SIGKILL."""
     (tmp_path / "print.sh").write_text(f"trap '' TERM; touch began; while :; do echo {'x' * 9000}; done")
     script = f'[ "$RANK" = 1 ] || {{ until [ -e began ]; do sleep 0.05; done; exit 3; }}; {start}'
-    order = json.dumps({"script": script, "first": 0, "ranks": [{"RANK": "0"}, {"RANK": "1"}]})
+    order = json.dumps({"command": ["/bin/sh", "-ec", script], "first": 0, "ranks": [{"RANK": "0"}, {"RANK": "1"}]})
     program = read_program("rank_launcher").replace("END_TIME = 2.0", "END_TIME = 0.2")
     command = [sys.executable, "-IS", "-c", program, order]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=DEADLINE, check=False)

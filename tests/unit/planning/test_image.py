@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from riseml.errors import UsageError
 from riseml.model import Image, copy_name
 from riseml.planning.image import PACKAGES_FILE, Manifest, first_install_step, make_dockerfile, plan_image
+from riseml.spec.config.types import Shell
 
 PROJECT = Manifest(
     {
@@ -109,9 +111,17 @@ def test_a_copy_of_an_image_has_a_name_of_its_own() -> None:
     assert copy_name("riseml/environment:ab12") == "riseml/environment:ab12"
 
 
+@pytest.mark.parametrize(("step", "count"), [("pip install a", 1), ("a | b", 3), ("source x", 3)])
+def test_the_shell_belongs_to_an_environment_only_where_it_may_read_a_step_otherwise(step: str, count: int) -> None:
+    assert len({plan_image("base:1", (step,), PROJECT, shell).digest for shell in Shell}) == count
+    text = make_dockerfile(plan_image("base:1", (step,), PROJECT), "base:1")
+    assert (f'"riseml", "{step}"]\n' in text) and ("exec bash -eo pipefail" in text)
+    assert json.loads(text.splitlines()[-1].removeprefix("RUN "))[:2] == ["/bin/sh", "-ec"], "a step of riseml itself"
+
+
 def test_the_dockerfile_copies_only_when_a_step_reads() -> None:
-    plain = plan_image("base:1", ("pip install a",), PROJECT)
-    reads = plan_image("base:1", ("pip install a", "pip install -r requirements.txt"), PROJECT)
+    plain = plan_image("base:1", ("pip install a",), PROJECT, Shell.SH)
+    reads = plan_image("base:1", ("pip install a", "pip install -r requirements.txt"), PROJECT, Shell.SH)
     step = 'RUN ["/bin/sh", "-ec", "pip install a"]\n'
     text, _, last = make_dockerfile(plain, "base:1").rstrip().rpartition("\n")
     assert f"{text}\n" == f"FROM base:1\nWORKDIR /code\n{step}"

@@ -85,6 +85,7 @@ def test_roles_of_a_cluster_have_their_resources() -> None:
         (("train", "retry", "on", 0), types.RetryOn),
         (("train", "search", "method"), types.SearchMethod),
         (("train", "search", "goal"), types.Goal),
+        (("train", "shell"), types.Shell),
         (("train", "search", "stop", "method"), types.StopMethod),
     ],
 )
@@ -107,6 +108,7 @@ def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.E
         (("train", "search", "stop", "after"), types.DEFAULT_AFTER),
         (("train", "search", "stop", "factor"), types.DEFAULT_FACTOR),
         (("train", "retry", "scope"), types.Retry().scope.value),
+        (("train", "shell"), types.Train(()).shell.value),
     ],
 )
 def test_defaults_are_those_of_the_dataclass(path: KeyPath, value: object) -> None:

@@ -1,0 +1,77 @@
+"""The shell that reads the lines of `run` and the steps of `install`: bash where the image or the machine has it.
+
+`/bin/sh` is in every image. It looks for bash with a command of its own and becomes bash: no further process starts.
+bash runs with `-e` and `pipefail`, and without the file of BASH_ENV, which programs of the script find as it was.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Literal
+
+SHELL_METRIC = "riseml.shell"
+"""The name in the report by which a job says which shell it has."""
+
+SHELL_NUMBERS: Mapping[int, Literal["bash", "sh"]] = {1: "sh", 2: "bash"}
+"""What the value of that report means."""
+
+BASH_COUNTERS = frozenset({"RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "BASHPID", "LINENO"})
+"""Variables that bash computes itself, whatever the environment says, until they are unset."""
+
+NO_BASH = "riseml: there is no bash, and this needs `shell: bash`"
+
+_SH = ("/bin/sh", "-ec")
+
+_BECOME_BASH = """\
+if command -v bash >/dev/null 2>&1; then
+{announce_bash}if [ -n "${{BASH_ENV-}}" ]; then
+RISEML_BASH_ENV=$BASH_ENV
+export RISEML_BASH_ENV
+unset BASH_ENV
+set -- 'BASH_ENV=$RISEML_BASH_ENV; export BASH_ENV; unset RISEML_BASH_ENV
+'"$1"
+fi
+exec bash -eo pipefail -c {kept}"$1"
+fi
+{otherwise}"""
+
+
+def make_shell_command(
+    shell: str,
+    script: str,
+    *,
+    kept: Mapping[str, str] | None = None,
+    announces: bool = False,
+    notice: str = "",
+) -> tuple[str, ...]:
+    """Return the command that runs a script; its last word is the script.
+
+    Args:
+        shell: `auto`, `bash` or `sh`; `auto` is bash where it is there, else sh.
+        script: for a shell with `-e`.
+        kept: variables of the environment, of which bash would change those of `BASH_COUNTERS`.
+        announces: whether the command reports which shell `auto` has found, for `SHELL_METRIC`.
+        notice: what `auto` prints on stderr where bash is missing.
+    """
+    if shell == "sh":
+        return (*_SH, script)
+    unset = [
+        f"unset {name}; export {name}={shlex.quote(value)}\n"
+        for name, value in sorted((kept or {}).items())
+        if name in BASH_COUNTERS
+    ]
+    otherwise = [f"echo {shlex.quote(NO_BASH)} >&2", "exit 127"]
+    if shell == "auto":
+        says = [f"echo {shlex.quote(notice)} >&2"] if notice else []
+        otherwise = [*says, *_announce(1, announces=announces), 'exec /bin/sh -ec "$1"']
+    text = _BECOME_BASH.format(
+        announce_bash="".join(f"{line}\n" for line in _announce(2, announces=announces and shell == "auto")),
+        kept=shlex.quote("".join(unset)) if unset else "",
+        otherwise="\n".join(otherwise),
+    )
+    return ("/bin/sh", "-c", text, "riseml", script)
+
+
+def _announce(number: int, *, announces: bool) -> list[str]:
+    return [f"printf '\\036riseml.report {{\"%s\": {number}}}\\n' {SHELL_METRIC}"] if announces else []

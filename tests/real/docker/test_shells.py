@@ -1,0 +1,64 @@
+"""The lines of `run` are bash where it is there: what they mean, and how a pipe ends; on engines and as processes."""
+
+from __future__ import annotations
+
+from tests.support.rig import Rig, single
+
+CRASH = 'sh -c "echo begun; exit 7" 2>&1 | tee log.txt'
+WORDS = [
+    'sh -c "echo begun; echo trained >$OUTPUT_DIR/model" &> $OUTPUT_DIR/train.log',
+    "if [[ $(cat $OUTPUT_DIR/model) == tr* ]]; then echo then; fi",
+    "echo 'said=sourced' >env.sh; source env.sh; words=(a b {1..3})",
+    'echo $said ${#words[@]}; cat $OUTPUT_DIR/train.log; [[ -e log ]] || echo "$(basename $BASH)"',
+]
+NO_BASH = "rm -f /bin/bash /usr/bin/bash"  # a step runs as root in the image
+
+
+def said(rig: Rig, name: str) -> list[str]:
+    """Return what the job has printed."""
+    return [line.partition(" ")[2] for line in rig.lines(name, follow=False) if ".train " in line]
+
+
+def test_words_of_bash_mean_what_their_writer_meant(shared_rig: Rig) -> None:
+    """For sh, `&>` begins a program in the background: FINISHED before it has done anything."""
+    name = shared_rig.submit(single(WORDS, install=["echo {1..2} >made; [[ -s made ]]"]))["id"]
+    assert shared_rig.wait_closed(name)["state"] == "FINISHED", shared_rig.lines(name)
+    assert said(shared_rig, name) == ["then", "sourced 5", "begun", "bash"]
+
+
+def test_a_pipe_fails_with_its_first_command_in_a_set_too(shared_rig: Rig) -> None:
+    file = single(f"[ $AT = 2 ] || {{ echo well | cat; exit; }}\n{CRASH}", parameters={"at": [1, 2]})
+    name = shared_rig.submit(file)["id"]
+    members = [shared_rig.wait_closed(f"{name}.{number}") for number in (1, 2)]
+    assert [(one["state"], one["exit_code"]) for one in members] == [("FINISHED", 0), ("FAILED", 7)]
+    jobs = shared_rig.experiment(name)["experiments"]
+    assert [one["state"] for one in jobs] == ["FINISHED", "FAILED"]
+
+
+def test_sh_that_was_chosen_reads_the_lines(shared_rig: Rig) -> None:
+    name = shared_rig.submit(single(f"{CRASH}\necho ${{BASH_VERSION:-no bash}}", shell="sh"))["id"]
+    assert shared_rig.wait_closed(name)["state"] == "FINISHED", shared_rig.lines(name)
+    assert said(shared_rig, name)[0] == "begun"
+
+
+def test_an_exit_code_of_a_pipe_whose_reader_left_has_advice(shared_rig: Rig) -> None:
+    name = shared_rig.submit(single("yes | head -1"))["id"]
+    found = shared_rig.wait_closed(name)
+    assert (found["state"], found["exit_code"]) == ("FAILED", 141)
+    assert "`set +o pipefail`" in shared_rig.experiment(name)["advice"]
+
+
+def test_in_an_image_without_bash_sh_runs_the_lines_and_says_what_it_reads_otherwise(shared_docker_rig: Rig) -> None:
+    rig = shared_docker_rig
+    name = rig.submit(single(["echo a &> both", CRASH], install=[NO_BASH]))["id"]
+    assert rig.wait_closed(name)["state"] == "FINISHED", rig.lines(name)
+    assert said(rig, name)[0] == (
+        "riseml: there is no bash, so sh runs these lines: it reads `&>` in another way than bash,"
+        " and the exit code of a pipe is that of its last command"
+    )
+    name = rig.submit(single("echo plain", install=[NO_BASH]))["id"]
+    assert rig.wait_closed(name)["state"] == "FINISHED"
+    assert said(rig, name) == ["plain"]
+    name = rig.submit(single("echo never", install=[NO_BASH], shell="bash"))["id"]
+    assert rig.wait_closed(name)["exit_code"] == 127
+    assert "there is no bash, and `shell: bash` asks for it" in rig.experiment(name)["advice"]
