@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from riseml import __version__
 from riseml.cli.output.text import count_noun
 from riseml.cli.versions import VersionOrder, compare_versions
+from riseml.client.exchange import AnswerLate, AnswerLost, ServerAbsent
 from riseml.client.server_client import Client, read_address
+from riseml.client.socket_http import PATIENCE
 from riseml.errors import Refused, Unreachable
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _PROBE_INTERVAL = 0.03  # seconds between two requests while a server ends
 _START_INTERVAL = 0.01  # seconds between two tries to connect while a server starts
 _RESTART_DELAY = 0.3  # seconds before another server is started
+_MOST_KILLED = 5  # servers that were killed while they started, and are started again
 
 
 def connect_client(settings: Settings, environ: Mapping[str, str], printer: Printer) -> Client:
@@ -34,10 +37,11 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
         Unreachable: the server does not answer, or does not start.
     """
     client = Client(read_address(settings, environ))
+    client.call_on_silence(lambda pid: printer.say(_describe_silence(client, pid)))
     if client.address.socket is None:
         return client
     try:
-        server = ensure_server(client, settings)
+        server = ensure_server(client, settings, printer.say)
         if compare_versions(server["version"], __version__) is VersionOrder.OLDER:
             server = _replace_server(client, settings, server, printer)
         if server.get("problem"):  # an older server does not say
@@ -50,8 +54,10 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
     return client
 
 
-def ensure_server(client: Client, settings: Settings, starter: ServerStarter | None = None) -> wire.ServerView:
-    """Return the server that answers on the socket; start one when none answers.
+def ensure_server(
+    client: Client, settings: Settings, tell: Callable[[str], object], starter: ServerStarter | None = None
+) -> wire.ServerView:
+    """Return the server that answers on the socket; start one when none answers. `tell` takes a sentence for the user.
 
     Two commands may do this at the same time: one of the two servers then ends with exit code 4, because a home has
     one lock.
@@ -59,14 +65,20 @@ def ensure_server(client: Client, settings: Settings, starter: ServerStarter | N
     Raises:
         Unreachable: the server does not start.
     """
-    return probe_server(client) or _start_server(client, settings, starter)
+    return probe_server(client) or _start_server(client, settings, tell, starter)
 
 
 def probe_server(client: Client) -> wire.ServerView | None:
-    """Return the server that answers now; None when none does."""
+    """Return the server that answers now; None when none takes a connection, or it ends before it answers.
+
+    Raises:
+        Unreachable: a server runs, and does not answer in time, or answers that it cannot. Another one could not start.
+    """
     try:
         return client.get_server()
-    except Unreachable:
+    except AnswerLate:
+        raise
+    except (ServerAbsent, AnswerLost):
         client.close()
         return None
 
@@ -148,18 +160,41 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
             f"add `--executor {used}` to run this now, or wait until all experiments have ended and are cleaned up",
         )
     stop_server(client, settings)
-    ensure_server(client, settings)
+    ensure_server(client, settings, printer.say)
     printer.say(f"The riseml server now uses the {wanted} executor.")
 
 
-def _start_server(client: Client, settings: Settings, starter: ServerStarter | None) -> wire.ServerView:
+def _describe_silence(client: Client, pid: int) -> str:
+    """Return the sentence about a server that takes requests and does not answer."""
+    who = f"The riseml server (process {pid})" if pid else f"The riseml server at {client.address}"
+    if pid and _is_stopped(pid):
+        return f"{who} is stopped and does not answer; `kill -CONT {pid}` lets it go on. Waiting for it."
+    return f"{who} has not answered for {PATIENCE:.0f} s. Waiting for it."
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return True for a process that a signal has stopped, or that a debugger holds."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
+
+
+def _start_server(
+    client: Client, settings: Settings, tell: Callable[[str], object], starter: ServerStarter | None
+) -> wire.ServerView:
     from riseml.cli.server_process import ServerStarter, measure_log, read_start_error, spawn_server
 
     starter = starter or ServerStarter(spawn_server)
     begun = starter.clock()
     log_size = measure_log(settings.log)
     process = starter.spawn(settings, starter.command)
-    while starter.clock() - begun < starter.deadline:
+    killed, is_told = 0, False
+    while (waited := starter.clock() - begun) < starter.deadline:
+        if waited > PATIENCE and not is_told:
+            is_told = True
+            tell(f"Waiting for the riseml server to start (process {process.pid}){_name_store(settings)}.")
         code = _wait_briefly(process)
         if (server := probe_server(client)) is not None:
             if server["pid"] != process.pid:
@@ -170,10 +205,24 @@ def _start_server(client: Client, settings: Settings, starter: ServerStarter | N
             # next one.
             starter.wait(_RESTART_DELAY)
             process = starter.spawn(settings, starter.command)
+        elif code is not None and code < 0 and killed < _MOST_KILLED:  # not its own fault: another one may live
+            killed += 1
+            process = starter.spawn(settings, starter.command)
         elif code is not None:
             error = read_start_error(settings.log, log_size)
             raise Unreachable(f"the riseml server did not start: {error}", _hint_at_log(settings))
     raise Unreachable(f"the riseml server did not answer within {starter.deadline:.0f} s", _hint_at_log(settings))
+
+
+def _name_store(settings: Settings) -> str:
+    """Return the words about a store elsewhere, for which a server may wait; without the user and the password."""
+    from urllib.parse import parse_qs, urlsplit
+
+    if settings.store is None:
+        return ""
+    address = urlsplit(settings.store)
+    host = address.hostname or ", ".join(parse_qs(address.query).get("host", ["its usual place"]))
+    return f", whose store is the PostgreSQL at {host}"
 
 
 def _wait_briefly(process: ServerProcess) -> int | None:
@@ -192,7 +241,7 @@ def _hint_at_log(settings: Settings) -> str:
 
 def _replace_server(client: Client, settings: Settings, server: wire.ServerView, printer: Printer) -> wire.ServerView:
     stop_server(client, settings)
-    fresh = ensure_server(client, settings)
+    fresh = ensure_server(client, settings, printer.say)
     if fresh["pid"] != server["pid"]:
         printer.say(f"Replaced the riseml server {server['version']} by {fresh['version']}; training goes on.")
     return fresh

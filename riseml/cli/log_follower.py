@@ -106,16 +106,16 @@ def make_reconnect(context: CommandContext, client: Client) -> Callable[[int], N
     """Return the function that the client calls when the server is lost, with the number of failed requests so far.
 
     The function tells the user once that the server is lost, and starts the user's own server when no other command
-    does.
+    does, as often as it is lost.
     """
 
     def reconnect(tries: int) -> None:
         if tries == 0:
             context.printer.say("Lost the riseml server; connecting again. The experiment goes on.")
-        if tries == _RESTART_TRY and client.address.socket is not None:
+        if tries >= _RESTART_TRY and client.address.socket is not None:
             from riseml.cli.local_server import ensure_server
 
-            ensure_server(client, context.settings())
+            ensure_server(client, context.settings(), context.printer.say)
 
     return reconnect
 

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from riseml.client.answer_reader import AnswerCut
 from riseml.client.refusals import make_error
-from riseml.client.socket_http import AnswerOverdue, ServerAnswer, SocketConnections, make_request
+from riseml.client.socket_http import PATIENCE, AnswerOverdue, ServerAnswer, SocketConnections, make_request
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.folders import check_home, is_private, name_user
 from riseml.records import dataclass
@@ -43,6 +43,7 @@ KEY_VARIABLE = "RISEML_API_KEY"
 _CONNECT = 5.0  # seconds to connect
 _ANSWER = 30.0  # seconds of silence in an answer
 _LONGEST_WAIT = 2.0  # seconds between two tries
+_PEER = struct.Struct("3i")  # pid, uid, gid
 _MOST_JSON = 1 << 28  # bytes of an answer; 10,000 experiments take some tens of MB
 _LONGEST_ENTRY = 1 << 26  # bytes of one line of an answer; the server reads 4 MiB of a log at once
 
@@ -143,13 +144,20 @@ def check_peer(door: socket.socket, path: Path) -> None:
     """
     if not hasattr(socket, "SO_PEERCRED"):  # not Linux: only the check of the home protects there
         return
-    peer = struct.Struct("3i")  # pid, uid, gid
-    _, uid, _ = peer.unpack(door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, peer.size))
+    _, uid, _ = _PEER.unpack(door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     if uid != os.geteuid():
         raise Refused(
             f"the server at {path} runs as {name_user(uid)}, not as you: nothing was sent to it",
             "name a folder of your own in RISEML_HOME",
         )
+
+
+def _find_peer(door: socket.socket) -> int:
+    """Return the id of the process at the other end of a unix socket; 0: it is not known."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0
+    pid, _, _ = _PEER.unpack(door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return int(pid)
 
 
 def _is_url(text: str) -> bool:
@@ -165,6 +173,10 @@ _LOST_HINT = "the server may have done it: `riseml status` shows"
 
 class AnswerLost(Unreachable):
     """The request was sent and its answer was not received: the server may have done it."""
+
+
+class AnswerLate(AnswerLost):
+    """The server took the request and did not answer in time: it runs, and may stand still."""
 
 
 class ServerAbsent(Unreachable):
@@ -210,6 +222,8 @@ class Exchange:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        # is called once with the id of the server's process, or 0, when a usual answer does not begin for `PATIENCE`
+        self.on_silence: Callable[[int], None] | None = None
         self._http: httpx.Client | None = None  # to a server that is not on a unix socket
         self._connections = (
             None if address.socket is None else SocketConnections(partial(self.open_door, address.socket))
@@ -239,7 +253,7 @@ class Exchange:
         headers = {"Authorization": f"Bearer {self.address.key}"} if self.address.key else {}
         try:
             with self._connections.open_answer(
-                make_request(method, f"/v1{path}", headers, **request), timeout
+                make_request(method, f"/v1{path}", headers, **request), timeout, self._choose_silence_note(timeout)
             ) as answer:
                 yield answer
         except AnswerOverdue as error:
@@ -253,8 +267,13 @@ class Exchange:
             self._http = _make_http_client(self.address)
         httpx = _import_httpx()
         limits = httpx.Timeout(timeout, connect=_CONNECT)
+        note = self._choose_silence_note(timeout)
+        timer = threading.Timer(PATIENCE, lambda: note and note(None))
+        timer.daemon = True
+        timer.start()
         try:
             with self._http.stream(method, f"/v1{path}", timeout=limits, **request) as response:
+                timer.cancel()
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise self._make_absent_error(str(error)) from error
@@ -262,9 +281,23 @@ class Exchange:
             raise self._make_late_error(timeout) from error
         except httpx.RequestError as error:  # including a body that cannot be decompressed
             raise self._make_cut_error(error) from error
+        finally:
+            timer.cancel()
 
-    def _make_late_error(self, timeout: float) -> AnswerLost:
-        return AnswerLost(f"the riseml server at {self.address} has not answered for {timeout:.0f} s", _LOST_HINT)
+    def _choose_silence_note(self, timeout: float) -> Callable[[socket.socket | None], None] | None:
+        """Return what notes that an answer has not begun; None for requests that may take longer, and after a note."""
+        if self.on_silence is None or timeout > _ANSWER:
+            return None
+
+        def note(door: socket.socket | None) -> None:
+            tell, self.on_silence = self.on_silence, None
+            if tell is not None:
+                tell(0 if door is None else _find_peer(door))
+
+        return note
+
+    def _make_late_error(self, timeout: float) -> AnswerLate:
+        return AnswerLate(f"the riseml server at {self.address} has not answered for {timeout:.0f} s", _LOST_HINT)
 
     def _make_cut_error(self, error: Exception) -> AnswerLost:
         return AnswerLost(f"the riseml server at {self.address} broke the connection ({error})", _LOST_HINT)

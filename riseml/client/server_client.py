@@ -64,6 +64,10 @@ class Client:
         """Close the connections. The client stays usable: the next request opens a new connection."""
         self._exchange.close()
 
+    def call_on_silence(self, tell: Callable[[int], None]) -> None:
+        """Call `tell` once, with the pid of the server or 0, when an answer does not begin for some seconds."""
+        self._exchange.on_silence = tell
+
     def get_server(self) -> wire.ServerView:
         """Return the server that answers."""
         self._server = cast("wire.ServerView", self._get("/server"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,9 @@ from urllib.parse import urlencode
 
 from riseml.client.answer_reader import AnswerCut, AnswerHead, AnswerReader
 from riseml.records import dataclass
+
+PATIENCE = 3.0
+"""Seconds after which a user learns that a server does not answer."""
 
 _SMALL_BODY = 1 << 14  # bytes that are sent together with the head of their request
 _MOST_IDLE = 4  # idle connections that are kept; a command sends requests from few threads
@@ -156,13 +160,16 @@ class SocketConnections:
             connection.door.close()
 
     @contextmanager
-    def open_answer(self, request: SocketRequest, timeout: float) -> Iterator[SocketAnswer]:
+    def open_answer(
+        self, request: SocketRequest, timeout: float, on_silence: Callable[[socket.socket], None] | None = None
+    ) -> Iterator[SocketAnswer]:
         """Send a request and give its answer. The connection is closed when the caller does not read the answer to its
         end.
 
         Args:
             request: what is sent.
             timeout: seconds that the server may be silent, each time.
+            on_silence: is called with the connection when no answer has begun after `PATIENCE`; then it waits on.
 
         Raises:
             AnswerCut: the connection broke.
@@ -173,6 +180,8 @@ class SocketConnections:
         try:
             is_sent = _send_request(connection, request)
             with _translate_errors():
+                if on_silence is not None and not _wait_for_data(connection.door, PATIENCE):
+                    on_silence(connection.door)
                 head = connection.reader.read_head(request.method)
             yield SocketAnswer(head, connection.reader)
             is_usable = is_sent and connection.reader.is_complete
@@ -281,6 +290,13 @@ def _is_quiet(door: socket.socket) -> bool:
     except OSError:
         return False
     return False
+
+
+def _wait_for_data(door: socket.socket, seconds: float) -> bool:
+    """Return True once there is something to read from a connection, False when nothing came in time."""
+    ready = select.poll()
+    ready.register(door, select.POLLIN)
+    return bool(ready.poll(seconds * 1000))
 
 
 def _shut_down(connection: _Connection) -> None:

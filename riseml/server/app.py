@@ -29,6 +29,7 @@ from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
 from riseml.server.identity import check_store_is_there, read_identity, record_server
+from riseml.server.open_counts import OpenCounter, OpenCounts
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet
@@ -146,10 +147,11 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         experiments=experiments,
         pages=ExperimentPages(database),
         outcomes=OutcomeStore(database),
-        searches=SearchStore(database),
+        searches=(searches := SearchStore(database)),
         names=ExperimentNames(database),
         logs=logs,
         totals=StoreTotals(database),
+        open=_make_counter(experiments, searches, database),
         timings=timings,
         metrics=metrics,
         keeper=keeper,
@@ -173,6 +175,13 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         web=WebDoor(WebAccess(settings.home / "web.json")),
         request_stop=stop.set,
     )
+
+
+def _make_counter(experiments: ExperimentStore, searches: SearchStore, database: Database) -> OpenCounter:
+    def read() -> OpenCounts:
+        return OpenCounts(*experiments.count_unfinished(), searches.count_open())
+
+    return OpenCounter(read, str(database), may_hang=database.is_elsewhere)
 
 
 def _open_experiments(settings: Settings, database: Database) -> tuple[ExperimentStore, str]:

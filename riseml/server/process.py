@@ -27,6 +27,8 @@ from riseml.settings import Settings, read_settings
 
 _CHECK_INTERVAL = 5.0  # seconds between two checks whether the server is idle, and whether its home is there
 
+_LEAVE_STORE = 2.0  # seconds that the store gets to close its connections
+
 log = logging.getLogger("riseml.server")
 
 
@@ -78,9 +80,16 @@ def _serve(settings: Settings, lock: HomeLock) -> None:
         application.loop.stop()
         application.services.keeper.stop()
         application.services.hosts.close()
-        application.database.close()
+        _close_store(application)
     logging.shutdown()
     os._exit(code)  # pending actions are not waited for: the next server finds what they made
+
+
+def _close_store(application: Application) -> None:
+    """Close the store's connections; a store that does not answer keeps no server from ending."""
+    closing = threading.Thread(target=application.database.close, daemon=True)
+    closing.start()
+    closing.join(_LEAVE_STORE)
 
 
 def _serve_until_idle(application: Application, settings: Settings, lock: HomeLock, stop: threading.Event) -> None:

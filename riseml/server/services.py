@@ -10,6 +10,7 @@ from datetime import datetime
 from riseml.model import Owner
 from riseml.records import dataclass
 from riseml.server.attendance import Attendance
+from riseml.server.open_counts import OpenCounter
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet
@@ -65,6 +66,7 @@ class Services:
     names: ExperimentNames  # names for the completion of a shell
     logs: LogStore  # the output of jobs
     totals: StoreTotals  # numbers over the whole store
+    open: OpenCounter  # how much is open, also while the store does not answer
     timings: Timings  # how long passes, actions and waits take
     metrics: MetricStore  # what jobs report, counted from their logs
     keeper: MetricKeeper  # counts and saves metrics while jobs report

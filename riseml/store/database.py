@@ -37,7 +37,8 @@ NEWEST_MIGRATION = "0012"
 LOCK_TIMEOUT = 5.0
 """Seconds that a transaction waits while another process has locked the database; a client waits longer."""
 
-_CONNECT_TIMEOUT = 5  # seconds
+_CONNECT_TIMEOUT = 3  # seconds
+_MOST_UNANSWERED = 25_000  # milliseconds; a connection to a machine that vanished is broken then
 _SHORT_WAIT = 100  # milliseconds; the loop does not wait longer for readers
 _MOST_CONNECTIONS = 25  # at the same time; PostgreSQL allows 100 to all of its clients
 _KEPT_CONNECTIONS = 5
@@ -93,6 +94,11 @@ class Database:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True for a server of its own, which may be out of reach."""
+        return not self._is_sqlite
 
     def __str__(self) -> str:
         return show_address(self.url)
@@ -319,6 +325,7 @@ def _session_settings(lock_timeout: float, what: str = "store") -> dict[str, Any
     }
     return {
         "connect_timeout": _CONNECT_TIMEOUT,
+        "tcp_user_timeout": _MOST_UNANSWERED,
         "application_name": f"riseml {what}",
         "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }

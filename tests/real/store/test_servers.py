@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.docker.test_recovery import COUNT, COUNTER, numbers
+from tests.support.command import run_riseml
 from tests.support.rig import GO, Rig, gang, single
 from tests.support.stores import SCRIPTS, start_postgres
 from tests.support.waiting import DEADLINE
@@ -133,9 +134,15 @@ def test_jobs_run_on_while_postgresql_restarts(make_process_rig: Callable[..., R
     go = rig.go_file("1")
     subprocess.run([SCRIPTS / "halt", "immediate", own_postgres], check=True)
     assert rig.post("/v1/experiments", rig.submission(single("true"))).status_code == 503
+    told = run_riseml(["status"], rig.home, rig.environ())
+    assert told.returncode == 5
+    assert told.stderr.startswith("warning: the riseml server can decide nothing now: the store postgresql")
+    assert "is PostgreSQL running there?" in told.stderr
     go.touch()
     rig.wait_end("master")
     assert rig.process is not None
+    assert rig.get("/v1/server")["pid"] == rig.process.pid
+    assert (rig.home / "server.log").read_text().count(" serves ") == 1, "no command has started another server"
     assert rig.process.poll() is None, "the server lives on without its store"
     start_postgres(own_postgres)
     found = rig.wait_closed("1")

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from riseml import __version__
 from riseml.cli import local_server
+from riseml.cli.context import CommandContext
 from riseml.cli.local_server import connect_client, ensure_server
+from riseml.cli.log_follower import make_reconnect
 from riseml.cli.output.printer import Printer
 from riseml.cli.server_process import ServerProcess, ServerStarter, spawn_server
+from riseml.client import socket_http
 from riseml.client.server_client import Address, Client
-from riseml.errors import Refused, Unreachable
+from riseml.errors import Refused, StoreError, Unreachable
 from riseml.settings import Settings, read_settings
 from tests.support.waiting import DEADLINE
 from tests.unit.cli.conftest import Riseml
@@ -58,7 +64,7 @@ def _starter(*children: FakeProcess, ticks: Iterator[float] | None = None) -> Se
 
 def test_a_server_that_answers_is_used(fake_server: FakeServer) -> None:
     with Client(Address(fake_server.home / "server.sock")) as client:
-        assert ensure_server(client, _settings(fake_server.home), _starter())["pid"] == 7
+        assert ensure_server(client, _settings(fake_server.home), print, _starter())["pid"] == 7
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -72,7 +78,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 
     telling = ServerStarter(start, (), 15.0, starter.clock, starter.wait)
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable) as raised:
-        ensure_server(client, _settings(tmp_path), telling)
+        ensure_server(client, _settings(tmp_path), print, telling)
     assert raised.value.message == "the riseml server did not start: the store is broken"
     assert "server.log" in (raised.value.hint or "")
 
@@ -86,13 +92,13 @@ def test_every_problem_that_kept_a_server_from_starting_is_shown(tmp_path: Path)
 
     telling = ServerStarter(start, (), 15.0, starter.clock, starter.wait)
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable) as raised:
-        ensure_server(client, _settings(tmp_path), telling)
+        ensure_server(client, _settings(tmp_path), print, telling)
     assert raised.value.message.splitlines()[1:] == ["pool.yml:1:1 hosts: one", "pool.yml:2:1 x: two"]
 
 
 def test_a_server_that_does_not_answer_in_time_is_an_error(tmp_path: Path) -> None:
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable, match="within 15 s"):
-        ensure_server(client, _settings(tmp_path), _starter(FakeProcess([])))
+        ensure_server(client, _settings(tmp_path), print, _starter(FakeProcess([])))
 
 
 def test_a_second_server_that_ends_quietly_is_not_a_failure(fake_server: FakeServer) -> None:
@@ -111,7 +117,7 @@ def test_a_second_server_that_ends_quietly_is_not_a_failure(fake_server: FakeSer
     try:
         with Client(Address(left)) as client:
             starter = ServerStarter(start, (), 15.0, lambda: next(moments), lambda _: None)
-            assert ensure_server(client, _settings(fake_server.home), starter)["pid"] == 7
+            assert ensure_server(client, _settings(fake_server.home), print, starter)["pid"] == 7
     finally:
         if hidden.exists():
             hidden.rename(left)
@@ -227,3 +233,89 @@ def test_the_executor_stays_until_nothing_is_left_of_its_experiments(
     refused = riseml("train", "-d", environ={"RISEML_EXECUTOR": "process"})
     assert refused.code == 4
     assert "uses the docker executor for 1 experiment, so it cannot change to process" in refused.err
+
+
+def test_a_server_that_cannot_use_its_store_is_named_and_not_joined_by_another_one(fake_server: FakeServer) -> None:
+    fake_server.refuse("GET /server", "StoreError", "the store postgresql://db does not answer", status=503)
+    with (
+        Client(Address(fake_server.home / "server.sock")) as client,
+        pytest.raises(StoreError, match="postgresql://db"),
+    ):
+        ensure_server(client, _settings(fake_server.home), print, _starter())
+
+
+def test_a_server_that_is_killed_while_it_starts_is_started_again(fake_server: FakeServer) -> None:
+    hidden = (fake_server.home / "server.sock").rename(fake_server.home / "hidden.sock")
+    children = [FakeProcess([-9]), FakeProcess([-9]), FakeProcess([None])]
+
+    def start(settings: Settings, command: Sequence[str]) -> ServerProcess:
+        if len(children) == 1:
+            hidden.rename(fake_server.home / "server.sock")
+        return children.pop(0)
+
+    moments = iter(float(number) for number in range(100))
+    starter = ServerStarter(start, (), 15.0, lambda: next(moments), lambda _: None)
+    with Client(Address(fake_server.home / "server.sock")) as client:
+        assert ensure_server(client, _settings(fake_server.home), print, starter)["pid"] == 7
+    assert not children
+
+
+def test_a_server_that_is_killed_each_time_is_an_error(tmp_path: Path) -> None:
+    children = [FakeProcess([-9]) for _ in range(6)]
+    with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable, match="did not start"):
+        ensure_server(client, _settings(tmp_path), print, _starter(*children))
+
+
+def test_a_start_that_takes_long_names_the_server_and_its_store(tmp_path: Path) -> None:
+    told: list[str] = []
+    settings = replace(_settings(tmp_path), store="postgresql+psycopg://me:secret@db.example/riseml")
+    with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable, match="within 15 s"):
+        ensure_server(client, settings, told.append, _starter(FakeProcess([])))
+    assert told == ["Waiting for the riseml server to start (process 6), whose store is the PostgreSQL at db.example."]
+
+
+def test_a_server_that_stands_still_is_named_once_and_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_http, "PATIENCE", 0.01)
+    told: list[int] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "server.sock"))
+        listener.listen()
+
+        def answer_late(pid: int) -> None:
+            told.append(pid)
+            door, _ = listener.accept()
+            with door:
+                door.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\n" + b'{"pid": 7}')
+
+        with Client(Address(tmp_path / "server.sock")) as client:
+            client.call_on_silence(answer_late)
+            assert client.get_server()["pid"] == 7
+    assert told == [os.getpid()]
+
+
+def test_a_stopped_server_is_named_with_what_lets_it_go_on() -> None:
+    with subprocess.Popen(["sleep", "3600"]) as process, Client(Address(url="http://node")) as client:
+        assert "(process" in local_server._describe_silence(client, process.pid)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        told = local_server._describe_silence(client, process.pid)
+        assert told.startswith(f"The riseml server (process {process.pid}) is stopped")
+        assert f"`kill -CONT {process.pid}`" in told
+        process.kill()
+        assert "at http://node has not answered for 3 s" in local_server._describe_silence(client, 0)
+
+
+def test_a_lost_server_is_started_again_however_often_it_is_lost(
+    fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Path] = []
+    monkeypatch.setattr(local_server, "ensure_server", lambda client, settings, tell: started.append(settings.home))
+    printer = Printer(io.StringIO(), io.StringIO())
+    context = CommandContext(printer, {"RISEML_HOME": str(fake_server.home)}, fake_server.home)
+    with Client(Address(fake_server.home / "server.sock")) as client:
+        reconnect = make_reconnect(context, client)
+        for tries in range(6):
+            reconnect(tries)
+    assert started == [fake_server.home] * 3

@@ -21,8 +21,9 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/server/stop")
     def stop_server() -> wire.ServerView:
+        shown = show_server(services)  # before the stop: a store that is silent must not delay the answer beyond it
         services.request_stop()
-        return show_server(services)
+        return shown
 
     @router.get("/system")
     def read_system() -> wire.SystemView:
@@ -32,8 +33,7 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
 
 def show_server(services: Services) -> wire.ServerView:
     """Return the properties of this server for clients."""
-    info, hosts = services.info, services.hosts
-    active, closing = services.experiments.count_unfinished()
+    info, hosts, counts = services.info, services.hosts, services.open.count()
     return {
         "version": info.version,
         "id": info.id,
@@ -46,8 +46,8 @@ def show_server(services: Services) -> wire.ServerView:
         "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
         "output": str(services.settings.output),
         "data": str(services.settings.data),
-        "problem": services.passes.problem,
-        "active": active,
-        "closing": closing,
-        "searches": services.searches.count_open(),
+        "problem": services.passes.problem or counts.problem,
+        "active": counts.active,
+        "closing": counts.closing,
+        "searches": counts.searches,
     }
