@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P41 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P43 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -64,6 +64,8 @@ class Point(enum.Enum):
     COPY_SENT = "P39"  # an archive of data is on a host, and the server has not noted it
     COPY_ARRIVED = "P40"  # all data is on a host, not compared
     COPY_COMPARED = "P41"  # it is compared, and the server has not noted it
+    FILES_KEPT = "P42"  # the files that a job wrote elsewhere are in its output, and nothing says so
+    FILES_NOTED = "P43"  # the store has a record of them, and the log of the job has no line about them
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"

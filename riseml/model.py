@@ -111,11 +111,17 @@ class Plan:
     notify: NotifySection | None = None  # the events that webhooks get; None: those of the user's own file
     save: SaveSection | None = None  # where its output is copied; None: nowhere
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role whose environment is not `image`
+    outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
+    role_outputs: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (role, patterns) of each role with its own
 
     @property
     def images(self) -> tuple[Image, ...]:
         """The environments of its jobs, each once: that of roles without their own first."""
         return tuple(dict.fromkeys((self.image, *dict(self.role_images).values())))
+
+    def list_outputs(self, job: JobName) -> tuple[str, ...]:
+        """Return the patterns of the files that are moved into OUTPUT_DIR when a job ends."""
+        return dict(self.role_outputs).get(job_type(job), self.outputs)
 
 
 # What the server last saved

@@ -20,6 +20,7 @@ from riseml.archives.project_files import ProjectFiles
 from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.gangs import GangOrder
 from riseml.executors.job_streams import JobStream
+from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.model import Gpu, Image, JobKey, Mount
 from riseml.records import dataclass
 from riseml.samples import Sample
@@ -307,6 +308,20 @@ class OutputWriter(Protocol):
 
         Raises:
             EngineError: a part of the folder is a link, or another user made it (permanent).
+        """
+
+
+@runtime_checkable
+class WrittenReader(Protocol):
+    """Reads what a job that has ended wrote outside of its output folder, until the job is removed."""
+
+    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+        """Yield the files and links that the job has made or changed in its working folder, and those elsewhere that
+        the order wants. Files of the project that the job has not changed are left out.
+
+        Raises:
+            EngineError: they cannot be read now.
+            NotThere: the job does not exist.
         """
 
 

@@ -105,6 +105,8 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
         store=train.store,
         notify=train.notify,
         save=train.save,
+        outputs=train.outputs,
+        role_outputs=tuple((role.name, role.outputs) for role in train.roles if role.outputs),
         role_images=tuple((role, images[base]) for role, base in environments.roles.items() if base != common),
     )
 

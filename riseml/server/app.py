@@ -44,6 +44,7 @@ from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.loop import Loop
 from riseml.server.reconcile.metric_keeper import MetricKeeper
 from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector
 from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
 from riseml.server.reconcile.trial_metrics import StoredMetrics
@@ -75,6 +76,7 @@ from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.totals import StoreTotals
 from riseml.store.usage import UsageReader
+from riseml.store.written_files import WrittenStore
 
 _HOST_DEADLINE = 2.0  # seconds that a pass waits for the answers of the hosts
 
@@ -140,6 +142,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
     notifier, wake, activities, timings = Notifier(keeper.note_growth), Wake(), Activities(), Timings()
     capsules = _make_capsule_keeper(kept := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics)
+    collector = OutputCollector(CollectorDesk(hosts, experiments, snapshots, logs, written := WrittenStore(database)))
+    pump = LogPump(logs, notifier, wake, collector.collect)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data)
     return Services(
         settings=settings,
@@ -158,10 +162,11 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         snapshots=snapshots,
         drained=DrainedHosts(database),
         kept=KeptOutputs(database),
+        written=written,
         hosts=hosts,
         monitor=Monitor(hosts.pool, samples.note_watched),
         samples=samples,
-        idle=IdleWatch(hosts.pool, (pump := LogPump(logs, notifier, wake)).count_lines),
+        idle=IdleWatch(hosts.pool, pump.count_lines),
         cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database), data),
         capsules=capsules,
         tracker=ActionTracker(_time_actions(actor.perform, timings), wake),

@@ -40,6 +40,7 @@ from riseml.store.outcomes import OutcomeStore
 from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.totals import StoreTotals
+from riseml.store.written_files import WrittenStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Services:
     snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs
     kept: KeptOutputs  # outputs that nothing removes
+    written: WrittenStore  # what jobs wrote outside of OUTPUT_DIR
     hosts: HostSet
     monitor: Monitor  # samples what running jobs use, while a client asks
     samples: SampleKeeper  # samples every running job, and keeps the samples

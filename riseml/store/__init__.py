@@ -2,7 +2,7 @@
 
 Here: connections and transactions (`database`, `claim`, `database_errors`), the tables (`schema`, `rows`, `codec`,
 `migrations`), the records in them (`experiments`, `searches`, `ends`, `milestones`, `drained_hosts`, `kept_outputs`,
-`usage`), queries for lists (`experiment_pages`, `experiment_names`, `outcomes`), and files (`logs`, `metrics`,
-`samples`, `capsules`, `snapshots`, `contents`, `packs`). Not here: decisions, calls to hosts, and the output folders of
-experiments (`storage`).
+`written_files`, `usage`), queries for lists (`experiment_pages`, `experiment_names`, `outcomes`), and files (`logs`,
+`metrics`, `samples`, `capsules`, `snapshots`, `contents`, `packs`). Not here: decisions, calls to hosts, and the output
+folders of experiments (`storage`).
 """

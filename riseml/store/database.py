@@ -31,7 +31,7 @@ from riseml.store.database_errors import read_address, show_address, translate_d
 from riseml.store.home_record import OwnHome, check_home_record, write_home_record
 from riseml.store.schema import facts, metadata
 
-NEWEST_MIGRATION = "0012"
+NEWEST_MIGRATION = "0013"
 """A test compares it with the versions folder."""
 
 LOCK_TIMEOUT = 5.0

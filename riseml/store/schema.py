@@ -208,3 +208,13 @@ kept_outputs = Table(
     _make_moment_column("at", nullable=False),
 )
 """Experiments whose outputs nothing removes."""
+
+written_files = Table(
+    "written_files",
+    metadata,
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), primary_key=True),
+    Column("job", String(64), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("record", JSON, nullable=False),  # `store.written_files.WrittenRecord`
+)
+"""What jobs wrote outside of OUTPUT_DIR. Attempts that wrote nothing there have no row."""

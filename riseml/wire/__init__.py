@@ -132,6 +132,7 @@ from riseml.wire.experiments import (
     JobView,
     NameList,
     TfConfigs,
+    WrittenView,
 )
 from riseml.wire.explanations import (
     ActivityView,
@@ -379,4 +380,5 @@ __all__ = [
     "UsageView",
     "WebOrder",
     "WebView",
+    "WrittenView",
 ]

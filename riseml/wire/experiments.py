@@ -33,6 +33,19 @@ class JobView(TypedDict):
     ended_at: str | None  # RFC 3339
 
 
+class WrittenView(TypedDict):
+    """What the jobs wrote outside of OUTPUT_DIR, in their last attempts."""
+
+    kept_files: int  # files that `outputs` of riseml.yml named; they are in OUTPUT_DIR
+    kept_bytes: int
+    kept_names: list[str]  # the first of them: `model.pt`, `runs/...`
+    lost_files: int  # files that went with the jobs
+    lost_bytes: int
+    lost_names: list[str]  # the first of them
+    more: bool  # a job wrote more than was counted
+    sentences: list[str]  # all of this for people, with the line of riseml.yml that keeps the lost files
+
+
 class ExperimentView(TypedDict):
     """One experiment or a whole set. A set has members in `experiments` and no jobs of its own."""
 
@@ -67,6 +80,7 @@ class ExperimentView(TypedDict):
     search: SearchView | None  # of a set whose points a search chooses
     notes: list[str]  # remarks about its riseml.yml
     saved: SavedSummary | None  # the state of the last copy into its store; None: nothing is saved, and in lists
+    written: WrittenView | None  # None: the jobs wrote nothing outside of OUTPUT_DIR, or run; and in lists
 
 
 class ExperimentList(TypedDict):

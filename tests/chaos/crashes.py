@@ -19,6 +19,7 @@ from tests.chaos.scenes import (
     make_killed_scene,
     make_large_scene,
     make_open_scene,
+    make_writing_scene,
 )
 from tests.chaos.sites import Fault, Site
 
@@ -80,6 +81,8 @@ SENTENCES = {
     Point.PROJECT_KEPT: "project stored, no answer sent",
     Point.LAYER_FILLED: "code on a host, no layer of it",
     Point.LAYER_MADE: "layer of code made, not used",
+    Point.FILES_KEPT: "files kept, not noted",
+    Point.FILES_NOTED: "kept files noted, not said",
 }
 
 
@@ -145,6 +148,8 @@ def _choose_scenes(point: Point) -> tuple[Callable[[], Scene], ...]:
         return (make_building_scene,)
     if point in _ONLY:
         return (make_large_scene,)
+    if point in (Point.FILES_KEPT, Point.FILES_NOTED):
+        return (make_writing_scene,)
     if point is Point.TERMINATED:
         return (make_failing_scene, make_killed_scene)
     if point in (Point.END_SEEN, Point.VERDICT_SAVED):

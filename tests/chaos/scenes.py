@@ -94,6 +94,13 @@ def make_large_scene(count: int = 20) -> Scene:
     return Scene(write_trio(script, finish_grace=DEADLINE), lines=lines, files={"large.txt": "x" * (3 << 20)})
 
 
+def make_writing_scene(count: int = 20) -> Scene:
+    """Return an experiment that finishes, and whose jobs write files beside their code; riseml.yml keeps some."""
+    script = {job: f"echo x >kept.pt; echo y >lost.csv; {count_lines(count)}" for job in ("master", "worker.1")}
+    config = write_trio(script, finish_grace=DEADLINE, outputs=["*.pt"])
+    return Scene(config, lines={"master": count, "worker.1": count})
+
+
 def make_failing_scene(count: int = 20, **keys: Any) -> Scene:
     """Return an experiment whose master fails, and whose worker ignores SIGTERM."""
     deaf = f"trap '' TERM; {count_lines(10_000)}"

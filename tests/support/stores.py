@@ -13,7 +13,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from riseml.store.database import Database
-from riseml.store.schema import kept_outputs, metric_histories, metric_tallies, milestones, trials
+from riseml.store.schema import kept_outputs, metric_histories, metric_tallies, milestones, trials, written_files
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "postgres"
 
@@ -30,7 +30,7 @@ def go_back(connection: sa.Connection, revision: str) -> None:
         connection: a transaction that writes.
         revision: the migration of that version, before 0007.
     """
-    for later in (milestones, kept_outputs, trials, metric_histories, metric_tallies):
+    for later in (written_files, milestones, kept_outputs, trials, metric_histories, metric_tallies):
         later.drop(connection)
     for column in ("search", "templates", "environment", "variables", "most_trials", "wanted", "search_end"):
         connection.execute(sa.text(f"ALTER TABLE sets DROP COLUMN {column}"))
@@ -44,6 +44,7 @@ def count_given_lines_again(connection: sa.Connection, revision: str) -> None:
         connection: a transaction that writes.
         revision: the migration of that version.
     """
+    written_files.drop(connection)
     connection.execute(sa.text("ALTER TABLE metric_tallies DROP COLUMN open_bytes"))
     connection.execute(sa.text("ALTER TABLE metric_tallies ADD COLUMN lines_given INTEGER NOT NULL DEFAULT 0"))
     connection.execute(sa.text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})

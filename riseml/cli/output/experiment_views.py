@@ -138,6 +138,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Framework Config", _count_roles(one)),
             ("Output", one["output"] or None),
             *_list_saved(one, now),
+            *_list_written(one),
             ("Parameters", format_parameters(one["parameters"])),
             ("Metrics", _list_metrics(one)),
             ("TensorBoard", f"`riseml tensorboard {one['id']}` opens it" if _has_tensorboard(one) else None),
@@ -158,6 +159,12 @@ def _list_saved(one: wire.ExperimentView, now: datetime) -> list[tuple[str, str]
 
     begun = [("Restored", describe_restored(saved["restored"]))] if saved["restored"] else []
     return [("Saved", describe_saved(one["id"], saved, now)), *begun]
+
+
+def _list_written(one: wire.ExperimentView) -> list[tuple[str, str]]:
+    """Return what the jobs wrote outside of OUTPUT_DIR; nothing from a server of an earlier version."""
+    written = one.get("written")
+    return [] if written is None else [("Written", clean_text(sentence)) for sentence in written["sentences"]]
 
 
 def _find_role_images(one: wire.ExperimentView) -> dict[str, str]:

@@ -57,10 +57,12 @@ from riseml.executors.docker.stats import find_gpus, parse_samples, read_process
 from riseml.executors.docker.storage_helper import HelperFiles, StorageHelpers
 from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.docker.use_meter import ContainerMeter
+from riseml.executors.docker.written_files import read_container_files
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream
 from riseml.executors.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine, lacks_network
+from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, Mount
 from riseml.names import HOST_LABEL
@@ -77,7 +79,7 @@ log = logging.getLogger(__name__)
 
 class DockerExecutor:
     """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess,
-    DataHolder, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer.
+    DataHolder, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer, WrittenReader.
 
     Args:
         host: the host in pool.yml.
@@ -347,6 +349,10 @@ class DockerExecutor:
 
     def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
         return open_container_command(self.engine, container_name(self._server, key), order)
+
+    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+        with self.engine.stream() as api:
+            yield from read_container_files(api, container_name(self._server, order.key), order)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
         return open_container_port(self.engine, container_name(self._server, key), port)

@@ -39,6 +39,8 @@ from riseml.executors.removal import fill_new_folder
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor
 from riseml.executors.supervision.job_records import runs_now
+from riseml.executors.working_folder import read_written_files
+from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch
 from riseml.names import HOST_LABEL, HostName
@@ -51,6 +53,7 @@ _LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again withou
 _SAMPLE_INTERVAL = 1.0  # seconds between two samples
 _CHANGES_INTERVAL = 30.0  # seconds of one wait for a change; then the next wait begins
 _CODE = "code"
+_STAMP = "code-written"  # an empty file: `code` is complete, and the job has not begun
 _INHERITED = re.compile(
     "PATH|LANG|LANGUAGE|LC_ALL|LC_CTYPE|TZ|LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|SSL_CERT_FILE|SSL_CERT_DIR"
     "|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|http_proxy|https_proxy|no_proxy|HTTP_PROXY|HTTPS_PROXY|NO_PROXY"
@@ -60,7 +63,7 @@ _INHERITED = re.compile(
 
 class ProcessExecutor:
     """This machine as a host. Its capabilities: Inventory, JobAccess, PackageLister, ProcessorMeter,
-    UseMeasurer.
+    UseMeasurer, WrittenReader.
 
     Args:
         name: of the machine in the pool.
@@ -128,6 +131,7 @@ class ProcessExecutor:
         with _translate_os_errors("the folder of the job"):
             folder.mkdir(mode=0o700, exist_ok=True)
             self._write_code(folder, code, self._environments.made_files_folder(launch.image.reference))
+            (folder / _STAMP).touch(mode=0o600)
         self._watch.add_folder(folder)
         _start_supervisor(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
 
@@ -202,6 +206,11 @@ class ProcessExecutor:
         with _translate_os_errors("the folder of the job"):
             folder = self._folders.job_folder(key) / _CODE
             return open_process_command(self._folders.load_job_record(key), folder, order)
+
+    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+        folder = self._folders.job_folder(order.key)
+        with _translate_os_errors("the folder of the job"):
+            yield from read_written_files(folder / _CODE, folder / _STAMP, order)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
         return open_process_port(self._folders.load_job_record(key), port)

@@ -36,6 +36,8 @@ from riseml.executors.slurm.node_environments import NodeMaker
 from riseml.executors.slurm.role_access import RoleAccess
 from riseml.executors.slurm.shape import GangShape, RoleNeed, choose_shape, make_need
 from riseml.executors.slurm.slurm_commands import SlurmCommands
+from riseml.executors.working_folder import read_written_files
+from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.log_cursor import LogCursor
 from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, Mount
 from riseml.names import HOST_LABEL, HostName, JobName
@@ -47,7 +49,7 @@ _INTERVAL = 0.5  # seconds between two checks: a shared file system reports no c
 
 class SlurmExecutor(RoleAccess):
     """One Slurm cluster. Its capabilities: EnvironmentReviewer, GangRunner, HostCheck, Inventory, JobAccess,
-    MachineLister, PackageLister, ProcessorMeter, UseMeasurer.
+    MachineLister, PackageLister, ProcessorMeter, UseMeasurer, WrittenReader.
 
     Args:
         name: of the cluster in the pool.
@@ -203,6 +205,11 @@ class SlurmExecutor(RoleAccess):
             if not follow or not runs:
                 return
             self._gangs.wait(_INTERVAL)
+
+    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+        folder = self._folders.find_gang(order.key)
+        with _translate_os_errors(self.settings.folder):
+            yield from read_written_files(folder.code_path(order.key.job), folder.plan_path, order)
 
     def changes(self) -> Iterator[None]:
         before = self._gangs.read_stamps()

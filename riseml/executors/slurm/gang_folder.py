@@ -80,6 +80,11 @@ class GangFolder:
         """Return the folder in which a role runs."""
         return self.path / "code" / role
 
+    @property
+    def plan_path(self) -> Path:
+        """The file that is written when the project's files of every role are there, and before a role begins."""
+        return self.path / "gang.json"
+
     def make(self) -> None:
         """Make the folder, for this user alone."""
         for name in ("roles", "code"):

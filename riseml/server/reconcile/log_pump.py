@@ -1,8 +1,9 @@
 """The log pump: one follower thread for each container writes its log into the store, continuously.
 
 A follower always continues from the cursor of the log file. Only a stream that began after the container had ended, and
-that ended without an error, proves that the log is complete. When the log of a job has reached its limit, its follower
-stops reading and waits for the job's end.
+that ended without an error, proves that the log is complete. Then the follower has the files collected that the job
+wrote outside of its output, and ends the log; the job is removed after that. When the log of a job has reached its
+limit, its follower stops reading and waits for the job's end.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from riseml.errors import RisemlError
 from riseml.executors.base import Executor, NotThere
@@ -23,14 +25,22 @@ _RETRY_PAUSES = (0.05, 0.2, 1.0, 5.0)  # seconds before the next attempt, after 
 _QUICK_SUCCESSION = 0.005  # seconds between two pieces of a log that grows without a pause
 _GATHER = 0.002  # seconds for which the frames of such a log are gathered, so that they are stored as one piece
 
+Collect = Callable[[Executor, JobKey], None]
+"""Keeps what a job has written elsewhere, when its log is complete; it raises an error to be called again."""
+
 log = logging.getLogger(__name__)
+
+
+def collect_nothing(executor: Executor, key: JobKey) -> None:
+    """Keep nothing."""
 
 
 class LogPump:
     """All followers, by the ids of their containers. Safe from many threads."""
 
-    def __init__(self, logs: LogStore, notifier: Notifier, wake: Wake) -> None:
+    def __init__(self, logs: LogStore, notifier: Notifier, wake: Wake, collect: Collect = collect_nothing) -> None:
         self._logs = logs
+        self._collect = collect
         self._notifier = notifier
         self._wake = wake
         self._lock = threading.Lock()
@@ -40,14 +50,16 @@ class LogPump:
         """Start a follower if the container has none.
 
         Returns:
-            True when the container has ended and the store holds its whole log.
+            True when the container has ended, the store holds its whole log, and its files are collected.
         """
         if not container.started:
             return True
         with self._lock:
             follower = self._followers.get(container.id)
             if follower is None:
-                follower = _LogFollower(executor, container.key, self._logs, self._notifier, self._wake)
+                follower = _LogFollower(
+                    executor, container.key, (self._logs, self._notifier, self._wake), self._collect
+                )
                 self._followers[container.id] = follower
                 follower.start()
             follower.executor = executor  # a new one after a change of pool.yml, which closes the old one
@@ -73,7 +85,9 @@ class LogPump:
 class _LogFollower(threading.Thread):
     """Reads one container's log until the store holds all of it, or until the pump drops the follower."""
 
-    def __init__(self, executor: Executor, key: JobKey, logs: LogStore, notifier: Notifier, wake: Wake) -> None:
+    def __init__(
+        self, executor: Executor, key: JobKey, ends: tuple[LogStore, Notifier, Wake], collect: Collect
+    ) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
         self.executor = executor  # of the container's host; the pump replaces it when pool.yml changes
         self.ended = threading.Event()  # the container has ended
@@ -81,9 +95,8 @@ class _LogFollower(threading.Thread):
         self._dropped = threading.Event()  # the container is not on its host any more
         self.key = key
         self.lines = 0  # pieces of output so far; a piece is a line, or a part of a long one
-        self._logs = logs
-        self._notifier = notifier
-        self._wake = wake
+        self._logs, self._notifier, self._wake = ends
+        self._collect = collect
         self._problem = ""  # why the log could not be read the last time; empty: it could
 
     def drop(self) -> None:
@@ -162,6 +175,7 @@ class _LogFollower(threading.Thread):
         return False
 
     def _finish_log(self) -> None:
+        self._collect(self.executor, self.key)
         self._logs.finish_job(self.key)
         self.drained.set()
         self._notifier.publish_records(self.key.experiment)

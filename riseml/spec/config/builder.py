@@ -12,6 +12,7 @@ from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.jax_section import read_jax
 from riseml.spec.config.metrics_section import read_metrics
 from riseml.spec.config.notify_section import read_notify
+from riseml.spec.config.outputs_key import read_outputs
 from riseml.spec.config.parameters import check_placeholders, find_plugin, is_set_by_riseml, read_parameters
 from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.role_resources import read_resources
@@ -72,6 +73,7 @@ def build_spec(file: SourceFile) -> Spec:
         metrics=read_metrics(file),
         data=read_data(file),
         store=str(file.value_at((*_TRAIN, "store")) or ""),
+        outputs=read_outputs(file, _TRAIN),
         save=read_save(file),
         env=_read_env(file, parameters),
         shm_size=file.memory_at((*_TRAIN, "shm_size")),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from riseml.records import dataclass
 from riseml.spec.config.command_lines import read_lines, read_shell
 from riseml.spec.config.environment_section import read_environment
+from riseml.spec.config.outputs_key import read_outputs
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.types import Resources, RoleEnd, RoleSection, Shell
 from riseml.spec.scalars.texts import quote_text
@@ -113,6 +114,7 @@ def _read_role(
         image=image,
         install=install or (defaults.install if image is None else ()),
         shell=read_shell(file, path, defaults.shell),
+        outputs=read_outputs(file, path),
     )
 
 

@@ -175,6 +175,7 @@ class RoleSection:
     image: str | None = None  # None: `train.image`
     install: tuple[str, ...] = ()  # steps on top of its image; without an image of its own, those of `train` by default
     shell: Shell = Shell.AUTO  # by default that of `train`
+    outputs: tuple[str, ...] = ()  # as in `train`; empty: those of `train`
 
 
 class Scale(enum.Enum):
@@ -347,6 +348,7 @@ class Train:
     metrics: tuple[tuple[str, str], ...] = ()  # names, and the patterns that find their values in lines of output
     data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
     store: str = ""  # the store whose keys jobs get; empty: none
+    outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
     save: SaveSection | None = None  # None: the output stays where it is
     env: tuple[EnvVariable, ...] = ()
     shm_size: int | None = None  # MiB; None: half of mem, at least 1 GiB

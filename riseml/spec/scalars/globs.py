@@ -47,10 +47,14 @@ class PathPattern:
         return found
 
 
-def parse_glob(text: str) -> PathPattern:
+def parse_glob(text: str, *, anywhere: bool = True) -> PathPattern:
     """Return a pattern.
 
     Example: `parse_glob("checkpoints/**").matches("checkpoints/a/1.index")` is True.
+
+    Args:
+        text: the pattern.
+        anywhere: whether a pattern without `/` means a name in any folder.
 
     Raises:
         BadText: it can mean no path below a folder.
@@ -58,6 +62,6 @@ def parse_glob(text: str) -> PathPattern:
     names = text.removesuffix("/").split("/")
     if any(name in ("", ".", "..") for name in names):
         raise BadText(f"{quote_text(text)} is not a pattern of paths below OUTPUT_DIR", _HINT)
-    if len(names) == 1 and names[0] != _ANY_FOLDERS:
+    if anywhere and len(names) == 1 and names[0] != _ANY_FOLDERS:
         names = [_ANY_FOLDERS, *names]
     return PathPattern(tuple(None if name == _ANY_FOLDERS else re.compile(translate(name)) for name in names))

@@ -85,6 +85,7 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
         "search": None,
         "notes": [],
         "saved": None,
+        "written": None,
     }
     return {**experiment, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 

@@ -11,6 +11,7 @@ from riseml.control.rollup import find_failed_job
 from riseml.model import Experiment, Job
 from riseml.names import experiment_name
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd
+from riseml.server.written_lines import is_about_files
 from riseml.states import Part, Reason, State
 from riseml.store.logs.log_store import LogStore
 
@@ -41,7 +42,7 @@ def _failed_by_itself(job: Job) -> bool:
 
 def _read_lines(experiment: Experiment, job: Job, logs: LogStore) -> list[str]:
     printed = logs.read_last_lines(experiment.key_of(job), PRINTED_LINES)
-    return [line.text.decode("utf-8", "replace") for line in printed]
+    return [line.text.decode("utf-8", "replace") for line in printed if not is_about_files(line)]
 
 
 def _describe_job(experiment: Experiment, job: Job, printed: Sequence[str]) -> FailedJob:

@@ -14,6 +14,7 @@ from riseml.server.api.views.bad_end import explain_bad_end
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import NO_BAD_END, show_experiment, show_set
 from riseml.server.api.views.saved_views import show_saved_summary
+from riseml.server.api.views.written_views import show_written
 from riseml.server.services import Services
 from riseml.store.experiments import ExperimentDetail
 from riseml.trials import SearchRecord
@@ -114,7 +115,10 @@ def _show_with_metrics(
         search = services.searches.load_searches((first.set_id,)).get(first.set_id)
         failed = find_usual_failure([detail.experiment for detail in details])
         end = NO_BAD_END if failed is None else explain_bad_end(failed, services.logs)
-        return show_set(details, roots, search, metrics, end)
+        found = services.written.load_last([detail.experiment.id for detail in details])
+        written = show_written([record for records in found.values() for record in records])
+        return {**show_set(details, roots, search, metrics, end), "written": written}
     end = explain_bad_end(first, services.logs)
     shown = show_experiment(details[0], roots, wanted, end, metrics.get(first.id, ()))
-    return {**shown, "saved": show_saved_summary(first, services.saves)}
+    written = show_written(services.written.load_last([first.id]).get(first.id, []))
+    return {**shown, "saved": show_saved_summary(first, services.saves), "written": written}

@@ -116,6 +116,7 @@ def show_experiment(
         "metrics": list(metrics),
         "notes": list(detail.notes),
         "saved": None,
+        "written": None,
     }
 
 

@@ -1,0 +1,283 @@
+"""What a job has written into its container, read while the container has ended and is not removed.
+
+The shell around the job (`job_programs.group_shell`) lists the files at its end. One request for the size of this list
+is all that a job without files costs: the engine needs seconds to compare a container with its image, and a tenth of a
+second to make any archive. Without the list (the job was killed, or its image has no `find`), riseml reads the archive
+of the working folder.
+
+The list and the archives come from a job, and nothing that they say leads elsewhere: the engine resolves every path in
+the container.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import IO, cast
+
+import docker
+from docker.errors import NotFound
+from docker.utils import decode_json_header
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.executors.base import NotThere
+from riseml.executors.docker.project_archive import WORKING_FOLDER
+from riseml.executors.timestamps import to_nanoseconds
+from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.executors.written_files import MOST_LISTED, Unread, WrittenFile, WrittenOrder, is_cache
+from riseml.job_programs.folder_paths import FilesError, encode_name, split_path
+from riseml.job_programs.group_shell import LISTING
+from riseml.spec.scalars.output_patterns import OutputPattern, PatternPlace
+
+MOST_SCANNED = 256 << 20
+"""Bytes of files that are skipped in the archive of a working folder without a list."""
+
+_LONGEST_LIST = 16 << 20  # bytes
+_MOST_FETCHES = 8  # archives; a job with more folders at the top has the whole working folder read
+_MOST_HARD_LINKS = 1_000  # further names of files, each in an archive of its own
+_PIECE = 1 << 20  # bytes that are read at once
+_OTHER_TYPES = sum(1 << bit for bit in (31, 27, 26, 25, 24, 21, 19))  # folder, link, device, ... as Go writes a mode
+_MISSING = 404  # HTTP
+_SLACK = 1.0  # seconds: the engine notes the start of a container a moment after its first process ran
+
+
+def read_container_files(api: docker.APIClient, container: str, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+    """Yield what a job has written into its working folder, and what it wrote elsewhere and is wanted.
+
+    Args:
+        api: the engine. No other request may use it until the caller has taken the last file.
+        container: the container; it has ended.
+        order: what is wanted.
+
+    Raises:
+        NotThere: there is no such container.
+        APIError: the engine refuses to read it.
+    """
+    reader = _ContainerReader(api, container, order)
+    listed = reader.read_list()
+    if listed is None:
+        yield from reader.scan_working_folder()
+    else:
+        yield from reader.read_listed(listed)
+    for pattern in order.elsewhere:
+        yield from reader.read_elsewhere(pattern)
+
+
+class _ContainerReader:
+    """Reads one container."""
+
+    def __init__(self, api: docker.APIClient, container: str, order: WrittenOrder) -> None:
+        self._api = api
+        self._container = container
+        self._order = order
+        self._project: Mapping[str, ArchiveEntry] | None = None
+        self._started: float | None = None
+
+    def read_list(self) -> dict[str, int | None] | None:
+        """Return the sizes of the listed files by path, None for links; None: there is no list.
+
+        Raises:
+            NotThere: there is no such container.
+        """
+        path = f"/{WORKING_FOLDER}/{LISTING}".encode()
+        answer = self._api.head(self._url, params={"path": path}, timeout=self._api.timeout)
+        if answer.status_code == _MISSING:
+            return None
+        raise_for_refusal(answer)
+        found = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
+        if int(found["mode"]) & _OTHER_TYPES or int(found["size"]) > _LONGEST_LIST:
+            return None
+        if not int(found["size"]):
+            return {}
+        for member, content in self._read_archive(path):
+            if member.isreg():
+                return parse_list(b"".join(content))
+        return None
+
+    def read_listed(self, listed: Mapping[str, int | None]) -> Iterator[WrittenFile | Unread]:
+        """Yield the listed files, those without content first."""
+        if len(listed) >= MOST_LISTED:
+            yield Unread(f"it has written more than {MOST_LISTED:,} files")
+        wanted: set[str] = set()
+        for path, size in listed.items():
+            if is_cache(path) or self._has_old_size(path, size):
+                continue
+            if self._order.wants(path):
+                wanted.add(path)
+            elif size is not None:
+                yield WrittenFile(path, size)
+        tops = sorted({path.split("/")[0] for path in wanted})
+        for top in tops if len(tops) <= _MOST_FETCHES else [""]:
+            yield from self._fetch(top, wanted)
+
+    def scan_working_folder(self) -> Iterator[WrittenFile | Unread]:
+        """Yield the files that the job has written, by the archive of its whole working folder."""
+        skipped, hard_links = 0, list[str]()
+        for member, content in self._read_archive(_locate("")):
+            path = _name_member(member, "")
+            if path is None or is_cache(path) or not self._is_new(path, member):
+                skipped += member.size
+            elif self._order.wants(path):
+                yield from _show(path, member, content, hard_links)
+                continue
+            elif member.isreg():
+                skipped += member.size
+                yield WrittenFile(path, member.size, _read_mtime(member))
+            if skipped > MOST_SCANNED:
+                yield Unread("the working folder is too large to be read as a whole")
+                return
+        yield from self._read_hard_links(hard_links)
+
+    def read_elsewhere(self, pattern: OutputPattern) -> Iterator[WrittenFile]:
+        """Yield what the job has changed of the files that a pattern of another place means."""
+        base = self._order.home.rstrip("/") if pattern.place is PatternPlace.HOME else ""
+        above, mark, _ = pattern.first.rpartition("/")
+        hard_links = list[str]()
+        for member, content in self._read_archive(f"{base}/{pattern.first}".encode()):
+            path = _name_member(member, f"{above}{mark}", drops_first=False)
+            if path is not None and pattern.matches(path) and member.mtime >= self._find_start() - _SLACK:
+                yield from _show(path, member, content, hard_links)
+
+    def _fetch(self, top: str, wanted: set[str]) -> Iterator[WrittenFile]:
+        """Yield the wanted files and links of one entry of the working folder; empty: of the whole folder."""
+        hard_links = list[str]()
+        for member, content in self._read_archive(_locate(top)):
+            name = _name_member(member, "", drops_first=not top)
+            if name in wanted:
+                yield from _show(name, member, content, hard_links)
+        yield from self._read_hard_links(hard_links)
+
+    def _read_hard_links(self, paths: list[str]) -> Iterator[WrittenFile]:
+        """Yield files that have several names: an archive has the content of the first name alone."""
+        for path in paths[:_MOST_HARD_LINKS]:
+            for member, content in self._read_archive(_locate(path)):
+                yield from _show(path, member, content, [])
+
+    def _read_archive(self, path: bytes) -> Iterator[tuple[tarfile.TarInfo, Iterator[bytes]]]:
+        """Yield the members of the archive of a path, with their contents; nothing when nothing is there."""
+        try:
+            stream, _ = self._api.get_archive(self._container, path, chunk_size=_PIECE)
+        except NotFound as error:
+            if "No such container" in str(error.explanation):
+                raise NotThere(str(error.explanation)) from error
+            return
+        with closing(stream), tarfile.open(fileobj=cast(IO[bytes], _PieceFile(stream)), mode="r|") as tar:
+            for member in tar:
+                yield member, _read_member(tar, member)
+
+    def _is_new(self, path: str, member: tarfile.TarInfo) -> bool:
+        """Return True for a file that came after the start of the job. An archive has no other time of a file."""
+        entry = self._list_project().get(path)
+        if entry is None:
+            return member.mtime >= self._find_start() - _SLACK
+        if entry.kind is EntryKind.LINK:
+            return not member.issym()
+        return (entry.size, entry.mtime) != (member.size, int(member.mtime))
+
+    def _has_old_size(self, path: str, size: int | None) -> bool:
+        """Return True for a file of the project that is as large as it was: most likely only its mode changed."""
+        entry = self._list_project().get(path)
+        return entry is not None and (entry.size == size or size is None)
+
+    def _list_project(self) -> Mapping[str, ArchiveEntry]:
+        if self._project is None:
+            self._project = self._order.list_project()
+        return self._project
+
+    def _find_start(self) -> float:
+        """Return when the container began, in seconds since 1970."""
+        if self._started is None:
+            state = self._api.inspect_container(self._container)["State"]
+            self._started = to_nanoseconds(state["StartedAt"]) / 1e9
+        return self._started
+
+    @property
+    def _url(self) -> str:
+        return f"{self._api.base_url}/v{self._api.api_version}/containers/{self._container}/archive"
+
+
+def parse_list(text: bytes) -> dict[str, int | None]:
+    """Return the sizes of files by path, and None for links, of lines of `ls -ln`; other lines are left out."""
+    found: dict[str, int | None] = {}
+    for line in text.split(b"\n"):
+        head, mark, name = line.partition(b" ./")
+        fields = head.split()
+        if not mark or len(fields) < 5 or not fields[4].isdigit() or line[:1] not in (b"-", b"l"):
+            continue
+        is_link = line[:1] == b"l"
+        path = encode_name(name.partition(b" -> ")[0] if is_link else name)
+        try:
+            split_path(path)
+        except FilesError:
+            continue
+        if len(found) >= MOST_LISTED:
+            break
+        found[path] = None if is_link else int(fields[4])
+    return found
+
+
+class _PieceFile(io.RawIOBase):
+    """The pieces of a stream as a file that tarfile can read."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return b""
+            self._rest = piece
+        found, self._rest = self._rest[:size], self._rest[size:]
+        return found
+
+
+def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+    file = tar.extractfile(member) if member.isreg() else None
+    if file is not None:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def _name_member(member: tarfile.TarInfo, above: str, *, drops_first: bool = True) -> str | None:
+    """Return the path of a member; None for a folder, something special, and a name that could lead elsewhere.
+
+    Args:
+        member: of an archive.
+        above: the path of the folder that the archive's first name is in, with its `/`.
+        drops_first: whether that first name is the folder that paths begin in.
+    """
+    if not (member.isreg() or member.issym() or member.islnk()):
+        return None
+    name = encode_name(member.name.encode("utf-8", "surrogateescape"))
+    if drops_first:
+        name = name.partition("/")[2]
+    try:
+        split_path(f"{above}{name}")
+    except FilesError:
+        return None
+    return f"{above}{name}" if name else None
+
+
+def _show(path: str, member: tarfile.TarInfo, content: Iterator[bytes], hard_links: list[str]) -> Iterator[WrittenFile]:
+    """Yield a member as a file; note the path of one whose content is under another name."""
+    if member.islnk():
+        hard_links.append(path)
+    elif member.issym():
+        target = encode_name(member.linkname.encode("utf-8", "surrogateescape"))
+        yield WrittenFile(path, mtime=_read_mtime(member), target=target)
+    else:
+        executable = bool(member.mode & 0o100)
+        yield WrittenFile(path, member.size, _read_mtime(member), executable, content=content)
+
+
+def _read_mtime(member: tarfile.TarInfo) -> int:
+    return int(member.mtime * 1e9)
+
+
+def _locate(path: str) -> bytes:
+    """Return a path of the working folder as a path of the container."""
+    return b"/".join([b"", WORKING_FOLDER.encode(), *split_path(path)])

@@ -1,0 +1,189 @@
+"""What a job has written into its working folder, where that is a folder of this machine.
+
+A job that is a process can put anything there, and change it at the same time. So every folder is opened in the folder
+above it, no link is followed, and what is neither a file, a folder nor a link is left out.
+
+A file counts as written when its inode changed after a stamp, which the executor wrote behind the last file of the
+project: a job cannot set this time. A project's file that only got another mode is not written.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.executors.written_files import MOST_LISTED, Unread, WrittenFile, WrittenOrder, is_cache
+from riseml.job_programs.folder_paths import FOLDER, MOST_DEPTH, encode_name
+from riseml.records import dataclass
+from riseml.spec.scalars.output_patterns import OutputPattern, PatternPlace
+
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PIECE = 1 << 20  # bytes that are read at once
+_NOT_A_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES})
+
+
+def read_written_files(folder: Path, stamp: Path, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+    """Yield what a job has written into its working folder, and what it wrote elsewhere and is wanted.
+
+    Args:
+        folder: the working folder.
+        stamp: a file that was written when the folder was complete, and before the job began.
+        order: what is wanted.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    try:
+        since = os.stat(stamp, follow_symlinks=False).st_ctime_ns
+        root = os.open(folder, FOLDER)
+    except OSError as error:
+        if error.errno in _NOT_A_FOLDER:  # the job never began, or has removed its own folder
+            return
+        raise
+    try:
+        yield from _ChangeWalk(since, order).walk_working_folder(root)
+    finally:
+        os.close(root)
+    for pattern in order.elsewhere:
+        yield from _ChangeWalk(since, order).walk_elsewhere(pattern)
+
+
+@dataclass(slots=True)
+class _ChangedEntry:
+    """An entry of a folder."""
+
+    folder: int  # descriptor of the folder that it is in
+    name: bytes
+    path: str
+    stat: os.stat_result
+
+
+class _ChangeWalk:
+    """Walks one folder, and ends after `MOST_LISTED` changed entries."""
+
+    def __init__(self, since: int, order: WrittenOrder) -> None:
+        self._since = since
+        self._order = order
+        self._project: Mapping[str, ArchiveEntry] | None = None
+        self._left = MOST_LISTED
+
+    def walk_working_folder(self, root: int) -> Iterator[WrittenFile | Unread]:
+        for found in self._walk(root, "", 0):
+            if isinstance(found, Unread):
+                yield found
+            elif not is_cache(found.path) and not self._is_of_project(found):
+                yield from _show(found, is_wanted=self._order.wants(found.path))
+
+    def walk_elsewhere(self, pattern: OutputPattern) -> Iterator[WrittenFile | Unread]:
+        """Yield what the job has changed of the files that a pattern of another place means."""
+        base = self._order.home if pattern.place is PatternPlace.HOME else "/"
+        *above, last = pattern.first.split("/")
+        root = _open_below(base, above)
+        if root is None:
+            return
+        try:
+            found = os.stat(os.fsencode(last), dir_fd=root, follow_symlinks=False)
+        except OSError:
+            os.close(root)
+            return
+        try:
+            if not stat.S_ISDIR(found.st_mode):
+                if found.st_ctime_ns > self._since and pattern.matches(pattern.first):
+                    yield from _show(_ChangedEntry(root, os.fsencode(last), pattern.first, found), is_wanted=True)
+                return
+            inner = _open_inner(root, os.fsencode(last))
+            if inner is None:
+                return
+            try:
+                for one in self._walk(inner, f"{pattern.first}/", len(above)):
+                    if isinstance(one, Unread):
+                        yield one
+                    elif pattern.matches(one.path):
+                        yield from _show(one, is_wanted=True)
+            finally:
+                os.close(inner)
+        finally:
+            os.close(root)
+
+    def _walk(self, folder: int, prefix: str, depth: int) -> Iterator[_ChangedEntry | Unread]:
+        """Yield the changed entries below an open folder."""
+        for name in sorted(os.listdir(folder)):
+            raw = os.fsencode(name)
+            path = f"{prefix}{encode_name(raw)}"
+            try:
+                found = os.stat(raw, dir_fd=folder, follow_symlinks=False)
+            except OSError:  # a process that the job left behind has removed it
+                continue
+            is_changed = found.st_ctime_ns > self._since
+            self._left -= is_changed
+            if self._left < 0:
+                if self._left == -1:
+                    yield Unread(f"it has written more than {MOST_LISTED:,} files")
+                return
+            if not stat.S_ISDIR(found.st_mode):
+                if is_changed:
+                    yield _ChangedEntry(folder, raw, path, found)
+            elif not is_cache(f"{path}/x"):
+                inner = _open_inner(folder, raw) if depth < MOST_DEPTH else None
+                if inner is None:
+                    yield Unread(f"{path} cannot be read")
+                    continue
+                try:
+                    yield from self._walk(inner, f"{path}/", depth + 1)
+                finally:
+                    os.close(inner)
+
+    def _is_of_project(self, found: _ChangedEntry) -> bool:
+        """Return True for a file of the project that has its old content."""
+        if self._project is None:
+            self._project = self._order.list_project()
+        entry = self._project.get(found.path)
+        if entry is None:
+            return False
+        if stat.S_ISLNK(found.stat.st_mode):
+            return entry.kind is EntryKind.LINK
+        return (entry.size, entry.mtime) == (found.stat.st_size, found.stat.st_mtime_ns // 10**9)
+
+
+def _show(found: _ChangedEntry, *, is_wanted: bool) -> Iterator[WrittenFile]:
+    """Yield a file, open while the caller reads it, or a link that is wanted; nothing else."""
+    if stat.S_ISLNK(found.stat.st_mode):
+        if not is_wanted:
+            return
+        target = encode_name(os.readlink(found.name, dir_fd=found.folder))
+        yield WrittenFile(found.path, mtime=found.stat.st_mtime_ns, target=target)
+    elif stat.S_ISREG(found.stat.st_mode) and not is_wanted:
+        yield WrittenFile(found.path, found.stat.st_size, found.stat.st_mtime_ns)
+    elif stat.S_ISREG(found.stat.st_mode):
+        with open(os.open(found.name, _FILE, dir_fd=found.folder), "rb") as file:
+            now = os.fstat(file.fileno())
+            if stat.S_ISREG(now.st_mode):
+                executable = bool(now.st_mode & stat.S_IXUSR)
+                content = iter(lambda: file.read(_PIECE), b"")
+                yield WrittenFile(found.path, now.st_size, now.st_mtime_ns, executable, content=content)
+
+
+def _open_below(base: str, parts: list[str]) -> int | None:
+    """Return an open folder below `base`, without following a link below it; None: there is none."""
+    try:
+        at = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    for part in parts:
+        inner = _open_inner(at, os.fsencode(part))
+        os.close(at)
+        if inner is None:
+            return None
+        at = inner
+    return at
+
+
+def _open_inner(folder: int, name: bytes) -> int | None:
+    try:
+        return os.open(name, FOLDER, dir_fd=folder)
+    except OSError:
+        return None

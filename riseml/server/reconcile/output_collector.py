@@ -1,0 +1,344 @@
+"""Keep what a job wrote outside of OUTPUT_DIR, or say that it is lost.
+
+The follower of a job's log calls `OutputCollector.collect` when the job has ended and its log is complete, and the job
+is removed only after that. A call can be repeated: a file that is in OUTPUT_DIR already is not copied again, and the
+record in the store says that a job is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from riseml.amounts import format_bytes
+from riseml.archives.entries import ArchiveEntry
+from riseml.errors import EngineError, NotFound, RisemlError, Unreachable
+from riseml.executors.base import Executor, NotThere
+from riseml.executors.capabilities import WrittenReader
+from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.faultpoints import Point, reach
+from riseml.job_programs.folder_contents import PART, Incoming
+from riseml.job_programs.folder_paths import encode_name
+from riseml.model import Experiment, Frame, Job, JobKey
+from riseml.names import CanonicalId, HostName
+from riseml.planning.launch import CONTAINER_FOLDERS
+from riseml.records import dataclass
+from riseml.server.clock import stamp
+from riseml.server.pool.file_places import open_output
+from riseml.server.pool.host_set import HostSet
+from riseml.server.written_lines import MOST_NAMES, STREAM, is_about_files, list_log_lines
+from riseml.spec.scalars.output_patterns import parse_output_pattern
+from riseml.states import Part
+from riseml.storage.outputs import RECORD
+from riseml.storage_files import ListOrder, StorageFiles
+from riseml.store.experiments import ExperimentStore
+from riseml.store.logs.log_store import LogStore
+from riseml.store.snapshots import SnapshotStore
+from riseml.store.written_files import WrittenRecord, WrittenStore
+from riseml.wire.capsules import CAPSULE_FOLDER
+
+MOST_KEPT = 10_000
+"""Files of one job that are moved into OUTPUT_DIR."""
+
+MOST_BYTES = 100 << 30
+"""Bytes of these files together. A sparse file counts with its whole size."""
+
+_MOST_TOPS = 1_000  # names at the top that are counted
+_PATIENCE = 60.0  # seconds for which a host or an output that fails is tried again
+_SAID_AT_END = 5  # last lines of a job, among which riseml's own are
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
+_GLOB = re.compile(r"([*?\[])")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorDesk:
+    """What the collector works with."""
+
+    hosts: HostSet
+    experiments: ExperimentStore
+    snapshots: SnapshotStore
+    logs: LogStore
+    written: WrittenStore
+
+
+class OutputCollector:
+    """Collects the files of all jobs; several threads use it at the same time, one for each job."""
+
+    def __init__(self, desk: CollectorDesk) -> None:
+        self._desk = desk
+        self._guard = threading.Lock()
+        self._failing_since: dict[JobKey, float] = {}  # jobs whose files cannot be read or kept at present
+
+    def collect(self, executor: Executor, key: JobKey) -> None:
+        """Keep what riseml.yml asks for, store a record of the rest, and add its line to the log of the job.
+
+        Raises:
+            RisemlError: a host, the output or the store does not answer; call it again.
+            OSError: the log cannot be written; call it again.
+        """
+        if not isinstance(executor, WrittenReader):
+            return
+        record = self._desk.written.load_record(key)
+        if record is None:
+            try:
+                experiment = self._desk.experiments.get_experiment(key.experiment).experiment
+            except NotFound:
+                return
+            job = next((one for one in experiment.jobs if one.name == key.job), None)
+            if experiment.reads or job is None or job.part is Part.PREPARES:
+                return
+            home = CONTAINER_FOLDERS.home if executor.contained else self._desk.hosts.roots.home
+            keeper = _FileKeeper(self._desk.hosts, executor.name, experiment, job)
+            record = self._collect_files(executor, key, home, keeper)
+            if record.is_empty:
+                return
+            reach(Point.FILES_KEPT)
+            self._desk.written.save_record(key, record)
+            reach(Point.FILES_NOTED)
+        self._say(key, record)
+
+    def _collect_files(self, executor: WrittenReader, key: JobKey, home: str, keeper: _FileKeeper) -> WrittenRecord:
+        experiment = keeper.experiment
+        wanted = tuple(map(parse_output_pattern, experiment.plan.list_outputs(key.job)))
+        order = WrittenOrder(key, wanted, home, lambda: self._list_project(experiment))
+        tally = _WrittenTally(tuple(one.text for one in wanted))
+        try:
+            for file in executor.read_written(order):
+                _take(file, keeper, tally)
+        except NotThere:
+            return WrittenRecord()
+        except Unreachable as error:
+            if not self._is_given_up(key, error):
+                raise
+            tally.note_trouble(error.message)
+        with self._guard:
+            self._failing_since.pop(key, None)
+        return tally.make_record()
+
+    def _is_given_up(self, key: JobKey, error: Unreachable) -> bool:
+        if isinstance(error, EngineError) and error.permanent:
+            return True
+        with self._guard:
+            since = self._failing_since.setdefault(key, time.monotonic())
+        return time.monotonic() > since + _PATIENCE
+
+    def _list_project(self, experiment: Experiment) -> Mapping[str, ArchiveEntry]:
+        if not experiment.snapshot:
+            return {}
+        try:
+            entries = self._desk.snapshots.list_files(experiment.snapshot)
+        except NotFound:
+            return {}
+        return {encode_name(entry.path.encode("utf-8", "surrogateescape")): entry for entry in entries}
+
+    def _say(self, key: JobKey, record: WrittenRecord) -> None:
+        """Add the lines about a record to the log, unless a server that was killed has done so."""
+        said = {line.text for line in self._desk.logs.read_last_lines(key, _SAID_AT_END) if is_about_files(line)}
+        frames = [Frame(stamp(), STREAM, line + b"\n") for line in list_log_lines(record) if line not in said]
+        if frames:
+            self._desk.logs.append_frames(key, frames)
+
+
+def _take(file: WrittenFile | Unread, keeper: _FileKeeper, tally: _WrittenTally) -> None:
+    """Keep one file that is wanted, and count it."""
+    if isinstance(file, Unread):
+        tally.note_rest(file.reason)
+    elif file.target is not None:
+        keeper.keep_link(file)
+    elif file.content is None:
+        tally.note_lost(file)
+    else:
+        trouble = keeper.keep_file(file, file.content)
+        if trouble:
+            tally.note_lost(file)
+            tally.note_trouble(trouble)
+        else:
+            tally.note_kept(file)
+
+
+class _FileKeeper:
+    """Moves files of one job into the output of its experiment."""
+
+    def __init__(self, hosts: HostSet, host: HostName, experiment: Experiment, job: Job) -> None:
+        self.experiment = experiment
+        self._hosts = hosts
+        self._host = host
+        self._job = job
+        self._output: StorageFiles | None = None
+        self._prefix = f"{job.name}/" if _shares_output(experiment, job) else ""
+        self._files = 0
+        self._bytes = 0
+
+    def keep_file(self, file: WrittenFile, content: Iterator[bytes]) -> str:
+        """Copy a file into the output; return why not, or an empty text.
+
+        Raises:
+            Unreachable: the host with the output does not answer, or its disk fails.
+        """
+        path = f"{self._prefix}{file.path}"
+        if path == RECORD or path.split("/")[0] == CAPSULE_FOLDER or path.split("/")[-1].startswith(PART):
+            return f"{path} is a name of riseml's own"
+        if self._files >= MOST_KEPT:
+            return f"at most {MOST_KEPT:,} files of a job are kept"
+        if self._bytes + file.size > MOST_BYTES:
+            return f"at most {format_bytes(MOST_BYTES)} of a job are kept"
+        self._files += 1
+        self._bytes += file.size
+        try:
+            output = self._open_output()
+            return self._find_reason(output, path, file) or _write_file(output, path, file, content)
+        except Unreachable:
+            raise
+        except RisemlError as error:
+            return error.message
+
+    def keep_link(self, file: WrittenFile) -> None:
+        """Make a link in the output if it leads to a place below the output; leave out any other."""
+        if file.target is None or self._files >= MOST_KEPT:
+            return
+        self._files += 1
+        try:
+            self._open_output().make_link(f"{self._prefix}{file.path}", file.target)
+        except Unreachable:
+            raise
+        except RisemlError as error:
+            log.debug("a link of #%s.%s is not kept: %s", self.experiment.id, self._job.name, error.message)
+
+    def _open_output(self) -> StorageFiles:
+        if self._output is None:
+            identity = CanonicalId(self.experiment.number, self.experiment.sub)
+            self._output = open_output(self._hosts, (self.experiment,), identity, self._host)
+        return self._output
+
+    def _find_reason(self, output: StorageFiles, path: str, file: WrittenFile) -> str:
+        """Return why a file of the output stays as it is: another attempt, or the job itself, wrote a newer one."""
+        try:
+            there = output.list_files(ListOrder(path, limit=0)).at
+        except NotFound:
+            return ""
+        return f"OUTPUT_DIR has a newer {path}" if there.kind == "file" and there.mtime > file.mtime else ""
+
+
+def _shares_output(experiment: Experiment, job: Job) -> bool:
+    """Return True for a job beside others that train: each has a folder of its own for what it wrote elsewhere."""
+    return any(one.part is not Part.WATCHES and one.name != job.name for one in experiment.gang)
+
+
+def _write_file(output: StorageFiles, path: str, file: WrittenFile, content: Iterator[bytes]) -> str:
+    upload = hashlib.sha256(f"written {path}".encode()).hexdigest()[:16]
+    above, mark, _ = path.rpartition("/")
+    part = f"{above}{mark}{PART}{upload}"
+    with suppress(NotFound):  # a server that was killed may have left it
+        output.remove_files(part, 1)
+    writer = output.write_file(Incoming(path, upload, file.size, 0, file.mtime, file.executable))
+    try:
+        digest, rest = hashlib.sha256(), file.size
+        for piece in content:
+            sent = piece[:rest]
+            digest.update(sent)
+            writer.write(sent)
+            rest -= len(sent)
+        if rest:
+            writer.discard()
+            return f"{path} changed while it was copied"
+        writer.write(digest.digest())
+        writer.finish()
+    except BaseException:
+        writer.discard()
+        raise
+    finally:
+        writer.close()
+    return ""
+
+
+class _WrittenTally:
+    """Counts the files of one job."""
+
+    def __init__(self, asked: tuple[str, ...]) -> None:
+        self._asked = asked
+        self._kept = _FileCount()
+        self._lost = _FileCount()
+        self._trouble = ""
+        self._more = False
+
+    def note_kept(self, file: WrittenFile) -> None:
+        """Count a file that is in the output now."""
+        self._kept.add(file)
+
+    def note_lost(self, file: WrittenFile) -> None:
+        """Count a file that goes with the job."""
+        self._lost.add(file)
+
+    def note_trouble(self, trouble: str) -> None:
+        """Note why a file that was to be kept is lost; the first reason stays."""
+        self._trouble = self._trouble or trouble
+
+    def note_rest(self, reason: str) -> None:
+        """Note that the job has written more than was read."""
+        self._more = True
+        if self._asked:
+            self.note_trouble(reason)
+
+    def make_record(self) -> WrittenRecord:
+        """Return what was counted."""
+        patterns = [*self._asked, *self._lost.list_patterns()]
+        return WrittenRecord(
+            self._kept.files,
+            self._kept.bytes,
+            self._kept.list_names(),
+            self._lost.files,
+            self._lost.bytes,
+            self._lost.list_names(),
+            f"`outputs: [{', '.join(map(_quote, dict.fromkeys(patterns)))}]`" if self._lost.files else "",
+            self._trouble,
+            self._more and self._lost.files > 0,
+        )
+
+
+class _FileCount:
+    """Files, their bytes, and the names at the top that they are below."""
+
+    def __init__(self) -> None:
+        self.files = 0
+        self.bytes = 0
+        self._tops: Counter[str] = Counter()
+
+    def add(self, file: WrittenFile) -> None:
+        self.files += 1
+        self.bytes += file.size
+        top, below, _ = file.path.partition("/")
+        if top + below in self._tops or len(self._tops) < _MOST_TOPS:
+            self._tops[top + below] += 1
+
+    def list_names(self) -> tuple[str, ...]:
+        """Return the first names: `model.pt`, `runs/...`."""
+        names = [f"{top}..." if top.endswith("/") else top for top in self._tops]
+        return tuple(names[: MOST_NAMES + 1])
+
+    def list_patterns(self) -> list[str]:
+        """Return patterns that mean these files, and few enough for a line."""
+        tops = [_GLOB.sub(r"[\1]", top.removesuffix("/")) for top in self._tops]
+        if len(tops) <= MOST_NAMES:
+            return tops
+        folders = [top.removesuffix("/") for top in self._tops if top.endswith("/")]
+        ends = dict.fromkeys(_find_end(top) for top in self._tops if not top.endswith("/"))
+        return [*folders[:MOST_NAMES], *list(ends)[:MOST_NAMES]]
+
+
+def _find_end(name: str) -> str:
+    """Return the pattern of files with the same end: `*.pt`; of a name without one, the name."""
+    stem, mark, end = name.rpartition(".")
+    return f"*.{end}" if stem and mark else name
+
+
+def _quote(pattern: str) -> str:
+    return pattern if _PLAIN.fullmatch(pattern) else json.dumps(pattern, ensure_ascii=False)

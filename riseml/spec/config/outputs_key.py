@@ -1,0 +1,27 @@
+"""The key `outputs`, of `train` and of roles: the files that are moved into OUTPUT_DIR when a job ends."""
+
+from __future__ import annotations
+
+from riseml.spec.scalars.output_patterns import parse_output_pattern
+from riseml.spec.scalars.texts import BadText
+from riseml.spec.yaml.problems import KeyPath
+from riseml.spec.yaml.values import SourceFile
+
+
+def read_outputs(file: SourceFile, section: KeyPath) -> tuple[str, ...]:
+    """Return the patterns of a section, each once; none without the key. Problems go to `file`."""
+    path = (*section, "outputs")
+    value = file.value_at(path)
+    parts = [(*path, index) for index in range(len(value))] if isinstance(value, list) else [path]
+    found: list[str] = []
+    for part in parts:
+        text = file.value_at(part)
+        if not isinstance(text, str):
+            continue
+        try:
+            parse_output_pattern(text)
+        except BadText as bad:
+            file.refuse(part, bad.problem, bad.hint)
+        else:
+            found.append(text)
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,154 @@
+"""What a container shows of the files that its job wrote: a list by its shell, and archives."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from typing import Any
+
+import docker
+import pytest
+import requests
+from docker.errors import NotFound
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.executors.docker import written_files
+from riseml.executors.docker.written_files import parse_list, read_container_files
+from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder, is_cache
+from riseml.model import JobKey
+from riseml.names import JobName
+from riseml.spec.scalars.output_patterns import parse_output_pattern
+
+KEY = JobKey(1, JobName("train"), 1)
+START = 1_800_000_000
+PROJECT = {"train.py": ArchiveEntry("train.py", EntryKind.FILE, 4, 1_700_000_000)}
+
+
+class Engine(docker.APIClient):
+    """Gives archives of one container, whose list of files does not exist; it has no connection."""
+
+    def __init__(self, archives: dict[str, bytes]) -> None:
+        self.archives = archives
+        self._version = "1.41"
+        self.base_url = "http://engine"
+        self.timeout = 1
+        self.fetched: list[str] = []
+
+    def head(self, *_: Any, **_options: Any) -> requests.Response:
+        answer = requests.Response()
+        answer.status_code = 404
+        return answer
+
+    def inspect_container(self, _: Any) -> dict[str, Any]:
+        return {"State": {"StartedAt": "2027-01-15T08:00:00Z"}}
+
+    def get_archive(self, *args: Any, **_options: Any) -> tuple[Iterator[bytes], dict[str, Any]]:
+        path = args[1]
+        self.fetched.append(path.decode())
+        if path.decode() not in self.archives:
+            raise NotFound("", None, "Could not find the file")
+        data = self.archives[path.decode()]
+        return (data[start : start + 700] for start in range(0, len(data), 700)), {}
+
+
+def pack(*members: tuple[str, bytes | None, dict[str, Any]]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content, fields in members:
+            member = tarfile.TarInfo(name)
+            member.mtime, member.size = START + 5, len(content or b"")
+            for field, value in fields.items():
+                setattr(member, field, value)
+            tar.addfile(member, io.BytesIO(content or b""))
+    return buffer.getvalue()
+
+
+def read(engine: Engine, *wanted: str) -> list[tuple[str, object]]:
+    """Return what was found: contents of wanted files, targets of links, else sizes."""
+    order = WrittenOrder(KEY, tuple(map(parse_output_pattern, wanted)), "/tmp", lambda: PROJECT)
+    found: list[tuple[str, object]] = []
+    for one in read_container_files(engine, "c1", order):
+        if isinstance(one, Unread):
+            found.append(("", one.reason))
+        else:
+            content = None if one.content is None else b"".join(one.content)
+            found.append((one.path, one.target if content is None and one.target else content or one.size))
+    return found
+
+
+def test_a_list_gives_sizes_and_links_and_leaves_out_what_is_no_path() -> None:
+    text = b"""-rw-r--r-- 1 0 0 5000000 Nov 27 18:55 ./model.pt
+lrwxrwxrwx 1 0 0       8 Nov 27 18:55 ./last.pt -> model.pt
+-rw-r--r--+ 1 1000 1000 7 2026-11-27 18:55 ./a b/c -> d
+prw-r--r-- 1 0 0 0 Nov 27 18:55 ./pipe
+-rw-r--r-- 1 0 0 5 Nov 27 18:55 ./../../etc/passwd
+-rw-r--r-- 1 0 0 x Nov 27 18:55 ./y
+second line of a name
+-rw-r--r-- 1 0 0 9 Nov 27 18:55 ./\xff%
+"""
+    assert parse_list(text) == {"model.pt": 5_000_000, "last.pt": None, "a b/c -> d": 7, "%FF%25": 9}
+
+
+def test_a_job_without_a_list_has_its_working_folder_read() -> None:
+    folder = pack(
+        ("code", None, {"type": tarfile.DIRTYPE}),
+        ("code/train.py", b"old\n", {"mtime": 1_700_000_000}),
+        ("code/of-the-image", b"x", {"mtime": START - 100}),
+        ("code/__pycache__/x.pyc", b"x", {}),
+        ("code/model.pt", b"model", {}),
+        ("code/again.pt", None, {"type": tarfile.LNKTYPE, "linkname": "code/model.pt"}),
+        ("code/last.pt", None, {"type": tarfile.SYMTYPE, "linkname": "model.pt"}),
+        ("code/pipe.pt", None, {"type": tarfile.FIFOTYPE}),
+        ("code/device.pt", None, {"type": tarfile.CHRTYPE}),
+        ("code/../../etc/x.pt", b"x", {}),
+        ("code/other.txt", b"1234", {}),
+    )
+    engine = Engine({"/code": folder, "/code/again.pt": pack(("again.pt", b"model", {}))})
+    assert read(engine, "*.pt") == [
+        ("model.pt", b"model"),
+        ("last.pt", "model.pt"),
+        ("other.txt", 4),
+        ("again.pt", b"model"),
+    ]
+    assert read(Engine({"/code": folder})) == [("model.pt", 5), ("other.txt", 4)]
+
+
+def test_a_large_working_folder_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written_files, "MOST_SCANNED", 1_000)
+    folder = pack(("code/a", b"x" * 900, {}), ("code/b", b"x" * 900, {}), ("code/c.pt", b"x", {}))
+    found = read(Engine({"/code": folder}), "*.pt")
+    assert found[:2] == [("a", 900), ("b", 900)]
+    assert found[2][0] == ""
+    assert len(found) == 3
+
+
+def test_files_of_other_places_count_when_they_are_new() -> None:
+    engine = Engine(
+        {
+            "/code": pack(("code", None, {"type": tarfile.DIRTYPE})),
+            "/tmp/results": pack(("results/a.csv", b"a", {}), ("results/old.csv", b"o", {"mtime": START - 10})),
+            "/workspace/out": pack(("out/deep/b", b"b", {})),
+        }
+    )
+    found = read(engine, "~/results/*.csv", "/workspace/out", "~/missing")
+    assert found == [("results/a.csv", b"a"), ("workspace/out/deep/b", b"b")]
+    assert engine.fetched == ["/code", "/tmp/results", "/workspace/out", "/tmp/missing"]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [("__pycache__/x", True), ("a/.cache/y", True), ("x.egg-info/PKG", True), ("a.pyc", True), ("cache/x", False)],
+)
+def test_caches(path: str, is_one: bool) -> None:  # noqa: FBT001
+    assert is_cache(path) is is_one
+
+
+def test_an_order_wants_files_of_the_working_folder() -> None:
+    order = WrittenOrder(KEY, tuple(map(parse_output_pattern, ("./runs", "~/x", "*.pt"))))
+    assert [path for path in ("runs/a", "b/runs/c", "x", "d/e.pt", "f") if order.wants(path)] == [
+        "runs/a",
+        "b/runs/c",
+        "d/e.pt",
+    ]
+    assert WrittenFile("x").content is None
