@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, Removed, list_page, remove_tree
-from riseml.job_programs.folder_paths import Seen, make_folder
+from riseml.job_programs.folder_paths import Seen, count_free, make_folder
 from riseml.storage_files import FileWriter, ListOrder, translate_files_error
 
 OpenRoot = Callable[[], int]
@@ -57,6 +57,10 @@ class LocalFiles:
     def remove_files(self, path: str, limit: int) -> Removed:
         with translate_files_error(self._place), _opened(self._open_root) as root:
             return remove_tree(root, path, limit)
+
+    def count_free(self) -> int:
+        with translate_files_error(self._place), _opened(self._open_root) as root:
+            return count_free(root)
 
 
 class _LocalWriter:

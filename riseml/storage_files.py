@@ -71,6 +71,9 @@ class StorageFiles(Protocol):
     def remove_files(self, path: str, limit: int) -> Removed:
         """Remove a path with all below it, or a part of it."""
 
+    def count_free(self) -> int:
+        """Return how many bytes are free on the disk of the folder."""
+
 
 @contextmanager
 def translate_files_error(place: str) -> Iterator[None]:

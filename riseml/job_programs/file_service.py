@@ -17,7 +17,7 @@ from collections.abc import Callable
 from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import list_page, remove_tree
-from riseml.job_programs.folder_paths import FilesError, Trouble, enter_folder, make_folder, split_path
+from riseml.job_programs.folder_paths import FilesError, Trouble, count_free, enter_folder, make_folder, split_path
 
 _IDLE = 60  # seconds without a request
 _MOST = 1 << 26  # bytes of one message
@@ -116,6 +116,10 @@ def _serve_remove(root: int, path: str, limit: int) -> None:
     _answer(removed=list(remove_tree(root, path, limit)))
 
 
+def _serve_free(root: int) -> None:
+    _answer(free=count_free(root))
+
+
 _SERVICES: dict[str, Callable[..., None]] = {
     "list": _serve_list,
     "read": _serve_read,
@@ -123,6 +127,7 @@ _SERVICES: dict[str, Callable[..., None]] = {
     "folder": _serve_make,
     "link": _serve_link,
     "remove": _serve_remove,
+    "free": _serve_free,
 }
 
 

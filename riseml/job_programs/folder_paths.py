@@ -139,6 +139,12 @@ class OpenAbove:
         os.close(self._folder)
 
 
+def count_free(root: int) -> int:
+    """Return how many bytes a user who is not root can still write to the disk of an open folder."""
+    disk = os.fstatvfs(root)
+    return disk.f_frsize * disk.f_bavail
+
+
 def enter_folder(root: int, parts: list[bytes], path: str) -> int:
     """Return the folder that a path leads to, open; the caller closes it.
 

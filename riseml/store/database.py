@@ -27,8 +27,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
-from riseml.store.database_errors import read_address, show_address, translate_database_error
+from riseml.store.database_errors import describe_full_disk, read_address, show_address, translate_database_error
 from riseml.store.home_record import OwnHome, check_home_record, write_home_record
+from riseml.store.log_reserve import keep_reserve, lacks_space
 from riseml.store.schema import facts, metadata
 
 NEWEST_MIGRATION = "0013"
@@ -84,6 +85,7 @@ class Database:
         self._lock_timeout = lock_timeout
         self.engine = _make_engine(self.url, lock_timeout)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
+        self._file = Path(self.url.database) if self._is_sqlite and self.url.database else None
         self._claim = (
             None
             if self._is_sqlite or holder is None
@@ -118,12 +120,18 @@ class Database:
             yield connection
 
     @contextmanager
-    def write_transaction(self) -> Iterator[sa.Connection]:
+    def write_transaction(self, *, vital: bool = False) -> Iterator[sa.Connection]:
         """Begin a transaction that may write; it holds the write lock from its beginning.
+
+        Args:
+            vital: it kills an experiment, or stores a decision on one that was accepted: it may use the space that is
+                reserved for that (`log_reserve`) when the disk of SQLite's file is full.
 
         Raises:
             StoreError: it cannot be written now. When the connection broke at the commit, the write may have happened.
         """
+        if self._file is not None and not vital and lacks_space(self._file):
+            raise describe_full_disk(self._file)
         with self._translated(), self._begin_transaction() as connection:
             if not self._is_sqlite:
                 lock_holder_row(connection, self._claim)
@@ -133,13 +141,16 @@ class Database:
         """Move everything from SQLite's write-ahead log into its file, and cut the log to nothing.
 
         Returns:
-            False while another connection reads; the caller tries again. True at once with PostgreSQL.
+            False while another connection reads, and on a full disk, where the log is what is left for a kill; the
+            caller tries again. True at once with PostgreSQL.
 
         Raises:
             StoreError: the file cannot be written.
         """
         if not self._is_sqlite:
             return True
+        if self._file is not None and lacks_space(self._file):
+            return False
         with self._translated(), self.engine.connect() as connection:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={_SHORT_WAIT}")
             try:
@@ -179,6 +190,8 @@ class Database:
         with self.engine.connect() as connection:
             if self._is_sqlite:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
+            if self._file is not None:
+                keep_reserve(self._file)
             yield connection
             connection.commit()
 

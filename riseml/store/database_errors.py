@@ -62,15 +62,20 @@ def is_lock_timeout(error: DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
+def describe_full_disk(path: Path) -> StoreError:
+    """Return the error of a write to SQLite's file on a full disk."""
+    return StoreError(
+        f"the store {path} cannot grow: its disk is full",
+        f"free some space in {path.parent}; accepted experiments go on then, and `riseml kill` works before",
+    )
+
+
 def _translate_sqlite_error(error: sqlite3.Error, path: Path) -> StoreError | None:
     match getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             cause, hint = "is locked by another process", f"`fuser {path}` names it; try again when it is done"
         case sqlite3.SQLITE_FULL:
-            cause, hint = (
-                "cannot grow: its disk is full",
-                f"free some space in {path.parent}; accepted experiments go on then",
-            )
+            return describe_full_disk(path)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             cause, hint = f"is damaged: {error}", _RESTORE
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:

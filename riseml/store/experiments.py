@@ -130,7 +130,7 @@ class ExperimentStore:
         Returns:
             False when the stored experiment is newer than `before`; then nothing is written.
         """
-        with self._database.write_transaction() as connection:
+        with self._database.write_transaction(vital=True) as connection:
             changed = connection.execute(
                 experiments.update()
                 .where(experiments.c.id == before.id, experiments.c.version == before.version)
@@ -169,7 +169,7 @@ class ExperimentStore:
 
     def request_kill(self, ids: Sequence[int]) -> None:
         """Store that the user has killed these experiments (`wanted`); experiments that have ended stay unchanged."""
-        with self._database.write_transaction() as connection:
+        with self._database.write_transaction(vital=True) as connection:
             connection.execute(
                 experiments.update()
                 .where(experiments.c.id.in_(ids), experiments.c.ended_at.is_(None))

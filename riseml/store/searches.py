@@ -179,7 +179,7 @@ class SearchStore:
             False when it has ended already, or when the user has added trials or killed it since; nothing is stored.
         """
         same = sets.c.most_trials == decided.most_trials, sets.c.wanted == decided.wanted.value
-        with self._database.write_transaction() as connection:
+        with self._database.write_transaction(vital=True) as connection:
             here = sa.and_(sets.c.id == decided.id, sets.c.search_end.is_(None), *same)
             ended = sets.update().where(here).values(search_end=end.value, environment=None)
             return connection.execute(ended).rowcount == 1
@@ -206,7 +206,7 @@ class SearchStore:
     def request_end(self, set_id: int) -> bool:
         """Store that the user has ended this search: it makes no further trials. True: it made some before."""
         going = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None), sets.c.wanted == Wanted.RUN.value)
-        with self._database.write_transaction() as connection:
+        with self._database.write_transaction(vital=True) as connection:
             before = connection.execute(sa.select(sets.c.id).where(sets.c.id == set_id, going)).first()
             connection.execute(sets.update().where(sets.c.id == set_id).values(wanted=Wanted.KILL.value))
             return before is not None

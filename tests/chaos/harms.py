@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
+import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from tests.chaos.scenes import (
     write_trio,
 )
 from tests.chaos.sites import Fault, Site
+from tests.support.disks import mount_disk
 from tests.support.hosts import Engine, Machine
 from tests.support.rig import BASE, HOG
 
@@ -59,6 +60,7 @@ def host_faults() -> list[Fault]:
         Fault("disk of the output full, then free", _fill_output_for_a_while),
         Fault("disk of the output full from the start", fill_output_before_start),
         Fault("disk of the store full, then kill -9", fill_store, DOCKER),
+        Fault("disk of the store filled by a job, then a kill", kill_on_full_disk),
         Fault("clock set back and forth by an hour", turn_clock),
     ]
 
@@ -343,16 +345,26 @@ def fill_store(site: Site) -> Tally:
     return found + Tally(notes=tuple(notes))
 
 
-@contextmanager
-def mount_small_disk(site: Site, mebibytes: int) -> Iterator[Path]:
+def mount_small_disk(site: Site, mebibytes: int) -> AbstractContextManager[Path]:
     """Mount a small file system, and give its folder."""
-    place = site.folder / f"disk-{uuid.uuid4().hex[:8]}"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m,mode=755", "chaos", place], check=True)
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
+    return mount_disk(site.folder, mebibytes)
+
+
+def kill_on_full_disk(site: Site) -> Tally:
+    """Kill an experiment whose job has filled the disk of the store and takes every byte that becomes free."""
+    fill = 'cd "$OUTPUT_DIR"; while :; do dd if=/dev/zero bs=64k 2>/dev/null >>big || :; sleep 0.02; done'
+    scene = replace(make_killed_scene(), config=write_solo(fill), lines={}, kill=False)
+    with mount_small_disk(site, 40) as disk, Site(disk, site.engine).rig() as rig:
+        rig.start()
+        another = rig.submission(make_good_scene().config)
+        rig.submit(scene.config)
+        rig.wait("the disk is full", lambda: not os.statvfs(disk).f_bavail)
+        refused = rig.post("/v1/experiments", another)
+        assert rig.post("/v1/experiments/1/kill").status_code == 200
+        rig.wait("it is killed", lambda: rig.state() == "KILLED")
+        assert rig.post("/v1/files/remove?root=output&of=1&path=big").status_code == 200
+        notes = () if refused.status_code != 201 else ("a submit was accepted: the disk was not full",)
+        return judge(rig, scene, 1) + Tally(notes=notes)
 
 
 @contextmanager

@@ -230,6 +230,10 @@ class HelperFiles:
         with self._session() as session:
             return Removed(*session.ask(do="remove", path=path, limit=limit)["removed"])
 
+    def count_free(self) -> int:
+        with self._session() as session:
+            return int(session.ask(do="free")["free"])
+
     @contextmanager
     def _session(self) -> Iterator[HelperSession]:
         """Give a helper, and take it back afterwards."""

@@ -143,9 +143,14 @@ class SlurmExecutor(RoleAccess):
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         folder = self._folders.find_gang(key)
-        with _translate_os_errors(self.settings.folder):
-            if folder.read_plan():
-                folder.order_stop(key.job, signal)
+        try:
+            with _translate_os_errors(self.settings.folder):
+                if folder.read_plan():
+                    folder.order_stop(key.job, signal)
+        except EngineError:  # the shared folder is full: Slurm itself ends the job
+            if signal is not Signal.KILL:
+                raise
+            self._cancel(folder)
         if signal is Signal.KILL and self._gangs.ignores_kill(key):
             self._cancel(folder)
 

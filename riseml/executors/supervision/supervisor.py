@@ -45,6 +45,7 @@ PROGRAM = "; ".join(
 )
 """What Python runs: this module, found without site-packages."""
 
+_RESERVE = 4096  # bytes on the disk for the end of a job
 _WRITE_RETRY = 2000  # milliseconds between two attempts to write the end on a full disk
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _EXIT_NOT_EXECUTED = 127  # as a shell
@@ -264,13 +265,32 @@ class Supervisor:
                     break
 
     def _write_state(self) -> None:
+        """Replace the state, in the space that is reserved for that; then reserve space for the next one."""
         path = os.path.join(self._folder, STATE_FILE)
-        with open(f"{path}.new", "w") as file:
-            json.dump(self._state, file)
+        fresh = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            content = json.dumps(self._state).encode()
+            os.write(fresh, content)
+            os.ftruncate(fresh, len(content))
+        finally:
+            os.close(fresh)
         os.rename(f"{path}.new", path)
+        if "finished_at" not in self._state:
+            self._reserve_space(f"{path}.new")
+
+    def _reserve_space(self, path: str) -> None:
+        """Reserve space for the end: a job that fills the disk could not be ended otherwise."""
+        with contextlib.suppress(OSError):  # the disk is full now: the end is written again and again
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(file, 0, _RESERVE)
+            finally:
+                os.close(file)
 
     def _write_end(self) -> None:
-        """Write the end, again and again on a full disk; give up when the server has removed the folder."""
+        """Write the end, again and again where no space is reserved on a full disk; give up when the server has removed
+        the folder.
+        """
         pause = select.poll()
         while True:
             self._log.note_loss()

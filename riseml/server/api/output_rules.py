@@ -1,4 +1,4 @@
-"""Check whether an output may be removed."""
+"""Check whether an output, or a part of it, may be removed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from riseml.errors import Conflict
 from riseml.names import CanonicalId, experiment_name
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.services import Services
+from riseml.storage_files import StorageFiles
+
+_FULL = 16 << 20
+"""A disk with fewer free bytes is full: what runs there gets errors, or will soon."""
 
 
-def check_removable(wanted: CanonicalId, services: Services) -> None:
+def check_removable(wanted: CanonicalId, services: Services, files: StorageFiles | None = None) -> None:
     """Check that the output of an experiment, or of every experiment of a set, may be removed.
+
+    Args:
+        wanted: the experiment, or the set.
+        services: of the server.
+        files: of the output, when a part of it is to be removed. That is allowed while the experiment runs if the disk
+            is full: nothing else would help.
 
     Raises:
         Conflict: an experiment runs, or its output is kept.
@@ -18,10 +28,10 @@ def check_removable(wanted: CanonicalId, services: Services) -> None:
     for detail in find_details(wanted, services):
         one = detail.experiment
         name = experiment_name(one.number, one.sub)
-        if not one.closed:
+        if one.id in kept:
+            raise Conflict(f"the output of {name} is kept", f"`riseml keep --no {name}` allows its removal")
+        if not one.closed and (files is None or files.count_free() >= _FULL):
             raise Conflict(
                 f"experiment {name} has not ended, and nothing of its output is removed",
                 f"`riseml kill {name}` ends it; or wait for its end",
             )
-        if one.id in kept:
-            raise Conflict(f"the output of {name} is kept", f"`riseml keep --no {name}` allows its removal")

@@ -114,9 +114,10 @@ def _add_changing_routes(router: APIRouter, services: Services) -> None:
     def remove_files(place: PlaceQuery) -> wire.RemovalView:
         if not place.path:
             raise UsageError("riseml does not remove the root of a storage", "name what is in it")
+        files = _open_storage(place, services, writes=True)
         if place.root == "output":
-            check_removable(parse_id(place.of), services)
-        removed = _open_storage(place, services, writes=True).remove_files(place.path, MOST_ENTRIES)
+            check_removable(parse_id(place.of), services, files)
+        removed = files.remove_files(place.path, MOST_ENTRIES)
         return {"path": place.path, **removed._asdict()}  # type: ignore[typeddict-item]  # the fields have these names
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 import shutil
 import signal
 import socket
@@ -13,11 +15,18 @@ from typing import Any
 
 import pytest
 
+from riseml.control.actions import Signal
+from riseml.errors import EngineError
 from riseml.executors.slurm import gang_records
+from riseml.executors.slurm.executor import SlurmExecutor
+from riseml.executors.slurm.gang_folder import GangFolder
 from riseml.executors.slurm.gang_lines import LineConnection
 from riseml.executors.slurm.gang_records import UNSAID, find_stop_cause, ran_out_of_memory
 from riseml.executors.slurm.gang_roles import SupervisedRole
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
+from riseml.model import JobKey
+from riseml.names import HostName, JobName
+from riseml.spec.pool.types import SlurmSpec
 from tests.unit.executors.slurm.supervisors import make_pair, make_supervisor
 
 MASTER, PS = "a", "b"
@@ -275,3 +284,27 @@ def test_every_role_gets_sigterm_before_the_state_is_written_once(
     stage.supervisor._fail_gang()
     assert len(done) == 3
     stage.close()
+
+
+@pytest.mark.parametrize("signal_", [Signal.TERM, Signal.KILL])
+def test_a_kill_on_a_full_shared_folder_cancels_the_job_in_slurm(
+    signal_: Signal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "orders")
+
+    executor = SlurmExecutor(HostName("cluster"), "5e7a" * 8, SlurmSpec(folder=str(tmp_path)))
+    key = JobKey(4, JobName("train"), 1)
+    folder = executor._folders.find_gang(key)
+    folder.make()
+    folder.write_gang({"token": "secret"}, {key.job: {}})
+    cancelled: list[Path] = []
+    monkeypatch.setattr(GangFolder, "order_stop", refuse)
+    monkeypatch.setattr(executor, "_cancel", lambda gang: cancelled.append(gang.path))
+    if signal_ is Signal.TERM:
+        with pytest.raises(EngineError, match="No space left on device"):
+            executor.stop(key, signal_)
+    else:
+        executor.stop(key, signal_)
+    assert cancelled == ([folder.path] if signal_ is Signal.KILL else [])
+    executor.close()
