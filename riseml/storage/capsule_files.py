@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -12,6 +14,8 @@ from riseml.planning.launch import output_folder
 from riseml.records import dataclass
 from riseml.storage.owned_folders import open_owned_folder, replace_file
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE
+
+_PRIVATE = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ def write_capsule_files(root: Path, experiment: Experiment, files: CapsuleFiles)
         OSError: a file cannot be written.
     """
     owner = experiment.owner
+    _close_new_folder(root, experiment)
     with open_owned_folder(root, output_folder(experiment) / CAPSULE_FOLDER, owner) as opened:
         for name, content in files.list_files():
             replace_file(opened, name, content, owner)
@@ -44,6 +49,17 @@ def write_capsule_files(root: Path, experiment: Experiment, files: CapsuleFiles)
         with open_owned_folder(root, output_folder(experiment), owner) as opened:
             for name, content in files.beside:
                 replace_file(opened, name, content, owner)
+
+
+def _close_new_folder(root: Path, experiment: Experiment) -> None:
+    """Give an output folder that a job has removed and made again the mode of the first one: for its owner alone.
+
+    riseml's own files are missing in such a folder. A folder that has them keeps the mode that a job gave to it.
+    """
+    with open_owned_folder(root, output_folder(experiment), experiment.owner) as opened:
+        mode = stat.S_IMODE(os.fstat(opened).st_mode)
+        if mode & ~_PRIVATE and CAPSULE_FOLDER not in os.listdir(opened):
+            os.fchmod(opened, mode & _PRIVATE)
 
 
 def pack_capsule_files(experiment: Experiment, files: CapsuleFiles) -> bytes:

@@ -156,6 +156,17 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
         ),
     ),
     KnownFailure(
+        "mounted-folder",
+        "{name} is a mount, which no job can remove or rename: empty it instead, for example with"
+        " `find {name} -mindepth 1 -delete`",
+        patterns=(  # the kernel says EACCES to users who may not write in /
+            r"Device or resource busy: '(?P<name>/[^']+)'",
+            r"'(?P<name>/[^']+)'.*: Device or resource busy",
+            r"PermissionError: \[Errno 13\] Permission denied: '(?P<name>/output)'$",
+            r"(?:remove|move) '(?P<name>/output)'.*: Permission denied",
+        ),
+    ),
+    KnownFailure(
         "output-permission",
         "the job may not write to {name}: check on the host that the output folder belongs to the user who ran this,"
         " and that no earlier program made it as another user",

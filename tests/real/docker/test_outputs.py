@@ -124,6 +124,30 @@ def test_links_in_the_output_lead_no_kept_file_elsewhere(shared_rig: Rig, tmp_pa
     assert "behind a link" in found["written"]["sentences"][-1]
 
 
+def test_an_output_that_a_process_removed_and_made_again_is_for_its_owner_alone(process_rig: Rig) -> None:
+    remove = "import os, shutil; out = os.environ['OUTPUT_DIR']; shutil.rmtree(out); os.makedirs(out)"
+    name = process_rig.submit(single([f'python3 -c "{remove}"', 'echo x >"$OUTPUT_DIR/model"']))["id"]
+    opened = process_rig.submit(single('chmod 750 "$OUTPUT_DIR"'))["id"]
+    found = process_rig.wait_closed(name)
+    assert found["state"] == "FINISHED"
+    output = Path(found["output"])
+    assert output.stat().st_mode & 0o777 == 0o700
+    assert list_output(found) == {"model": 2}
+    assert (output / ".riseml" / "capsule.json").exists()
+    assert (output / "riseml-configuration.yml").exists()
+    assert Path(process_rig.wait_closed(opened)["output"]).stat().st_mode & 0o777 == 0o750, "a job may share its output"
+
+
+def test_a_container_cannot_remove_its_output_and_is_told_to_empty_it(shared_docker_rig: Rig) -> None:
+    rig = shared_docker_rig
+    name = rig.submit(single('echo x >"$OUTPUT_DIR/old"; python3 -c "import shutil; shutil.rmtree(\'/output\')"'))["id"]
+    found = rig.wait_closed(name)
+    assert found["state"] == "FAILED"
+    assert found["advice"].startswith("/output is a mount, which no job can remove or rename: empty it instead")
+    emptied = rig.submit(single('find "$OUTPUT_DIR" -mindepth 1 -delete; echo x >"$OUTPUT_DIR/model"'))["id"]
+    assert list_output(rig.wait_closed(emptied)) == {"model": 2}
+
+
 @pytest.mark.parametrize("point", ["P42", "P43"])
 def test_a_server_that_dies_meanwhile_loses_no_file_and_says_nothing_twice(tmp_path: Path, point: str) -> None:
     rig = Rig(tmp_path / "home", None, RISEML_FAULT=point)
