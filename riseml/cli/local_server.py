@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _PROBE_INTERVAL = 0.03  # seconds between two requests while a server ends
 _START_INTERVAL = 0.01  # seconds between two tries to connect while a server starts
 _RESTART_DELAY = 0.3  # seconds before another server is started
+_START_PATIENCE = 10.0  # seconds after which a user learns that a server without a store elsewhere does not start
 _MOST_KILLED = 5  # servers that were killed while they started, and are started again
 
 
@@ -192,7 +193,7 @@ def _start_server(
     process = starter.spawn(settings, starter.command)
     killed, is_told = 0, False
     while (waited := starter.clock() - begun) < starter.deadline:
-        if waited > PATIENCE and not is_told:
+        if not is_told and waited > (_START_PATIENCE if settings.store is None else PATIENCE):
             is_told = True
             tell(f"Waiting for the riseml server to start (process {process.pid}){_name_store(settings)}.")
         code = _wait_briefly(process)

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 from fastapi import FastAPI
 
@@ -28,6 +29,7 @@ from riseml.server.api.routes.router import make_router
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
+from riseml.server.end_recovery import recover_ends
 from riseml.server.identity import check_store_is_there, read_identity, record_server
 from riseml.server.open_counts import OpenCounter, OpenCounts
 from riseml.server.pool.clean import Cleaner
@@ -66,6 +68,7 @@ from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
 from riseml.store.home_record import OwnHome
+from riseml.store.journal import ExperimentJournal
 from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
@@ -106,11 +109,23 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     home = OwnHome(find_location(settings.home), read_identity(settings.identity))
     database = Database(settings.database, _describe_holder(settings), home=home)
     services = _make_services(settings, database, stop)
+    _recover_ends(services)
     webhooks = WebhookLoop(settings.home, desk := _make_webhook_desk(services, database))
     milestones = MilestoneKeeper(services.metrics.read_summaries, desk.milestones, desk.news.set)
     services.keeper.call_when_counted(milestones.note_counted)
     loop = Loop(services, webhooks.note_end)
     return Application(_make_api(services), loop, _make_search_loop(services), webhooks, database, services)
+
+
+def _recover_ends(services: Services) -> None:
+    """Give the store again what it has lost, before anything can act."""
+    home, output = services.settings.home, services.hosts.roots.output
+    folder = Path(output) if isinstance(output, str) else None
+    recover_ends(services.experiments, _make_journal(home), CapsuleStore(home / "capsules").load_capsule, folder)
+
+
+def _make_journal(home: Path) -> ExperimentJournal:
+    return ExperimentJournal(home / "experiments.journal")
 
 
 def _make_webhook_desk(services: Services, database: Database) -> WebhookDesk:
@@ -151,7 +166,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         experiments=experiments,
         pages=ExperimentPages(database),
         outcomes=OutcomeStore(database),
-        searches=(searches := SearchStore(database)),
+        searches=(searches := SearchStore(database, _make_journal(settings.home))),
         names=ExperimentNames(database),
         logs=logs,
         totals=StoreTotals(database),
@@ -191,7 +206,7 @@ def _make_counter(experiments: ExperimentStore, searches: SearchStore, database:
 
 def _open_experiments(settings: Settings, database: Database) -> tuple[ExperimentStore, str]:
     """Return the experiments and the id of their server."""
-    experiments = ExperimentStore(database)
+    experiments = ExperimentStore(database, _make_journal(settings.home))
     server = experiments.load_server_id()
     record_server(settings, server)
     return experiments, server

@@ -27,6 +27,11 @@ def to_json(value: object) -> Any:
     return msgspec.to_builtins(value, order="deterministic")
 
 
+def to_text(value: object) -> str:
+    """Return the JSON text of a dataclass, in one line; `parse_json` reads it."""
+    return msgspec.json.encode(value, order="deterministic").decode()
+
+
 def from_json(value: Any, kind: type[Value]) -> Value:
     """Return the dataclass that `to_json` made the value from.
 

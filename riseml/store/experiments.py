@@ -23,6 +23,8 @@ from riseml.store.codec import parse_json
 from riseml.store.database import Database
 from riseml.store.home_record import load_server_id
 from riseml.store.insertion import NewExperiments, insert_experiments
+from riseml.store.journal import AcceptedRecord, ExperimentJournal, LastNumbers
+from riseml.store.lost_numbers import skip_numbers
 from riseml.store.rows import (
     Texts,
     experiment_values,
@@ -60,9 +62,15 @@ class ExperimentDetail:
 
 
 class ExperimentStore:
-    """The experiments in one database. Safe from many threads."""
+    """The experiments in one database. Safe from many threads.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: has them.
+        journal: gets what is accepted and what ends; None: nothing does.
+    """
+
+    def __init__(self, database: Database, journal: ExperimentJournal | None = None) -> None:
+        self._journal = journal
         self.changes = ChangeLog(database)  # in which order they changed
         self._database = database
         self._erasings = 0  # how often values were erased, of which bytes may be left in a file
@@ -122,7 +130,11 @@ class ExperimentStore:
                 if known:
                     return known, False
             ids = list(insert_experiments(connection, submitted, now))
-            return select_details(connection, experiments.c.id.in_(ids)), True
+            added = select_details(connection, experiments.c.id.in_(ids))
+        if self._journal is not None:
+            accepted = [detail.experiment for detail in added]
+            self._journal.note_accepted(AcceptedRecord(one.id, one.owner.user, one.number, now) for one in accepted)
+        return added, True
 
     def save_decision(self, before: Experiment, after: Experiment, now: datetime) -> bool:
         """Write a decision, and an event for each change of state, in one transaction.
@@ -149,7 +161,18 @@ class ExperimentStore:
                 connection.execute(events.insert(), rows)
         if after.closed and before.environment:
             self.note_erasing()
+        if self._journal is not None and after.state in TERMINAL and before.state not in TERMINAL:
+            self._journal.note_end(after)
         return True
+
+    def skip_numbers(self, last: LastNumbers) -> LastNumbers | None:
+        """Let new experiments get larger numbers than these, which a store that has lost experiments may have given.
+
+        Returns:
+            The largest numbers that the store has; None when it has all of them.
+        """
+        with self._database.write_transaction() as connection:
+            return skip_numbers(connection, last)
 
     def note_erasing(self) -> None:
         """Record that values were erased: `finish_erasing` removes their bytes."""

@@ -14,6 +14,7 @@ from riseml.records import dataclass
 from riseml.spec.config.types import EnvVariable
 from riseml.states import Reason, State, Wanted
 from riseml.store.codec import to_json
+from riseml.store.lost_numbers import choose_id, find_last_number
 from riseml.store.rows import job_values, write_resolved
 from riseml.store.schema import events, experiments, jobs, sets, trials
 from riseml.trials import Point, SearchPlan
@@ -48,13 +49,10 @@ class NewExperiments:
 
 def insert_experiments(connection: sa.Connection, submitted: NewExperiments, now: datetime) -> Iterator[int]:
     """Insert the experiments of a submission, and give their ids."""
-    user = submitted.owner.user
-    number = 1 + int(
-        connection.execute(sa.select(sa.func.max(experiments.c.number)).where(experiments.c.user == user)).scalar() or 0
-    )
+    number = 1 + find_last_number(connection, submitted.owner.user)
     set_id = None
     if submitted.concurrency is not None:
-        values = {"user": user, "number": number, "project": submitted.project, "created_at": now}
+        values = {"user": submitted.owner.user, "number": number, "project": submitted.project, "created_at": now}
         values |= _search_columns(submitted)
         inserted = connection.execute(sets.insert().values(**values, concurrency=submitted.concurrency))
         set_id = _inserted_id(inserted)
@@ -93,7 +91,7 @@ def insert_member(
 
 
 def _insert_member(connection: sa.Connection, row: dict[str, Any], first: tuple[Job, ...]) -> int:
-    identity = _inserted_id(connection.execute(experiments.insert().values(**row)))
+    identity = _inserted_id(connection.execute(experiments.insert().values(**row, **choose_id(connection))))
     connection.execute(jobs.insert(), [job_values(identity, at, job) for at, job in enumerate(first)])
     connection.execute(events.insert(), list(_first_events(identity, first, row["created_at"])))
     return identity

@@ -17,6 +17,7 @@ from riseml.states import Reason, State, Wanted
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
 from riseml.store.insertion import insert_member, insert_trial
+from riseml.store.journal import AcceptedRecord, ExperimentJournal
 from riseml.store.kept_outputs import is_set_kept
 from riseml.store.schema import experiments, kept_outputs, sets, trials
 from riseml.trials import MOST_TRIALS, Point, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
@@ -49,10 +50,16 @@ class ToldTrial:
 
 
 class SearchStore:
-    """The searches in one database. Safe from many threads."""
+    """The searches in one database. Safe from many threads.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: has them.
+        journal: gets the trials that are made; None: nothing does.
+    """
+
+    def __init__(self, database: Database, journal: ExperimentJournal | None = None) -> None:
         self._database = database
+        self._journal = journal
 
     def load_open(self) -> tuple[SearchRecord, ...]:
         """Return the searches that may make further trials, oldest first."""
@@ -127,7 +134,9 @@ class SearchStore:
             insert_trial(connection, set_id, new.number, (identity, new.plan.parameters, new.asked_after))
             if is_kept:
                 connection.execute(kept_outputs.insert().values(experiment_id=identity, at=now))
-            return identity
+        if self._journal is not None:
+            self._journal.note_accepted([AcceptedRecord(identity, one["user"], one["number"], now)])
+        return identity
 
     def tell_trial(self, set_id: int, told: ToldTrial) -> bool:
         """Store the result of a trial. Return False when it is stored already."""

@@ -22,7 +22,7 @@ from tests.support.waiting import DEADLINE
 
 def home_faults() -> list[Fault]:
     """Return a fault for each kind."""
-    return [Fault("home copied while its jobs run", use_copies)]
+    return [Fault("home copied while its jobs run", use_copies), Fault("store loses an end", lose_ends)]
 
 
 def use_copies(site: Site) -> Tally:
@@ -46,6 +46,35 @@ def use_copies(site: Site) -> Tally:
         rig.let_go()
         tally = judge(rig, scene, 4)
     return replace(tally, notes=(*tally.notes, *notes))
+
+
+def lose_ends(site: Site) -> Tally:
+    """Put a store of before the end of an experiment in the place of the newest one: it must not run again.
+
+    First the journal of the home says that it has ended, then only the capsule of the server, then that in the output.
+    """
+    scene, found = make_open_scene(), Tally()
+    with site.rig() as rig:
+        rig.start()
+        rig.submit(scene.config)
+        rig.wait("it runs", lambda: rig.state() == "RUNNING")
+        rig.wait("it prints", lambda: len(rig.lines("1", follow=False)) > 2)
+        older = site.home()
+        _back_up_store(rig.home, older)
+        rig.let_go()
+        rig.wait_closed("1")
+        before = rig.experiment("1")
+        for evidence in ("", "experiments.journal", "capsules"):
+            rig.kill()
+            for path in (*rig.home.glob("riseml.db*"), *rig.home.glob(evidence or "no such file")):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            shutil.copy(older / "riseml.db", rig.home)
+            rig.start()
+            tally = judge(rig, scene, 1)
+            after = rig.experiment("1")
+            same = all(before[name] == after[name] for name in ("state", "reason", "started_at", "ended_at"))
+            found += tally if same else replace(tally, notes=(*tally.notes, f"{rig.home}: it is not what it was"))
+    return found
 
 
 def _start_refused(rig: PatientRig, copy_home: Callable[[Path, Path], None], copy: Path) -> list[str]:

@@ -78,6 +78,10 @@ def test_copies_of_a_home_touch_nothing_of_the_original(site: Site) -> None:
     check_tally(homes.use_copies(site), 4)
 
 
+def test_an_experiment_that_has_ended_never_runs_again_whatever_the_store_lost(site: Site) -> None:
+    check_tally(homes.lose_ends(site), 3)
+
+
 @pytest.mark.parametrize("inflict", [harms.turn_clock, harms.fill_output_before_start])
 def test_a_fault_on_processes(process_site: Site, inflict: Callable[[Site], Tally]) -> None:
     check_tally(inflict(process_site))
