@@ -8,6 +8,10 @@ MARKER = "RISEML_JOB_KEY"
 """A variable of each process of a job without a container. Such a job gets SIGTERM in each of its processes, so that no
 program of it may pass the signal on (`job_programs.rank_launcher`)."""
 
+LEAVE_TIME = 0.5
+"""Seconds for which what a job has left in the background may end by itself: `> >(tee log)` reads to the end."""
+
+_MOST_NAMED, _LONGEST_NAME = 3, 60  # processes in a sentence; characters of a name
 _OOM_SCORE = 500  # a machine without memory kills jobs first, before what supervises them
 
 
@@ -72,3 +76,25 @@ def read_environment(pid: int) -> "dict[str, str]":
     with open("/proc/" + str(pid) + "/environ", "rb") as file:
         pairs = [os.fsdecode(pair).partition("=") for pair in file.read().split(b"\0") if pair]
     return {name: value for name, _, value in pairs if name}
+
+
+def describe_left(pids: "list[int]") -> bytes:
+    """Return the line about processes that end with the script which has left them behind; empty when none runs."""
+    names = [name for name in map(_name_process, pids) if name]
+    if not names:
+        return b""
+    more = len(names) - _MOST_NAMED
+    shown = ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    end = f"so ends what it left in the background: {shown} (a last line `wait` lets that end first)"
+    return f"[riseml: the script has ended, and {end}]\n".encode("utf-8", "replace")
+
+
+def _name_process(pid: int) -> str:
+    """Return the program of a process and its first argument; empty when it has ended."""
+    try:
+        with open("/proc/" + str(pid) + "/cmdline", "rb") as file:
+            words = file.read(4096).decode("utf-8", "replace").split("\0")
+    except OSError:
+        return ""
+    name = " ".join([os.path.basename(words[0]), *words[1:2]]).strip()
+    return "".join(char if " " <= char <= "~" else " " for char in name)[:_LONGEST_NAME]

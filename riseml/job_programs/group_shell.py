@@ -1,5 +1,7 @@
 """The shell around the script of a job in a container. After SIGTERM it ends with the last process of the job's group,
-so that each of them has the time of `stop_grace`. At its end it lists the files that the job wrote (`LISTING`).
+so that each of them has the time of `stop_grace`. Without SIGTERM it ends with the script: what that leaves in the
+background has a moment to end by itself, and is named in the log. At its end the shell lists the files that the job
+wrote (`LISTING`).
 
 SIGTERM reaches every process of the group at once. A shell without a trap ends then, although the program that it runs
 may save a checkpoint; and a container ends with its main process. Where jobs are processes, their supervisor waits.
@@ -18,29 +20,55 @@ trap riseml_term=1 TERM
 (exec 2>&3 3>&-; exec "$@")
 riseml_code=$?
 read -r riseml_own </proc/$$/stat
-riseml_is_alone() {
-  IFS='
-'
-  for riseml_stat in $(set +f; cat /proc/[0-9]*/stat); do
+riseml_list() {
+  riseml_left=
+  set +f
+  set -- /proc/[0-9]*/stat
+  set -f
+  for riseml_file; do
+    read -r riseml_stat <"$riseml_file" || continue
     riseml_pid=${riseml_stat%% *}
-    IFS=' '
     set -- ${riseml_stat##*) }
-    [ "$3" != "$riseml_group" ] || [ "$1" = Z ] || [ "$riseml_pid" = $$ ] || [ "$2" = $$ ] || return 1
+    [ "$1" != Z ] && [ "$riseml_pid" != $$ ] && [ "$riseml_pid" != 1 ] || continue
+    [ "$3" = "$riseml_group" ] || [ "$riseml_term $PPID $2" = " 1 1" ] || continue
+    riseml_left="$riseml_left $riseml_pid"
   done
+}
+riseml_name() {
+  riseml_names=
+  for riseml_pid in $1; do
+    set -- $(tr -c '[:print:]' ' ' </proc/$riseml_pid/cmdline)
+    [ -n "$1" ] || continue
+    [ "$riseml_count" -lt 3 ] && riseml_names="$riseml_names, $(printf %.60s "${1##*/}${2:+ $2}")"
+    riseml_count=$((riseml_count + 1))
+  done
+  riseml_names=${riseml_names#, }
+  [ "$riseml_count" -le 3 ] || riseml_names="$riseml_names and $((riseml_count - 3)) more"
 }
 set -- ${riseml_own##*) }
 riseml_group=$3
-while [ -n "$riseml_term" ]; do
-  riseml_is_alone && break
+riseml_list
+riseml_count=0
+while [ -n "$riseml_left" ]; do
+  [ -n "$riseml_term" ] || [ "$riseml_count" -lt 5 ] || break
   sleep 0.1 || sleep 1
+  riseml_count=$((riseml_count + 1))
+  riseml_list
 done
+if [ -n "$riseml_left" ] && [ -z "$riseml_term" ]; then
+  riseml_count=0
+  riseml_name "$riseml_left"
+  riseml_end="so ends what it left in the background: $riseml_names (a last line \`wait\` lets that end first)"
+  [ -z "$riseml_names" ] || printf '[riseml: the script has ended, and %s]\n' "$riseml_end" >&3
+fi
 [ -d .riseml ] && LC_ALL=C find . \( -name .riseml -o -name __pycache__ -o -name .git -o -name .cache \) -prune \
   -o ! -type d -cnewer /etc/hostname -exec ls -lnd {} + >.riseml/written.new && mv .riseml/written.new .riseml/written
 exit $riseml_code"""
 """The engine writes /etc/hostname when it starts the container, after the files of the project.
 
-Fields 3 to 5 of /proc/PID/stat are the state, the parent and the group (proc(5)). The shell leaves out itself and
-its own children, which read these files. Its messages, such as `Terminated`, are no output of the job."""
+Fields 3 to 5 of /proc/PID/stat are the state, the parent and the group (proc(5)). Its messages, such as
+`Terminated`, are no output of the job. Without SIGTERM it also finds what has left the group: such processes are
+children of the container's init. `executors.process_tree` says the same sentence where jobs are processes."""
 
 
 def wait_for_group(command: tuple[str, ...]) -> tuple[str, ...]:

@@ -57,6 +57,8 @@ class RoleWrapper:
             signal.signal(number, lambda *_: None)
         self.child = None  # type: subprocess.Popen[bytes] | None
         self.streams = {}  # type: dict[int, int]
+        self.leave_at = 0.0  # when what the command has left behind ends; 0: it still runs, or left nothing
+        self.left = b""  # the line about that
         self.kill_at = 0.0  # when the command gets SIGKILL; 0: it does not have to end
         self.outside = False  # Slurm or a user's scancel has ended it, before the supervisor did
         self.error = ""  # why it ends, if neither the supervisor nor the command caused that
@@ -161,7 +163,7 @@ class RoleWrapper:
             self._reap_orphans()
             self.use.record_use(os.getpid())
             self._watch_door(poll)
-            for descriptor, _ in poll.poll(int(1000 * min(1.0, self.use.find_timeout()))):
+            for descriptor, _ in poll.poll(int(1000 * self._find_timeout())):
                 if not self._handle_input(descriptor):
                     poll.unregister(descriptor)
             self._keep_alive(poll)
@@ -170,21 +172,39 @@ class RoleWrapper:
         self._take_signals()
         self._kill_rest()
         self._copy_rest()
+        if self.left:
+            self.log.write_output(output_log.OWN, self.left)
         code = self.child.returncode
         return 128 - code if code < 0 else code
 
+    def _find_timeout(self) -> float:
+        """Return how long nothing has to be done, in seconds."""
+        rest = max(0.0, self.leave_at - time.monotonic()) + 0.001 if self.leave_at else 1.0
+        return min(1.0, rest, self.use.find_timeout())
+
     def _has_ended(self, child: "subprocess.Popen[bytes]") -> bool:
         """Return True when the command has ended; after SIGTERM, when all processes that it started have ended, too: a
-        shell ends before the program that saves a checkpoint.
+        shell ends before the program that saves a checkpoint. Without SIGTERM the others have a moment.
         """
         if child.poll() is None:
             return False
-        if not self.kill_at:
+        rest = self._list_rest()
+        if not rest:
             return True
+        if self.kill_at:
+            return False
+        self.leave_at = self.leave_at or time.monotonic() + process_tree.LEAVE_TIME
+        if time.monotonic() < self.leave_at:
+            return False
+        self.left = process_tree.describe_left(rest)
+        return True
+
+    def _list_rest(self) -> "list[int]":
+        """Return the processes below this one that the command has started."""
         self._reap_orphans()
         others = [one for one in (self.use.find_reader(), self.door and self.door.pid) if one]
-        below = (pid for one in others for pid in process_tree.list_descendants(one))
-        return set(process_tree.list_descendants(os.getpid())) <= {*others, *below}
+        others += [pid for one in others for pid in process_tree.list_descendants(one)]
+        return [pid for pid in process_tree.list_descendants(os.getpid()) if pid not in others]
 
     def _reap_orphans(self) -> None:
         """Reap the processes whose parents ended before them, until the next child is one that this process started

@@ -8,7 +8,7 @@ CRASH = 'sh -c "echo begun; exit 7" 2>&1 | tee log.txt'
 WORDS = [
     'sh -c "echo begun; echo trained >$OUTPUT_DIR/model" &> $OUTPUT_DIR/train.log',
     "if [[ $(cat $OUTPUT_DIR/model) == tr* ]]; then echo then; fi",
-    "echo 'said=sourced' >env.sh; source env.sh; words=(a b {1..3})",
+    "echo 'said=sourced' >$OUTPUT_DIR/env.sh; source $OUTPUT_DIR/env.sh; words=(a b {1..3})",
     'echo $said ${#words[@]}; cat $OUTPUT_DIR/train.log; [[ -e log ]] || echo "$(basename $BASH)"',
 ]
 NO_BASH = "rm -f /bin/bash /usr/bin/bash"  # a step runs as root in the image
@@ -62,3 +62,17 @@ def test_in_an_image_without_bash_sh_runs_the_lines_and_says_what_it_reads_other
     name = rig.submit(single("echo never", install=[NO_BASH], shell="bash"))["id"]
     assert rig.wait_closed(name)["exit_code"] == 127
     assert "there is no bash, and `shell: bash` asks for it" in rig.experiment(name)["advice"]
+
+
+def test_what_a_script_leaves_in_the_background_is_named_in_the_log(shared_rig: Rig) -> None:
+    """A program that reads what the script prints gets the end of its input, and time for it."""
+    lines = ["exec > >(sleep 0.2; cat) 2>&1; echo begun", "setsid sleep 601 &>/dev/null & sleep 602 &>/dev/null &"]
+    name = shared_rig.submit(single(lines))["id"]
+    assert shared_rig.wait_closed(name)["state"] == "FINISHED"
+    printed = said(shared_rig, name)
+    assert printed[0] == "begun"
+    before, _, after = printed[1].partition("background: ")
+    assert before == "[riseml: the script has ended, and so ends what it left in the "
+    names, _, advice = after.partition(" (")
+    assert sorted(names.split(", ")) == ["sleep 601", "sleep 602"]
+    assert advice == "a last line `wait` lets that end first)]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -35,7 +36,7 @@ def start(script: str, shell: str) -> subprocess.Popen[str]:
     words = [shell, "sh"] if shell.endswith("busybox") else [shell]
     pipe = subprocess.PIPE
     command, both = [*words, *rest], subprocess.STDOUT
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=both, text=True, process_group=0)
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=both, text=True, cwd="/", process_group=0)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -74,11 +75,24 @@ def test_without_sigterm_the_end_is_that_of_the_script(shell: str, script: str, 
     assert (process.communicate(timeout=DEADLINE)[0], process.returncode) == (output, code)
 
 
-def test_without_sigterm_no_process_in_the_background_is_waited_for() -> None:
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_a_script_leaves_in_the_background_is_named(shell: str) -> None:
     """The main process ends, and the container with it."""
-    process = start("sleep 600 >/dev/null 2>&1 & echo $!", SHELLS[0])
-    output, _ = process.communicate(timeout=DEADLINE)
-    os.kill(int(output), signal.SIGKILL)
+    process = start("for at in 1 2 3 4; do sleep 60$at >/dev/null 2>&1 & echo $!; done", shell)
+    *pids, line = process.communicate(timeout=DEADLINE)[0].splitlines()
+    for pid in pids:
+        os.kill(int(pid), signal.SIGKILL)
+    assert process.returncode == 0
+    before, _, after = line.partition(": sleep 60")
+    assert before == "[riseml: the script has ended, and so ends what it left in the background"
+    assert re.fullmatch(r"\d, sleep 60\d, sleep 60\d and 1 more \(a last line `wait` lets that end first\)\]", after)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_ends_by_itself_in_a_moment_is_waited_for(shell: str) -> None:
+    """A program that reads what the script has printed gets the end of its input when the script ends."""
+    process = start("{ sleep 0.2; echo late; } & echo first", shell)
+    assert process.communicate(timeout=DEADLINE)[0] == "first\nlate\n"
     assert process.returncode == 0
 
 

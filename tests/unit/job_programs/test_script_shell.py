@@ -36,10 +36,13 @@ def without_bash(tmp_path: Path) -> dict[str, str]:
 
 
 def run(command: tuple[str, ...], environ: dict[str, str], folder: Path) -> tuple[int, str, str]:
-    done = subprocess.run(
-        command, env=environ, cwd=folder, capture_output=True, text=True, timeout=DEADLINE, check=False
-    )
-    return done.returncode, done.stdout, done.stderr
+    """Run a command in a group of its own, as the init of a container does."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environ, cwd=folder, stdout=pipe, stderr=pipe, text=True, process_group=0
+    ) as one:
+        output, errors = one.communicate(timeout=DEADLINE)
+    return one.returncode, output, errors
 
 
 @pytest.mark.parametrize("shell", ["auto", "bash"])

@@ -36,7 +36,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> GangFolder:
     more = getattr(request, "param", ":")
     made = GangFolders(tmp_path).open_gang(GangKey(4, 1))
     made.make()
-    script = f"echo at ADDRESS; {LEAVE_ORPHAN}; {more}; while [ ! -e go-on ]; do sleep 0.1; done"
+    script = f"echo at ADDRESS; {LEAVE_ORPHAN}; {more}\n while [ ! -e go-on ]; do sleep 0.1; done"
     order = {
         "token": "secret",
         "command": ["/bin/sh", "-c", script],
@@ -133,6 +133,20 @@ def test_after_sigterm_the_role_ends_with_the_last_process(
     assert receive_message(connection) == {"code": 128 + 15, "outside": False}
     assert process.wait(DEADLINE) == 128 + 15
     assert (folder.path / "saved").exists()
+
+
+@pytest.mark.parametrize("folder", ["sleep 603 >/dev/null 2>&1 &"], indirect=True, ids=["a program in the background"])
+def test_what_a_role_leaves_in_the_background_is_named(
+    folder: GangFolder, supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]
+) -> None:
+    process, connection, _ = supervisor
+    connection.send({"go": ADDRESSES})
+    assert receive_message(connection) == {"started": True}
+    (folder.path / "go-on").touch()
+    assert receive_message(connection) == {"code": 0, "outside": False}
+    assert process.wait(DEADLINE) == 0
+    log = folder.log_path(ROLE).read_bytes()
+    assert b"so ends what it left in the background: sleep 603 (a last line `wait` lets that end first)]\n" in log
 
 
 LOSE = """
