@@ -185,6 +185,8 @@ from riseml.wire.pool import (
     HostKeyView,
     HostUsage,
     HostView,
+    LinkFinding,
+    MeasureView,
     PoolFinding,
     PoolFindings,
     PoolMember,
@@ -193,6 +195,7 @@ from riseml.wire.pool import (
     PoolView,
     QueuedView,
     QueueView,
+    TestedGpuView,
 )
 from riseml.wire.pool_changes import AddedHost, NewHost, RemovedHost
 from riseml.wire.results import ObjectiveView, ResultList, ResultView
@@ -302,6 +305,8 @@ __all__ = [
     "LineMatches",
     "LinePage",
     "LinesEntry",
+    "LinkFinding",
+    "MeasureView",
     "MetricBucket",
     "MetricDifference",
     "MetricHistoryView",
@@ -375,6 +380,7 @@ __all__ = [
     "Submission",
     "SystemView",
     "TensorBoardOrder",
+    "TestedGpuView",
     "TfConfigs",
     "TrialOrder",
     "UsageView",

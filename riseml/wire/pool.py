@@ -128,16 +128,53 @@ class HostKeys(TypedDict):
     keys: list[HostKeyView]
 
 
+class MeasureView(TypedDict):
+    """One value that `system test` measured."""
+
+    name: (
+        str  # `cores` (SHA-256 on each), `memory`, `disk write`, `output read`, `product`, `all-reduce`, `latency`, ...
+    )
+    value: float
+    unit: Literal["MB/s", "GFLOP/s", "GB/s", "us"]
+    gpu: str  # UUID; empty: it is not of one GPU
+
+
+class TestedGpuView(TypedDict):
+    """One GPU that `system test` has tested."""
+
+    index: int  # in its job
+    uuid: str
+    model: str
+    driver: str  # its version; empty: the driver did not tell it
+    mem_mib: int  # that was written and read
+    watts: float | None  # under load; None: the driver did not tell it
+    celsius: int | None  # under load; None: the driver did not tell it
+    errors: list[str]  # what is wrong; empty: nothing
+
+
 class HostFinding(TypedDict):
-    """The outcome of the job of `system test` on one host."""
+    """What `system test` found on one host."""
 
     host: str  # its name
-    outcome: Literal["ok", "failed"]
+    outcome: Literal["ok", "slow", "failed"]  # slow: a value is worse than half of what the peers of the host reach
     id: str | None  # of its experiment; None: it could not start
     message: str
+    measures: list[MeasureView]
+    gpus: list[TestedGpuView]
+
+
+class LinkFinding(TypedDict):
+    """What `system test` found on the network between two hosts."""
+
+    hosts: list[str]  # both names
+    outcome: Literal["ok", "slow", "failed"]  # slow: a value is worse than half of what the other connections reach
+    id: str | None  # of its experiment; None: it could not start
+    message: str
+    measures: list[MeasureView]
 
 
 class HostFindings(TypedDict):
     """Everything that `system test` found."""
 
     findings: list[HostFinding]
+    links: list[LinkFinding]  # the network between each pair of hosts; empty with one host, or without Docker

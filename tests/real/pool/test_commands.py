@@ -33,6 +33,22 @@ def test_the_commands_of_the_pool(pool_rig: PoolRig) -> None:
     assert ask(pool_rig, "system", "info", "-l").count("Docker ") >= 3
 
 
+def test_each_host_and_the_network_between_each_pair_are_measured(pool_rig: PoolRig) -> None:
+    ask(pool_rig, "pool", "join")
+    quick = ("--image", BASE, "--seconds", "0.1", "--cpus", "0.1", "--mem", "64MiB", "--json")
+    # On one machine a value of a host may be worse than half of its peers': then the exit code is 1, as it should.
+    done = run_riseml(["system", "test", *quick], pool_rig.home, pool_rig.environ(), 3 * DEADLINE)
+    found = json.loads(done.stdout)
+    assert [finding["host"] for finding in found["findings"]] == ["h1", "h2", "h3"]
+    assert [link["hosts"] for link in found["links"]] == [["h1", "h2"], ["h1", "h3"], ["h2", "h3"]]
+    everything = [*found["findings"], *found["links"]]
+    assert all(one["outcome"] in ("ok", "slow") for one in everything), everything
+    assert done.returncode == any(one["outcome"] == "slow" for one in everything)
+    for link in found["links"]:
+        assert {measure["name"] for measure in link["measures"]} == {"latency", "sent", "received"}
+        assert all(measure["value"] > 0 for measure in link["measures"])
+
+
 def test_a_host_joins_the_pool_and_leaves_it(pool_rig: PoolRig) -> None:
     pool_rig.write_pool("h1")
     before = (pool_rig.home / "pool.yml").read_text()
