@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_contents import PART, Incoming, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, Removed, list_page, remove_tree
-from riseml.job_programs.folder_paths import Seen, count_free, make_folder
+from riseml.job_programs.folder_paths import (
+    FilesError,
+    Seen,
+    Trouble,
+    count_free,
+    make_folder,
+    make_folders,
+    split_path,
+    translate,
+)
 from riseml.storage_files import FileWriter, ListOrder, translate_files_error
+
+_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS})
 
 OpenRoot = Callable[[], int]
 """Opens the folder, and returns its descriptor."""
@@ -45,6 +59,20 @@ class LocalFiles:
     def write_file(self, order: Incoming) -> FileWriter:
         with translate_files_error(self._place), _opened(self._open_target) as root:
             return _LocalWriter(self._place, PartWriter(root, order, self._owner))
+
+    def link_file(self, order: Incoming, folder: int, name: bytes) -> bool:
+        """Give a file of this machine a name here, too, in place of a file that is there.
+
+        Args:
+            order: what it becomes; its content and its size are those of the file.
+            folder: descriptor of the folder that it is in.
+            name: its name there.
+
+        Returns:
+            False when the file system cannot do it: the file is on another one.
+        """
+        with translate_files_error(self._place), _opened(self._open_target) as root:
+            return _link_file(root, order, (folder, name), self._owner)
 
     def make_folder(self, path: str) -> None:
         with translate_files_error(self._place), _opened(self._open_target) as root:
@@ -83,6 +111,38 @@ class _LocalWriter:
 
     def close(self) -> None:
         self._part.close()
+
+
+def _link_file(root: int, order: Incoming, source: tuple[int, bytes], owner: tuple[int, int] | None) -> bool:
+    """Link a file to a path below an open folder; no link is followed on the way. A repeated call changes nothing."""
+    parts = split_path(order.path)
+    if not parts or parts[-1].startswith(PART.encode()):
+        raise FilesError(Trouble.BAD_PATH, order.path)
+    handle = os.open(source[1], _SOURCE, dir_fd=source[0])
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise FilesError(Trouble.SPECIAL, order.path)
+        above = make_folders(root, parts[:-1], order.path, owner)
+        part = f"{PART}{order.upload}".encode()
+        try:
+            with suppress(FileNotFoundError):  # a server that was killed may have left it
+                os.unlink(part, dir_fd=above)
+            os.link(source[1], part, src_dir_fd=source[0], dst_dir_fd=above, follow_symlinks=False)
+            if owner is not None:
+                os.fchown(handle, *owner)
+            os.fchmod(handle, 0o755 if order.executable else 0o644)
+            os.rename(part, parts[-1], src_dir_fd=above, dst_dir_fd=above)
+            with suppress(FileNotFoundError):  # the file had this name already: then the kernel renames nothing
+                os.unlink(part, dir_fd=above)
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return False
+            raise translate(error, order.path) from None
+        finally:
+            os.close(above)
+    finally:
+        os.close(handle)
+    return True
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class _ChangeWalk:
             if isinstance(found, Unread):
                 yield found
             elif not is_cache(found.path) and not self._is_of_project(found):
-                yield from _show(found, is_wanted=self._order.wants(found.path))
+                yield from _show(found, is_wanted=self._order.wants(found.path), is_movable=True)
 
     def walk_elsewhere(self, pattern: OutputPattern) -> Iterator[WrittenFile | Unread]:
         """Yield what the job has changed of the files that a pattern of another place means."""
@@ -149,7 +149,7 @@ class _ChangeWalk:
         return (entry.size, entry.mtime) == (found.stat.st_size, found.stat.st_mtime_ns // 10**9)
 
 
-def _show(found: _ChangedEntry, *, is_wanted: bool) -> Iterator[WrittenFile]:
+def _show(found: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) -> Iterator[WrittenFile]:
     """Yield a file, open while the caller reads it, or a link that is wanted; nothing else."""
     if stat.S_ISLNK(found.stat.st_mode):
         if not is_wanted:
@@ -164,7 +164,8 @@ def _show(found: _ChangedEntry, *, is_wanted: bool) -> Iterator[WrittenFile]:
             if stat.S_ISREG(now.st_mode):
                 executable = bool(now.st_mode & stat.S_IXUSR)
                 content = iter(lambda: file.read(_PIECE), b"")
-                yield WrittenFile(found.path, now.st_size, now.st_mtime_ns, executable, content=content)
+                source = (found.folder, found.name) if is_movable else None
+                yield WrittenFile(found.path, now.st_size, now.st_mtime_ns, executable, content=content, source=source)
 
 
 def _open_below(base: str, parts: list[str]) -> int | None:

@@ -51,6 +51,8 @@ class WrittenFile:
     executable: bool = False
     target: str | None = None  # of a link; None: it is a file
     content: Iterator[bytes] | None = None  # read it before the next file; None: it was not requested, or is a link
+    # the open folder and the name of a file that goes with its job, so that a link keeps it; None: it must be copied
+    source: tuple[int, bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,20 @@ def _list_notes(run: ExportedRun, kind: ExportKind) -> Iterator[str]:
     if kind is ExportKind.COMPOSE and choose_data(run) != run.data:
         data = choose_data(run)
         yield f"the data was in {run.data}, and compose.yaml mounts {data}: set RISEML_DATA to mount another folder"
+    patterns = _list_outputs(run.capsule["config"])
+    if patterns:
+        yield f"`outputs` has no effect in these files: {', '.join(patterns)} stay where the jobs write them"
+
+
+def _list_outputs(config: str) -> list[str]:
+    """Return the patterns of the files that riseml would move into OUTPUT_DIR."""
+    from riseml.spec.config.loader import check_config
+
+    spec = check_config(config).spec
+    if spec is None:
+        return []
+    found = (spec.train.outputs, *(role.outputs for role in spec.train.roles))
+    return list(dict.fromkeys(pattern for patterns in found for pattern in patterns))
 
 
 def _encode_file(file: ExportedFile) -> tuple[bytes, int]:

@@ -26,6 +26,7 @@ from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.faultpoints import Point, reach
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_paths import encode_name
+from riseml.local_files import LocalFiles
 from riseml.model import Experiment, Frame, Job, JobKey
 from riseml.names import CanonicalId, HostName
 from riseml.planning.launch import CONTAINER_FOLDERS
@@ -235,11 +236,14 @@ def _shares_output(experiment: Experiment, job: Job) -> bool:
 
 def _write_file(output: StorageFiles, path: str, file: WrittenFile, content: Iterator[bytes]) -> str:
     upload = hashlib.sha256(f"written {path}".encode()).hexdigest()[:16]
+    incoming = Incoming(path, upload, file.size, 0, file.mtime, file.executable)
+    if isinstance(output, LocalFiles) and file.source is not None and output.link_file(incoming, *file.source):
+        return ""
     above, mark, _ = path.rpartition("/")
     part = f"{above}{mark}{PART}{upload}"
     with suppress(NotFound):  # a server that was killed may have left it
         output.remove_files(part, 1)
-    writer = output.write_file(Incoming(path, upload, file.size, 0, file.mtime, file.executable))
+    writer = output.write_file(incoming)
     try:
         digest, rest = hashlib.sha256(), file.size
         for piece in content:

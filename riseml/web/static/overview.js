@@ -16,17 +16,19 @@ const LEAST_PAUSE = 10_000; // milliseconds between two redraws of the timeline 
 /** @type {import("./experiment.js").Tab} */
 export function showOverview(page) {
   const failure = make("div");
+  const written = make("div");
   const charts = make("div", { class: "charts" });
   const jobs = make("section", { "aria-label": "Jobs" });
   const use = make("section", { "aria-label": "Resources" });
   const life = make("section", { "aria-label": "Timeline" });
   const parameters = make("section", { "aria-label": "Parameters" });
-  fill(page.place, failure, charts, jobs, use, life, parameters);
+  fill(page.place, failure, written, charts, jobs, use, life, parameters);
   const panels = new MetricPanels(charts, page);
   const resources = new ResourcePanel(use, page);
   const timeline = new TimelinePanel(life, page);
   const update = () => {
     fill(failure, makeFailure(page.view));
+    fill(written, (page.view.written?.sentences ?? []).map((/** @type {string} */ sentence) => make("p", {}, stripControls(sentence))));
     fill(jobs, make("h2", {}, "Jobs ", make("span", { class: "soft" }, countRoles(page.view.jobs))), makeJobs(page.view));
     fill(parameters, makeParameters(page.view));
     timeline.read();

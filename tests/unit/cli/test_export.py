@@ -73,3 +73,13 @@ def test_a_set_has_no_files_and_no_capsule_of_its_own(riseml: Riseml, fake_serve
         assert refused.code == 2, refused.err
         assert "11 is a set" in refused.err
         assert "`11.1`" in refused.err
+
+
+def test_outputs_of_the_working_folder_are_said_to_stay_there(
+    riseml: Riseml, folder: Path, capsule: wire.Capsule
+) -> None:
+    roles = "{a: {run: x, outputs: [logs, runs]}, b: {run: x}}"
+    capsule["config"] = f"project: x\ntrain:\n  image: i\n  outputs: [runs]\n  roles: {roles}\n"
+    put(folder, capsule)
+    done = riseml("export", "./capsule.json", "there", "--sh")
+    assert "`outputs` has no effect in these files: runs, logs stay where the jobs write them" in done.err

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.errors import Refused
 from riseml.executors import working_folder
 from riseml.executors.working_folder import read_written_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.job_programs.folder_contents import Incoming
+from riseml.local_files import LocalFiles
 from riseml.model import JobKey
 from riseml.names import JobName
 from riseml.spec.scalars.output_patterns import parse_output_pattern
@@ -124,3 +127,26 @@ def test_files_of_the_home_folder_and_of_the_root_count_when_they_are_new(job: P
     absolute = str(home / "results" / "deep" / "*.csv")
     found = read(job, "~/results/**/*.csv", absolute, "~/nothing/x", home=str(home))
     assert found == {"results/deep/a.csv": b"a", f"{home}/results/deep/a.csv".removeprefix("/"): b"a"}
+
+
+def test_a_large_file_gets_a_second_name_instead_of_a_copy(job: Path, tmp_path: Path) -> None:
+    def open_output() -> int:
+        return os.open(tmp_path / "output", os.O_RDONLY)
+
+    (tmp_path / "output").mkdir()
+    (tmp_path / "output" / "runs").symlink_to(tmp_path)
+    (job / "model.pt").write_bytes(b"model")
+    (job / "model.pt").chmod(0o6777)
+    output = LocalFiles("output://1", open_output, open_output)
+    order = WrittenOrder(KEY, (parse_output_pattern("*.pt"),))
+    for _ in range(2):  # the server was killed in between
+        for one in read_written_files(job, job.parents[1] / "stamp", order):
+            assert isinstance(one, WrittenFile)
+            assert one.source is not None
+            assert output.link_file(Incoming("a/model.pt", "0" * 16, 5), *one.source)
+            with pytest.raises(Refused, match="behind a link"):
+                output.link_file(Incoming("runs/model.pt", "0" * 16, 5), *one.source)
+    kept = tmp_path / "output" / "a" / "model.pt"
+    assert kept.samefile(job / "model.pt")
+    assert kept.stat().st_mode & 0o7777 == 0o644
+    assert [path.name for path in kept.parent.iterdir()] == ["model.pt"]

@@ -113,3 +113,13 @@ def test_parts_that_could_not_be_read_are_shown_when_the_server_answers() -> Non
     return [former, main.querySelectorAll("circle").length, read.includes("metrics")];
     """
     assert run_page(f"globalThis.setTimeout = (task) => setImmediate(task);{OVERVIEW}{script}") == [0, 1, True]
+
+
+def test_files_that_were_not_kept_are_named() -> None:
+    script = """
+    view.written = { sentences: ["2 new files (5 MiB) were not kept: model.pt, runs/..."] };
+    feed.say({ changed: ["4"] });
+    await settle();
+    return main.querySelectorAll("p").some((line) => line.textContent === view.written.sentences[0]);
+    """
+    assert run_page(OVERVIEW + script) is True
