@@ -19,6 +19,7 @@ from riseml.sizes import SIZE_HINT, BadSize, parse_size
 
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 DEFAULT_LOST_AFTER = 300.0  # seconds
+DEFAULT_BUILD_TIME = 6 * 3600.0  # seconds; compiling a large library on a few cores takes hours
 DEFAULT_IDLE_AFTER = 1800.0  # seconds
 DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
 DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
@@ -31,6 +32,7 @@ PLAINTEXT_VARIABLE = "RISEML_ALLOW_PLAINTEXT"
 ExecutorName = Literal["docker", "process", "slurm"]
 """What runs jobs: containers of a Docker Engine, processes of this machine, or a Slurm cluster."""
 
+_LEAST_BUILD_MEM = 64 * 2**20  # bytes; pip alone needs about as much
 _POSTGRES = "postgresql+psycopg"
 _LONGEST = 1e9  # seconds, 31 years; added to any date it stays within what datetime can hold
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108
@@ -56,6 +58,8 @@ class Settings:
     engine_certificates: Path | None = None
     subnets: str = "10.213.0.0/16"  # CIDR; the networks of experiments are taken from this range; no variable
     build_network: str = "default"  # RISEML_BUILD_NETWORK: of `install` steps; `host` where the bridge reaches nothing
+    build_mem: int | None = None  # RISEML_BUILD_MEM: bytes; None: see `executors.build_limits`
+    build_time: float = DEFAULT_BUILD_TIME  # RISEML_BUILD_TIME: seconds that the build of an environment may take
     lost_after: float = DEFAULT_LOST_AFTER  # RISEML_LOST_AFTER: seconds until a silent host counts as lost
     idle_after: float = DEFAULT_IDLE_AFTER  # RISEML_IDLE_AFTER: seconds until an idle server ends
     poll: float = 2.0  # seconds between two passes of the loop when nothing wakes it; no variable
@@ -130,6 +134,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         engine=_read_engine(environ),
         engine_certificates=_find_engine_certificates(environ),
         build_network=environ.get("RISEML_BUILD_NETWORK") or "default",
+        build_mem=_read_build_mem(environ),
+        build_time=_read_seconds(environ, "RISEML_BUILD_TIME", DEFAULT_BUILD_TIME),
         lost_after=_read_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
         idle_after=_read_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
         executor=_read_executor(environ),
@@ -209,6 +215,13 @@ def _read_log_limit(environ: Mapping[str, str]) -> int:
     if not 0 < size <= MOST_LOG:
         raise UsageError(f"RISEML_LOG_LIMIT is {environ['RISEML_LOG_LIMIT']!r}", "write a size from 1KiB to 2GiB")
     return size
+
+
+def _read_build_mem(environ: Mapping[str, str]) -> int | None:
+    size = read_size(environ, "RISEML_BUILD_MEM", 0)
+    if environ.get("RISEML_BUILD_MEM", "").strip() and size < _LEAST_BUILD_MEM:
+        raise UsageError(f"RISEML_BUILD_MEM is {environ['RISEML_BUILD_MEM']!r}", "write a size from 64MiB on")
+    return size or None
 
 
 def _read_upload_limit(environ: Mapping[str, str]) -> int:

@@ -374,6 +374,19 @@ class DataHolder(Protocol):
 
 
 @runtime_checkable
+class BuildKeeper(Protocol):
+    """Runs builds of environments that outlive the server: the next server follows them, or ends them."""
+
+    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+        """End the builds of this server that no experiment waits for and no thread follows. It returns at once; what
+        could not be ended is tried again at the next call.
+
+        Args:
+            references: the environments that experiments wait for.
+        """
+
+
+@runtime_checkable
 class PackageLister(Protocol):
     """Lists the Python packages of an environment after its install steps."""
 

@@ -1,33 +1,40 @@
-"""Makers of virtual environments: this machine, or a machine with the Python that will use them."""
+"""What makers of virtual environments share: this machine, or a node with the Python that will use them.
+
+One build has a folder beside the environment that it makes, `<digest>.build`:
+
+    order.json              what is made: written last, so that without it there is no build
+    project/                the project's files that the install steps may read
+    environment_builder.py  the program that makes it
+    claim, log, end.json    see `environment_builder`
+
+A build outlives the server that began it. The next server finds the folder: it follows the build while an experiment
+waits for the environment, and ends it otherwise.
+"""
 
 from __future__ import annotations
 
-import logging
+import json
 import os
-import platform
-import subprocess
-import sys
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
-
-from uv import find_uv_bin
+from typing import Any, NoReturn, Protocol
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder, Work, WorkReport
-from riseml.executors.environments.build_step import BuildStep, run_build_step
+from riseml.executors.base import BuildOrder
+from riseml.executors.environments import environment_builder
 from riseml.executors.environments.project_files import unpack_project
-from riseml.executors.environments.venv_recipe import DOCKER_HINT, make_installer_variables
-from riseml.executors.removal import remove_tree
+from riseml.executors.job_files import read_record
 from riseml.planning.image import make_step_command
 from riseml.records import dataclass
 
 READY = ".ready"  # this file exists in a complete environment
 PROJECT = "project"
 PACKAGES = "packages.txt"  # the packages after the steps, as `pip freeze` writes them
-_FREEZE_TIMEOUT = 60.0  # seconds
-_SEE_LOG = "the lines above say why: `riseml logs` shows them"
-
-log = logging.getLogger(__name__)
+BUILD_SUFFIX, ASIDE_SUFFIX = ".build", ".ended"  # of the folder of a build, and of one that is being ended
+ORDER = "order.json"
+BUILDER = "environment_builder.py"
+SEE_LOG = "the lines above say why: `riseml logs` shows them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,13 @@ class EnvironmentOrder:
     build: BuildOrder
     folder: Path  # where the environment is made and stays
     packages: tuple[str, ...]  # packages that replace its image
+    announcements: tuple[str, ...]  # lines that the log of the build begins with
+    is_awaited: Callable[[], bool]  # whether another experiment waits for the same environment
+
+    @property
+    def place(self) -> Path:
+        """The folder of the build."""
+        return self.folder.with_suffix(BUILD_SUFFIX)
 
 
 class EnvironmentMaker(Protocol):
@@ -51,46 +65,21 @@ class EnvironmentMaker(Protocol):
     def has_python(self, folder: Path) -> bool:
         """Return whether an environment has its Python."""
 
-    def make_environment(self, order: EnvironmentOrder, lock: int) -> None:
-        """Make an environment; first remove the rest of an earlier attempt, unless that one is still running.
-
-        Args:
-            order: the environment to make.
-            lock: descriptor of the file that stays locked until the environment is made.
+    def make_environment(self, order: EnvironmentOrder) -> None:
+        """Make an environment, or follow the build that makes it since an earlier server. The folder of the build
+        stays; the caller ends the build and removes it.
 
         Raises:
             EngineError: a step failed, or the order was cancelled.
         """
 
+    def end_build(self, place: Path) -> None:
+        """End a build that this server or an earlier one of its home began, and remove its folder; does nothing when
+        there is none.
 
-class ThisMachineMaker:
-    """Makes environments by processes of this machine, for its own Python."""
-
-    def identify_python(self) -> list[object]:
-        return [platform.python_implementation(), *sys.version_info[:2], sys.base_prefix, platform.machine()]
-
-    def describe_python(self) -> str:
-        return f"Python {platform.python_version()}"
-
-    def has_python(self, folder: Path) -> bool:
-        return (folder / "bin" / "python").exists()
-
-    def make_environment(self, order: EnvironmentOrder, lock: int) -> None:
-        build, folder, install = order.build, order.folder, order.build.image.install
-        remove_tree(folder)
-        variables = make_environment_variables(folder, os.environ.get("PATH", os.defpath))
-        step = BuildStep([], folder.parent, make_installer_variables(variables), lock)
-        _make_empty_environment(step, build, folder, needs_pip=bool(order.packages or install))
-        _install_packages(step, build, folder, order.packages)
-        unpack_step_files(build, folder / PROJECT)
-        for number, line in enumerate(install, 1):
-            build.report(WorkReport(Work.INSTALL, line, number, len(install)))
-            build.emit(f"--> {line}")
-            command = list(make_step_command(line, build.image.shell))
-            code = run_build_step(BuildStep(command, folder / PROJECT, step.environ, lock), build)
-            if code != 0:
-                raise EngineError(f"install step {number} failed with exit code {code}: {line}", permanent=True)
-        _record_packages(folder, step)
+        Raises:
+            EngineError: it goes on.
+        """
 
 
 def make_environment_variables(folder: Path, path: str) -> dict[str, str]:
@@ -98,47 +87,68 @@ def make_environment_variables(folder: Path, path: str) -> dict[str, str]:
     return {"VIRTUAL_ENV": str(folder), "PATH": f"{folder / 'bin'}:{path}"}
 
 
-def unpack_step_files(order: BuildOrder, target: Path) -> None:
+def write_build(order: EnvironmentOrder, settings: Mapping[str, Any]) -> None:
+    """Write the folder of a build.
+
+    Args:
+        order: the environment.
+        settings: what the maker adds to `order.json`: `server`, the id of the server, and what the builder needs.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    place, image = order.place, order.build.image
+    place.mkdir(mode=0o700)
+    _unpack_step_files(order.build, place / PROJECT)
+    shutil.copyfile(str(environment_builder.__file__), place / BUILDER)
+    content = {
+        "target": str(order.folder),
+        "packages": list(order.packages),
+        "steps": [(line, make_step_command(line, image.shell)) for line in image.install],
+        **settings,
+    }
+    fresh = place / "order.new"
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w") as file:
+        json.dump(content, file)
+    fresh.rename(place / ORDER)
+
+
+def read_order(place: Path) -> dict[str, Any] | None:
+    """Return the order of a build; None when there is no build."""
+    return _read_build_file(place / ORDER)
+
+
+def read_build_end(place: Path) -> dict[str, Any] | None:
+    """Return what the builder wrote last; None when it has not ended."""
+    return _read_build_file(place / "end.json")
+
+
+def raise_for_end(end: Mapping[str, Any], package_hint: str = SEE_LOG) -> None:
+    """Raise the failure of a build; return when the environment is complete.
+
+    Args:
+        end: what the builder wrote last.
+        package_hint: what the user can do when the packages of the image cannot be installed.
+    """
+    if end.get("error"):
+        hints = {environment_builder.PACKAGES: package_hint, environment_builder.STEPS: None}
+        raise EngineError(str(end["error"]), hints.get(str(end.get("stage")), SEE_LOG), permanent=True)
+
+
+def raise_cancelled() -> NoReturn:
+    """Raise the end of an order that the loop has cancelled."""
+    raise EngineError("the build was cancelled", permanent=True)
+
+
+def _unpack_step_files(order: BuildOrder, target: Path) -> None:
     """Unpack the project's files that the install steps may read. They stay: `pip install -e` points to them."""
     target.mkdir()
     if order.project is not None and order.image.files:
         unpack_project(order.project, target, frozenset(order.image.files))
 
 
-def _make_empty_environment(step: BuildStep, order: BuildOrder, folder: Path, *, needs_pip: bool) -> None:
-    """Make an environment with pip. Fetching pip takes the package index; without `needs_pip`, its failure is no
-    failure of the build.
-    """
-    command = [find_uv_bin(), "venv", "--quiet", "--python", sys.executable]
-    if run_build_step(step.with_command([*command, "--seed", str(folder)]), order) == 0:
-        return
-    remove_tree(folder)
-    if needs_pip or run_build_step(step.with_command([*command, str(folder)]), order) != 0:
-        raise EngineError("a virtual environment cannot be made", _SEE_LOG, permanent=True)
-    order.emit("pip cannot be fetched, so the environment has none")
-
-
-def _install_packages(step: BuildStep, order: BuildOrder, folder: Path, packages: tuple[str, ...]) -> None:
-    if not packages:
-        return
-    into = ["--compile-bytecode", "--python", str(folder / "bin" / "python")]
-    command = step.with_command([find_uv_bin(), "pip", "install", *into, *packages])
-    if run_build_step(command, order) != 0:
-        raise EngineError(
-            f"{packages[0]} cannot be installed for Python {platform.python_version()}",
-            f"{_SEE_LOG}; {DOCKER_HINT}",
-            permanent=True,
-        )
-
-
-def _record_packages(folder: Path, step: BuildStep) -> None:
-    """Record the packages of an environment; without an answer of uv there is no list."""
-    command = [find_uv_bin(), "pip", "freeze", "--python", str(folder / "bin" / "python")]
+def _read_build_file(path: Path) -> dict[str, Any] | None:
     try:
-        found = subprocess.run(
-            command, cwd=folder, env=dict(step.environ), capture_output=True, timeout=_FREEZE_TIMEOUT, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        log.warning("the packages of the environment %s are not known: %s", folder.name, error)
-        return
-    (folder / PACKAGES).write_bytes(found.stdout)
+        return read_record(path)
+    except (OSError, ValueError):
+        return None

@@ -1,8 +1,8 @@
 """Virtual environments by content: uv makes each once, experiments share it, and nothing changes it afterwards.
 
 An environment is made at its final path, because it cannot be moved. It counts as present once its `.ready` file
-exists, which is written last. The installing processes inherit a lock, so that a second build waits until the last of
-them has ended, even when the server that started the first build was killed.
+exists, which is written last. A build belongs to the experiments that wait for its environment: it outlives the server,
+the next one follows it, and a build that no experiment waits for is ended (`end_unwanted_builds`).
 """
 
 from __future__ import annotations
@@ -10,24 +10,28 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 
-from riseml.errors import EngineError
+from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder
 from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
 from riseml.executors.environments.makers import (
+    ASIDE_SUFFIX,
+    BUILD_SUFFIX,
     PACKAGES,
     PROJECT,
     READY,
     EnvironmentMaker,
     EnvironmentOrder,
-    ThisMachineMaker,
     make_environment_variables,
+    read_order,
 )
 from riseml.executors.environments.venv_recipe import choose_packages, refuse_root_commands
 from riseml.executors.removal import remove_tree
@@ -37,21 +41,29 @@ from riseml.planning.image import parse_packages
 
 _SCHEME = 1  # a new number makes every environment again
 _LOCK_INTERVAL = 0.2  # seconds between two attempts to get the lock
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds between two attempts to end a build
+
+log = logging.getLogger(__name__)
 
 
 class VirtualEnvironments:
-    """The virtual environments below one folder.
+    """The virtual environments below one folder; several threads use it at the same time.
 
     Args:
         root: the folder.
+        server: id of the server.
+        maker: makes them.
         gpus: whether they get the packages for GPUs.
-        maker: makes them; None: this machine.
     """
 
-    def __init__(self, root: Path, *, gpus: bool, maker: EnvironmentMaker | None = None) -> None:
+    def __init__(self, root: Path, server: str, maker: EnvironmentMaker, *, gpus: bool) -> None:
         self._root = root
+        self._server = server
+        self._maker = maker
         self._gpus = gpus
-        self._maker = maker or ThisMachineMaker()
+        self._guard = threading.Lock()  # of the two fields below
+        self._waiting: Counter[Path] = Counter()  # how many builds wait for another one of the same environment
+        self._ending: set[Path] = set()  # folders of builds that a thread ends at this moment
 
     def find_folder(self, reference: str) -> Path:
         """Return the folder of an environment, which may not exist yet."""
@@ -93,6 +105,8 @@ class VirtualEnvironments:
         """
         names = {self.find_folder(reference).name: reference for reference in references}
         for folder in sorted(self._root.glob("*/")):
+            if folder.suffix in (BUILD_SUFFIX, ASIDE_SUFFIX):
+                continue
             try:
                 made_at = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
             except FileNotFoundError:  # it is being removed
@@ -119,7 +133,7 @@ class VirtualEnvironments:
             return
         lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if not _try_lock(lock):
+            if not _try_lock(lock) or folder.with_suffix(BUILD_SUFFIX).exists():
                 raise EngineError(f"the environment {name} is being made", "try again when its build has ended")
             remove_tree(folder)
         finally:
@@ -145,38 +159,126 @@ class VirtualEnvironments:
         folder = self.find_folder(order.image.reference)
         packages, remark = choose_packages(order.image.base, gpus=self._gpus)
         make_private_path(self._root)
-        with _hold_lock(folder.with_suffix(".lock"), order) as lock:
+        with self._hold_lock(folder, order):
             if self.observe_environment(order.image.reference).present:
                 return
             added = "".join(f", {name}" for name in packages)
-            order.emit(f"Making a virtual environment with {self._maker.describe_python()}{added}")
-            if remark:
-                order.emit(remark)
-            self._maker.make_environment(EnvironmentOrder(order, folder, packages), lock)
-            (folder / READY).touch()
+            announcements = [f"Making a virtual environment with {self._maker.describe_python()}{added}"]
+            announcements += [remark] if remark else []
+            environment = EnvironmentOrder(
+                order, folder, packages, tuple(announcements), lambda: self._is_awaited(folder)
+            )
+            try:
+                self._maker.make_environment(environment)
+                (folder / READY).touch()
+            finally:
+                followed = order.cancellation.asked and self._is_awaited(folder)
+                if not followed and not self._end_build(folder):
+                    self._end_in_thread(folder)
+
+    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+        """End the builds of this server, in threads of their own, that no experiment waits for and no thread follows.
+
+        Args:
+            references: the environments that experiments wait for.
+        """
+        wanted = {self.find_folder(reference).name for reference in references}
+        for name in _list_names(self._root):
+            folder = self._root / name
+            if folder.suffix not in (BUILD_SUFFIX, ASIDE_SUFFIX):
+                continue
+            environment = folder.with_suffix("")
+            if environment.name in wanted and not (environment / READY).exists():
+                continue
+            order = read_order(folder)  # None: a server was killed before the build began
+            if order is None or order.get("server") == self._server:
+                self._end_in_thread(environment)
+
+    def _end_in_thread(self, folder: Path) -> None:
+        """End the build of an environment in a thread, which tries until it succeeds or another thread follows the
+        build."""
+        with self._guard:
+            if folder in self._ending:
+                return
+            self._ending.add(folder)
+
+        def end() -> None:
+            pause = _FIRST_PAUSE
+            while not self._try_end(folder):
+                threading.Event().wait(pause)
+                pause = min(_LONGEST_PAUSE, 2 * pause)
+
+        threading.Thread(target=end, name="end-build", daemon=True).start()
+
+    def _try_end(self, folder: Path) -> bool:
+        """End the build of an environment; return False when that must be tried again."""
+        lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            ended = not _try_lock(lock) or self._end_build(folder)
+            if ended:
+                with self._guard:
+                    self._ending.discard(folder)
+            return ended
+        finally:
+            os.close(lock)
+
+    def _end_build(self, folder: Path) -> bool:
+        """End the build of an environment whose lock this thread has, and remove what an incomplete one left; return
+        False when it goes on."""
+        try:
+            self._maker.end_build(folder.with_suffix(BUILD_SUFFIX))
+            if not (folder / READY).exists():
+                remove_tree(folder)
+        except (RisemlError, OSError) as error:
+            log.warning("the build of the environment %s is ended later: %s", folder.name, error)
+            return False
+        return True
+
+    def _is_awaited(self, folder: Path) -> bool:
+        with self._guard:
+            return self._waiting[folder] > 0
+
+    @contextmanager
+    def _hold_lock(self, folder: Path, order: BuildOrder) -> Iterator[None]:
+        """Hold the lock of an environment, so that one thread at a time makes it or follows its build."""
+        lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if not _try_lock(lock):
+                order.emit("Waiting for another build of the same environment")
+                with self._count_waiting(folder):
+                    _wait_for_lock(lock, order)
+            yield
+        finally:
+            os.close(lock)
+
+    @contextmanager
+    def _count_waiting(self, folder: Path) -> Iterator[None]:
+        with self._guard:
+            self._waiting[folder] += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._waiting[folder] -= 1
 
 
 def _describe_environment(parts: list[str]) -> str:
     return f"a virtual environment with {', '.join(parts)}"
 
 
-@contextmanager
-def _hold_lock(path: Path, order: BuildOrder) -> Iterator[int]:
-    """Hold the lock of an environment, so that one build at a time makes it."""
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _wait_for_lock(lock: int, order: BuildOrder) -> None:
+    cancelled = threading.Event()
+    order.cancellation.attach(cancelled.set)
+    while not _try_lock(lock):
+        cancelled.wait(_LOCK_INTERVAL)
+        order.cancellation.check()
+
+
+def _list_names(root: Path) -> list[str]:
     try:
-        cancelled = Event()
-        order.cancellation.attach(cancelled.set)
-        waiting = False
-        while not _try_lock(lock):
-            if not waiting:
-                order.emit("Waiting for another build of the same environment")
-            waiting = True
-            cancelled.wait(_LOCK_INTERVAL)
-            order.cancellation.check()
-        yield lock
-    finally:
-        os.close(lock)
+        return os.listdir(root)
+    except FileNotFoundError:
+        return []
 
 
 def _measure_folder(folder: Path) -> int:

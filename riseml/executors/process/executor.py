@@ -7,12 +7,10 @@ see the user's files, share the machine's network, and `limits` limit nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
 import signal as signals
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +20,10 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, NotThere, Share
+from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import EnvironmentReview, GpuReading, InventoryItem, InventoryKind
 from riseml.executors.environments.project_files import copy_files
+from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gpus import GpuReader
 from riseml.executors.job_streams import JobStream
@@ -39,6 +39,7 @@ from riseml.executors.removal import fill_new_folder
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor
 from riseml.executors.supervision.job_records import runs_now
+from riseml.executors.supervision.start import start_supervisor
 from riseml.executors.working_folder import read_written_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.log_cursor import LogCursor
@@ -48,7 +49,6 @@ from riseml.samples import Sample
 from riseml.stream_messages import CommandOrder
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
-_START_TIMEOUT = 60.0  # seconds within which a supervisor must answer
 _LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again without a hint from the watch
 _SAMPLE_INTERVAL = 1.0  # seconds between two samples
 _CHANGES_INTERVAL = 30.0  # seconds of one wait for a change; then the next wait begins
@@ -62,18 +62,19 @@ _INHERITED = re.compile(
 
 
 class ProcessExecutor:
-    """This machine as a host. Its capabilities: Inventory, JobAccess, PackageLister, ProcessorMeter,
+    """This machine as a host. Its capabilities: BuildKeeper, Inventory, JobAccess, PackageLister, ProcessorMeter,
     UseMeasurer, WrittenReader.
 
     Args:
         name: of the machine in the pool.
         server: id of the server; the executor sees the processes of this server only.
         home: RISEML_HOME; jobs and environments are below it.
+        build_limits: what the build of an environment may take; None: the defaults.
     """
 
     contained = False
 
-    def __init__(self, name: HostName, server: str, home: Path) -> None:
+    def __init__(self, name: HostName, server: str, home: Path, build_limits: BuildLimits | None = None) -> None:
         self.name = name
         self._server = server
         self._gpu_reader = GpuReader()
@@ -82,7 +83,8 @@ class ProcessExecutor:
         self._capacity = machine.read_capacity(self._gpus)
         self._ports = machine.PortReader(server)
         self._folders = ProcessJobFolders(home / "processes", server)
-        self._environments = VirtualEnvironments(home / "environments", gpus=bool(self._gpus))
+        maker = ThisMachineMaker(server, build_limits or BuildLimits())
+        self._environments = VirtualEnvironments(home / "environments", server, maker, gpus=bool(self._gpus))
         self._code = SharedCode()
         self._watch = JobWatch()
         self._folders.sweep_leftovers()
@@ -115,6 +117,9 @@ class ProcessExecutor:
         with _translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
 
+    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+        self._environments.end_unwanted_builds(references)
+
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         return self._environments.list_packages(reference)
 
@@ -133,7 +138,7 @@ class ProcessExecutor:
             self._write_code(folder, code, self._environments.made_files_folder(launch.image.reference))
             (folder / _STAMP).touch(mode=0o600)
         self._watch.add_folder(folder)
-        _start_supervisor(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
+        start_supervisor(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         record = self._folders.load_job_record(key)
@@ -291,27 +296,3 @@ def _translate_os_errors(what: str) -> Iterator[None]:
         raise EngineError(
             f"{what} cannot be used: {error.strerror}: {error.filename}", "free some space, or change its owner"
         ) from error
-
-
-def _start_supervisor(title: str, order: dict[str, object], marker: str) -> None:
-    """Start a supervisor and wait for its answer. The order has secrets in it, so it goes through a pipe.
-
-    Raises:
-        EngineError: the supervisor did not start, or could not start the job.
-    """
-    try:
-        done = subprocess.run(
-            supervisor.make_command(title),
-            input=json.dumps(order).encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={"PATH": os.defpath, MARKER: marker},
-            cwd="/",
-            start_new_session=True,
-            timeout=_START_TIMEOUT,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise EngineError(f"the supervisor of {title} did not start: {error}") from error
-    answer = done.stdout.decode("utf-8", "replace")
-    if answer not in (supervisor.STARTED, supervisor.TAKEN):
-        raise EngineError(f"the supervisor of {title} {answer or 'ended without an answer'}")

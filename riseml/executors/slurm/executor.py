@@ -20,8 +20,11 @@ from riseml.clusters import OwnQueue
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, Share
+from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import EnvironmentReview, Finding, HostReport, InventoryItem, InventoryKind
+from riseml.executors.environments.makers import EnvironmentMaker
 from riseml.executors.environments.project_files import copy_files, unpack_project
+from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.executors.log_reader import JobLogReader
@@ -48,19 +51,28 @@ _INTERVAL = 0.5  # seconds between two checks: a shared file system reports no c
 
 
 class SlurmExecutor(RoleAccess):
-    """One Slurm cluster. Its capabilities: EnvironmentReviewer, GangRunner, HostCheck, Inventory, JobAccess,
-    MachineLister, PackageLister, ProcessorMeter, UseMeasurer, WrittenReader.
+    """One Slurm cluster. Its capabilities: BuildKeeper, EnvironmentReviewer, GangRunner, HostCheck, Inventory,
+    JobAccess, MachineLister, PackageLister, ProcessorMeter, UseMeasurer, WrittenReader.
 
     Args:
         name: of the cluster in the pool.
         server: id of the server; the executor sees the gangs of this server only.
         settings: the section `slurm` of pool.yml.
         commands: the commands of Slurm.
+        build_limits: what the build of an environment may take; None: the defaults.
     """
 
     contained = False
 
-    def __init__(self, name: HostName, server: str, settings: SlurmSpec, commands: SlurmCommands | None = None) -> None:
+    def __init__(
+        self,
+        name: HostName,
+        server: str,
+        settings: SlurmSpec,
+        commands: SlurmCommands | None = None,
+        build_limits: BuildLimits | None = None,
+    ) -> None:
+        build_limits = build_limits or BuildLimits()
         self.name = name
         self._server = server
         self.settings = settings
@@ -69,8 +81,11 @@ class SlurmExecutor(RoleAccess):
         root = Path(settings.folder)
         self._folders = GangFolders(root / "gangs" / server[:12])
         super().__init__(self._folders, self._commands.site.connect)
-        maker = NodeMaker(settings, self._commands, self._queue) if settings.build_on is BuildPlace.NODE else None
-        self._environments = VirtualEnvironments(root / "environments", gpus=settings.gpu_packages, maker=maker)
+        if settings.build_on is BuildPlace.NODE:
+            maker: EnvironmentMaker = NodeMaker(server, settings, self._commands, self._queue, build_limits)
+        else:
+            maker = ThisMachineMaker(server, build_limits)
+        self._environments = VirtualEnvironments(root / "environments", server, maker, gpus=settings.gpu_packages)
         self._gangs = GangWatch(self._folders, self._queue, lambda key: self._name_job(key))
         self._starting = threading.Lock()  # one sbatch at a time: each looks for a lost answer first
 
@@ -113,6 +128,9 @@ class SlurmExecutor(RoleAccess):
     def ensure_image(self, order: BuildOrder) -> None:
         with _translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
+
+    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+        self._environments.end_unwanted_builds(references)
 
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         return self._environments.list_packages(reference)

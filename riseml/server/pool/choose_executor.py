@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from riseml.consent import read_consent
 from riseml.errors import EngineError, Unreachable, UsageError
 from riseml.executors.base import Executor
+from riseml.executors.build_limits import read_build_limits
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
@@ -157,7 +158,8 @@ def open_cluster(spec: SlurmSpec, settings: Settings, server: str) -> SlurmExecu
     from riseml.executors.slurm.executor import SlurmExecutor
     from riseml.executors.slurm.slurm_commands import SlurmCommands
 
-    return SlurmExecutor(SLURM_CLUSTER, server, spec, SlurmCommands(find_site(spec, settings.home)))
+    commands = SlurmCommands(find_site(spec, settings.home))
+    return SlurmExecutor(SLURM_CLUSTER, server, spec, commands, read_build_limits(settings))
 
 
 def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice:
@@ -165,7 +167,8 @@ def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice
         raise UsageError(*_NEEDS_LINUX)
     from riseml.executors.process.executor import ProcessExecutor
 
-    return LocalChoice(ProcessExecutor(THIS_MACHINE, server, settings.home), PROCESS, note)
+    executor = ProcessExecutor(THIS_MACHINE, server, settings.home, read_build_limits(settings))
+    return LocalChoice(executor, PROCESS, note)
 
 
 def _choose_docker(settings: Settings, server: str) -> LocalChoice:

@@ -13,6 +13,7 @@ from riseml.control.decide import Decision, changes_to_save, takes_place
 from riseml.control.images import awaited_images, list_resolved
 from riseml.control.observation import Observation
 from riseml.errors import StoreError
+from riseml.executors.capabilities import BuildKeeper
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, HostSeen, Resolved, World
 from riseml.names import HostName
@@ -97,6 +98,7 @@ class Loop(threading.Thread):
         services.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
         services.samples.watch_jobs(decision.world)
         services.logs.close_all_but(frozenset(open_experiments))
+        self._end_unwanted_builds(decision.world)
         is_erased = services.experiments.finish_erasing()
         if refused:
             return 0.0
@@ -137,6 +139,13 @@ class Loop(threading.Thread):
             write_line(log, line)
         services.passes.observation = seen
         return seen
+
+    def _end_unwanted_builds(self, world: World) -> None:
+        """End the builds that an earlier server left and that no experiment waits for any more."""
+        references = awaited_images(world)
+        for executor in self._services.hosts.pool.executors.values():
+            if isinstance(executor, BuildKeeper):
+                executor.end_unwanted_builds(references)
 
     def _note_tags(self, found: Resolved) -> None:
         """Remember the resolved tags, as a guess for the next pass, which asks the hosts again."""

@@ -13,12 +13,13 @@ import pytest
 
 from riseml.archives.project_files import ProjectFiles
 from riseml.errors import RisemlError
-from riseml.executors.base import BuildOrder, Cancellation, Share
+from riseml.executors.base import Share
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Image, JobKey, Launch, Owner
 from riseml.names import HostName, JobName
 from riseml.spec.config.types import Limits, Resources
+from tests.support.builds import make_build_order
 from tests.support.hosts import Machine
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -36,11 +37,6 @@ def wait(what: str, look: Callable[[], Found | None]) -> Found:
 def key(job: str = "train", experiment: int = 1, attempt: int = 1) -> JobKey:
     """Return the key of a job."""
     return JobKey(experiment, JobName(job), attempt)
-
-
-def order(image: Image, lines: list[str] | None = None, project: ProjectFiles | None = None) -> BuildOrder:
-    """Return an order to make an environment; its output goes to `lines`."""
-    return BuildOrder(image, project, ([] if lines is None else lines).append, Cancellation())
 
 
 class Bench:
@@ -107,7 +103,7 @@ class Bench:
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the environment that all tests share; no test changes it."""
     home = tmp_path_factory.mktemp("shared")
-    Bench(home).executor.ensure_image(order(IMAGE))
+    Bench(home).executor.ensure_image(make_build_order(IMAGE))
     return home / "environments"
 
 

@@ -1,25 +1,34 @@
-"""Virtual environments: made once, shared, safe under two builds at once and a kill in the middle."""
+"""Virtual environments: made once, shared, bounded, and followed by the next server when one was killed."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
+import re
+import shutil
 import subprocess
 import sys
 import threading
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from riseml.archives.project_files import TarFiles
 from riseml.errors import EngineError
+from riseml.executors.build_limits import BuildLimits
+from riseml.executors.environments import this_machine
 from riseml.executors.environments.venv_recipe import choose_packages
-from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.model import Image
 from riseml.planning.image import Manifest, plan_image
-from tests.real.process.conftest import message, order, wait
+from tests.real.process.conftest import message, wait
 from tests.support.archives import pack
-from tests.support.hosts import kill
+from tests.support.builds import make_build_order as order
+from tests.support.builds import make_environments
+from tests.support.hosts import Machine, kill
 from tests.support.rig import BASE, Rig
 from tests.support.waiting import DEADLINE
 
@@ -46,11 +55,10 @@ HARMLESS_LINES = [
 BUILDER = """
 import sys
 from pathlib import Path
-from riseml.executors.environments.venvs import VirtualEnvironments
-from tests.real.process.conftest import order
+from tests.support.builds import make_build_order, make_environments
 from riseml.model import Image
-environments = VirtualEnvironments(Path(sys.argv[1]), gpus=False)
-environments.ensure_environment(order(Image("plain", (sys.argv[2],), (), "digest")))
+environments = make_environments(Path(sys.argv[1]), sys.argv[3])
+environments.ensure_environment(make_build_order(Image("plain", (sys.argv[2],), (), "digest")))
 """
 
 
@@ -59,7 +67,7 @@ def test_steps_that_need_root_are_refused_before_the_build_starts(tmp_path: Path
     lines: list[str] = []
     image = Image("plain", ("touch made", line), (), "digest")
     with pytest.raises(EngineError) as error:
-        VirtualEnvironments(tmp_path / "environments", gpus=False).ensure_environment(order(image, lines))
+        make_environments(tmp_path / "environments").ensure_environment(order(image, lines))
     assert error.value.permanent
     assert "install step 2" in message(error)
     assert line in message(error)
@@ -70,7 +78,7 @@ def test_steps_that_need_root_are_refused_before_the_build_starts(tmp_path: Path
 
 def test_steps_that_only_name_a_package_manager_run(tmp_path: Path) -> None:
     image = Image("plain", tuple(f"true || {line}" for line in HARMLESS_LINES), (), "digest")
-    environments = VirtualEnvironments(tmp_path, gpus=False)
+    environments = make_environments(tmp_path)
     environments.ensure_environment(order(image))
     assert environments.observe_environment(image.reference).present
 
@@ -104,7 +112,7 @@ def test_packages_replace_the_images_of_frameworks(
 
 def test_the_build_says_that_it_does_not_use_another_image(tmp_path: Path) -> None:
     lines: list[str] = []
-    VirtualEnvironments(tmp_path, gpus=False).ensure_environment(order(Image("company/base:1"), lines))
+    make_environments(tmp_path).ensure_environment(order(Image("company/base:1"), lines))
     assert [line for line in lines if "company/base:1 is not used" in line]
 
 
@@ -113,14 +121,14 @@ def test_steps_run_in_the_environment_and_see_the_files_that_they_name(tmp_path:
     snapshot.write_bytes(pack({"needs.txt": "six", "secret.py": ""}))
     image = plan_image("plain", ("cat needs.txt; ls; command -v pip; command -v python",), Manifest({"needs.txt": "1"}))
     lines: list[str] = []
-    environments = VirtualEnvironments(tmp_path / "environments", gpus=False)
+    environments = make_environments(tmp_path / "environments")
     environments.ensure_environment(order(image, lines, TarFiles(snapshot)))
     folder = environments.find_folder(image.reference)
     assert lines[-3:] == ["sixneeds.txt", f"{folder}/bin/pip", f"{folder}/bin/python"]
 
 
 def test_a_step_that_fails_leaves_no_environment(tmp_path: Path) -> None:
-    environments = VirtualEnvironments(tmp_path, gpus=False)
+    environments = make_environments(tmp_path)
     image = Image("plain", ("echo so; exit 3",), (), "digest")
     with pytest.raises(EngineError, match="install step 1 failed with exit code 3: echo so; exit 3"):
         environments.ensure_environment(order(image))
@@ -130,7 +138,7 @@ def test_a_step_that_fails_leaves_no_environment(tmp_path: Path) -> None:
 def test_a_version_that_no_package_has_fails_the_build(tmp_path: Path) -> None:
     lines: list[str] = []
     with pytest.raises(EngineError) as error:
-        VirtualEnvironments(tmp_path, gpus=False).ensure_environment(order(Image("tensorflow/tensorflow:1.4.0"), lines))
+        make_environments(tmp_path).ensure_environment(order(Image("tensorflow/tensorflow:1.4.0"), lines))
     assert "1.4.0 cannot be installed for Python 3." in message(error)
     assert "docker executor" in message(error)
     assert "No solution found" in "\n".join(lines)
@@ -142,9 +150,7 @@ def test_two_builds_at_once_make_one_environment(tmp_path: Path) -> None:
     image = Image("plain", (f"echo built >> {count}; read go < {gate}",), (), "digest")
     outputs: list[list[str]] = [[], []]
     threads = [
-        threading.Thread(
-            target=VirtualEnvironments(tmp_path / "all", gpus=False).ensure_environment, args=(order(image, lines),)
-        )
+        threading.Thread(target=make_environments(tmp_path / "all").ensure_environment, args=(order(image, lines),))
         for lines in outputs
     ]
     threads[0].start()
@@ -159,30 +165,161 @@ def test_two_builds_at_once_make_one_environment(tmp_path: Path) -> None:
     assert outputs[1] == ["Waiting for another build of the same environment"]
 
 
-def test_a_build_that_was_killed_is_done_again(tmp_path: Path) -> None:
-    """The step that the killed builder started goes on; the second build waits for its end."""
-    gate, begun = tmp_path / "gate", tmp_path / "begun"
-    os.mkfifo(gate)
-    ended = tmp_path / "ended"
-    step = f"echo begun >> {begun}; test $(wc -l < {begun}) = 2 || read go < {gate}; echo $$ >> {ended}"
-    root = Path(__file__).parents[3]
-    builder = subprocess.Popen([sys.executable, "-c", BUILDER, str(tmp_path / "all"), step], cwd=root)
-    wait("the build has begun", begun.exists)
-    kill(builder.pid)
-    builder.wait()
-    image = Image("plain", (step,), (), "digest")
-    environments = VirtualEnvironments(tmp_path / "all", gpus=False)
-    assert not environments.observe_environment(image.reference).present
+class LeftBuild:
+    """A build whose server was killed while its install step waits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.server = uuid.uuid4().hex
+        self.gate, self.begun = folder / "gate", folder / "begun"
+        os.mkfifo(self.gate)
+        self.step = f"echo one; echo begun >>{self.begun}; setsid sleep 600 & read go <{self.gate}; echo two; echo two"
+        self.image = Image("plain", (self.step,), (), "digest")
+        command = [sys.executable, "-c", BUILDER, str(folder / "all"), self.step, self.server]
+        builder = subprocess.Popen(command, cwd=Path(__file__).parents[3])
+        wait("the build has begun", self.begun.exists)
+        kill(builder.pid)
+        builder.wait()
+        self.environments = make_environments(folder / "all", self.server)
+        self.folder = self.environments.find_folder(self.image.reference)
+        self.place = self.folder.with_suffix(".build")
+
+    def list_processes(self) -> list[psutil.Process]:
+        """Return what runs of it."""
+        return Machine(self.place).processes(self.server)
+
+    def go_on(self) -> None:
+        """Let the step continue."""
+        with self.gate.open("w") as file:
+            file.write("go\n")
+
+
+@pytest.fixture
+def left_build(tmp_path: Path) -> Iterator[LeftBuild]:
+    """Give a build that its server has left; end it afterwards."""
+    left = LeftBuild(tmp_path)
+    yield left
+    for process in left.list_processes():
+        process.kill()
+
+
+def test_the_next_server_follows_a_build_and_each_line_comes_once(left_build: LeftBuild) -> None:
+    announced = f"Making a virtual environment with Python {platform.python_version()}"
+    lines = [announced, "plain is not used", "--> echo one"]  # what the server has passed on before it was killed
+    lines[1] = choose_packages("plain", gpus=False)[1]
+    lines[2] = f"--> {left_build.step}"
+    following = threading.Thread(
+        target=left_build.environments.ensure_environment, args=(order(left_build.image, lines),)
+    )
+    following.start()
+    wait("the rest of the log comes", lambda: "one" in lines)
+    left_build.go_on()
+    following.join()
+    assert lines[:-1] == [announced, lines[1], f"--> {left_build.step}", "one", "two", "two"]
+    assert "so ends what it left in the background: sleep 600" in lines[-1]
+    assert left_build.begun.read_text() == "begun\n"
+    assert left_build.environments.observe_environment(left_build.image.reference).present
+    assert not left_build.place.exists()
+    assert left_build.list_processes() == []
+
+
+def test_a_build_that_ended_without_a_server_is_complete(left_build: LeftBuild) -> None:
+    left_build.go_on()
+    wait("the builder has ended", lambda: not left_build.list_processes())
     lines: list[str] = []
-    again = threading.Thread(target=environments.ensure_environment, args=(order(image, lines),))
+    left_build.environments.ensure_environment(order(left_build.image, lines))
+    assert lines[-4:-1] == ["one", "two", "two"]
+    assert left_build.begun.read_text() == "begun\n"
+    assert left_build.environments.observe_environment(left_build.image.reference).present
+
+
+def test_a_build_that_no_experiment_waits_for_ends_with_everything_it_started(left_build: LeftBuild) -> None:
+    left_build.environments.end_unwanted_builds(frozenset({left_build.image.reference}))
+    left_build.environments.remove_environment("other")
+    with pytest.raises(EngineError, match="is being made"):
+        left_build.environments.remove_environment(left_build.folder.name)
+    assert left_build.list_processes()
+    left_build.environments.end_unwanted_builds(frozenset())
+    wait("its folders are removed", lambda: not left_build.place.exists() and not left_build.folder.exists())
+    wait("its processes have ended", lambda: not left_build.list_processes())
+    assert list(left_build.environments.list_environments(left_build.server, frozenset())) == []
+
+
+def test_a_copy_of_the_folder_never_ends_the_build_of_the_original(left_build: LeftBuild, tmp_path: Path) -> None:
+    copied = tmp_path / "copied"
+    shutil.copytree(left_build.place.parent, copied, symlinks=True)
+    copy = make_environments(copied, left_build.server)
+    (place,) = copied.glob("*.build")
+    copy.end_unwanted_builds(frozenset())
+    wait("the copy is removed", lambda: not place.exists())
+    assert [process for process in left_build.list_processes() if process.name() == "sleep"]
+    assert left_build.place.exists()
+
+
+def test_a_build_whose_supervisor_was_killed_begins_again(left_build: LeftBuild) -> None:
+    supervised = psutil.Process(json.loads((left_build.place / "state.json").read_text())["pid"])
+    supervised.kill()
+    supervised.wait(DEADLINE)
+    lines: list[str] = []
+    again = threading.Thread(target=left_build.environments.ensure_environment, args=(order(left_build.image, lines),))
     again.start()
-    wait("the second one waits", lambda: "Waiting for another build of the same environment" in lines)
-    assert begun.read_text() == "begun\n"
+    wait("it has begun again", lambda: left_build.begun.read_text() == "begun\n" * 2)
+    assert len([one for one in left_build.list_processes() if one.name() == "sleep"]) == 1
+    left_build.go_on()
+    again.join()
+    assert lines[-4:-1] == ["one", "two", "two"]
+
+
+@pytest.mark.parametrize(
+    ("step", "limits", "problem"),
+    [
+        ("python -c 'import signal; x = b\"x\" * 400_000_000; signal.pause()'", BuildLimits(mem=128), "more memory"),
+        ("sleep 600", BuildLimits(seconds=1.0), "took longer"),
+        ("i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done; wait", BuildLimits(), "more than 100 processes"),
+    ],
+    ids=["memory", "time", "processes"],
+)
+def test_a_build_that_takes_too_much_ends(
+    step: str, limits: BuildLimits, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(this_machine, "PROCESSES", 100)
+    server = uuid.uuid4().hex
+    environments = make_environments(tmp_path, server, limits)
+    with pytest.raises(EngineError, match=re.escape(f"install step 1 ({step})")) as error:
+        environments.ensure_environment(order(Image("plain", (step,), (), "digest")))
+    assert problem.replace("100", "4,096") in message(error)
+    assert error.value.permanent
+    assert Machine(tmp_path).processes(server) == []
+    assert list(environments.list_environments(server, frozenset())) == []
+
+
+def test_a_build_goes_on_for_the_experiment_that_still_waits(tmp_path: Path) -> None:
+    gate, count = tmp_path / "gate", tmp_path / "count"
+    os.mkfifo(gate)
+    image = Image("plain", (f"echo built >> {count}; read go < {gate}",), (), "digest")
+    environments = make_environments(tmp_path / "all")
+    outputs: list[list[str]] = [[], []]
+    orders = [order(image, lines) for lines in outputs]
+    failures: list[EngineError] = []
+
+    def build(number: int) -> None:
+        try:
+            environments.ensure_environment(orders[number])
+        except EngineError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=build, args=(number,)) for number in range(2)]
+    threads[0].start()
+    wait("the first one builds", count.exists)
+    threads[1].start()
+    wait("the second one waits", lambda: outputs[1])
+    orders[0].cancellation.ask()
+    threads[0].join(DEADLINE)
+    wait("the second one follows", lambda: len(outputs[1]) > 2)
     with gate.open("w") as file:
         file.write("go\n")
-    again.join()
-    assert begun.read_text() == "begun\n" * 2
-    assert len(ended.read_text().split()) == 2
+    threads[1].join(DEADLINE)
+    assert [error.message for error in failures] == ["the build was cancelled"]
+    assert count.read_text() == "built\n"
     assert environments.observe_environment(image.reference).present
 
 
@@ -193,7 +330,7 @@ def test_a_cancelled_build_ends_at_once(tmp_path: Path) -> None:
 
     def build() -> None:
         try:
-            VirtualEnvironments(tmp_path, gpus=False).ensure_environment(wanted)
+            make_environments(tmp_path).ensure_environment(wanted)
         except EngineError as error:
             failures.append(error)
 
@@ -207,7 +344,7 @@ def test_a_cancelled_build_ends_at_once(tmp_path: Path) -> None:
 
 
 def test_a_removed_python_makes_the_environment_absent(tmp_path: Path) -> None:
-    environments = VirtualEnvironments(tmp_path, gpus=False)
+    environments = make_environments(tmp_path)
     image = Image("plain")
     environments.ensure_environment(order(image))
     assert environments.observe_environment(image.reference).present

@@ -39,7 +39,7 @@ def test_an_environment_is_made_once_by_a_job_on_a_node(slurm_rig: Rig, cluster:
     slurm_rig.wait("Slurm runs nothing", lambda: not cluster.ask("squeue", "--noheader"))
 
 
-def test_a_failing_step_is_the_reason_and_a_kill_ends_the_job_that_builds(
+def test_a_failing_step_is_the_reason_and_a_kill_ends_the_job_that_an_earlier_server_began(
     slurm_rig: Rig, cluster: SlurmCluster
 ) -> None:
     slurm_rig.submit(install("echo before", "echo why >&2; exit 3"))
@@ -49,11 +49,15 @@ def test_a_failing_step_is_the_reason_and_a_kill_ends_the_job_that_builds(
     assert [line for line in slurm_rig.lines("1") if line.endswith(" why")]
     slurm_rig.submit(install("echo begun; sleep 600"))
     slurm_rig.wait("it builds", lambda: [line for line in slurm_rig.lines("2", follow=False) if "begun" in line])
+    slurm_rig.kill()
+    slurm_rig.start()
     slurm_rig.post("/v1/experiments/2/kill")
     assert slurm_rig.wait_closed("2")["state"] == "KILLED"
     slurm_rig.wait("Slurm runs nothing", lambda: not cluster.ask("squeue", "--noheader"))
     shared = str(slurm_rig.home.with_name("shared"))
     slurm_rig.wait("no process of it is left", lambda: not cluster.find_processes(shared))
+    environments = slurm_rig.home.with_name("shared") / "environments"
+    slurm_rig.wait("no folder of it is left", lambda: not [one for one in environments.iterdir() if one.is_dir()])
 
 
 def test_a_build_goes_on_without_the_server_and_the_next_one_finds_it(slurm_rig: Rig, tmp_path: Path) -> None:

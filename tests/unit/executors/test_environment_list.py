@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.environments.venvs import VirtualEnvironments
+from tests.support.builds import make_environments
 
 
 def test_a_folder_that_vanishes_while_environments_are_listed_is_not_an_error(
@@ -17,5 +17,5 @@ def test_a_folder_that_vanishes_while_environments_are_listed_is_not_an_error(
     (tmp_path / "made" / "file").write_bytes(b"12345")
     monkeypatch.setattr(Path, "glob", lambda *_: [tmp_path / "gone", tmp_path / "made"])
     monkeypatch.setattr(os, "walk", lambda folder: [(str(folder), [], ["temporary", "file"])])
-    found = list(VirtualEnvironments(tmp_path, gpus=False).list_environments("5e17e4", frozenset()))
+    found = list(make_environments(tmp_path).list_environments("5e17e4", frozenset()))
     assert [(one.identity, one.size) for one in found] == [("made", 5)]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from riseml.clusters import NodeKind
-from riseml.executors.base import BuildOrder, Cancellation
 from riseml.executors.slurm.job_queue import QueueAnswer
 from riseml.executors.slurm.node_environments import _BuildFollower
 from riseml.executors.slurm.queue_rows import parse_queue
 from riseml.model import Image
+from tests.support.builds import make_environment_order
 
 ANSWER = QueueAnswer(tuple(parse_queue("7|RUNNING|None|N/A|name\n")), (NodeKind(1, 1, 1, 0),), 1.0)
 LOG = ["--> pip install x", "same", "same", "\x1b[32mgreen\x1b[0m", "", "last"]
@@ -22,11 +22,15 @@ BEGIN = ["Slurm job 6 makes it on a node", "same", "Slurm job 7 makes it on a no
 
 @pytest.mark.parametrize("told", range(len(SHOWN) + 1))
 def test_each_line_is_shown_once_whatever_the_server_before_has_told(told: int, tmp_path: Path) -> None:
-    (tmp_path / "log").write_text("".join(f"{line}\n" for line in LOG))
-    (tmp_path / "end.json").write_text(json.dumps({"error": ""}))
+    place = tmp_path / "environment.build"
+    place.mkdir()
+    (place / "log").write_text("".join(f"{line}\n" for line in LOG))
+    (place / "end.json").write_text(json.dumps({"error": ""}))
     shown = [*BEGIN, *SHOWN[:told]]
-    build = BuildOrder(Image("x"), None, shown.append, Cancellation(), read_held=lambda: list(shown))
-    follower = _BuildFollower(build, tmp_path, "name", "7")
+    order = make_environment_order(place.with_suffix(""), Image("x"), shown)
+    follower = _BuildFollower(order, "name", "7")
     shown.append("Slurm job 7 makes it already")
-    follower.follow(lambda: ANSWER, lambda job: None)
+    follower.follow(lambda: ANSWER)
+    assert [line for line in shown if not line.startswith("Slurm job")][1:] == SHOWN
+    _BuildFollower(order, "name", "7").follow(lambda: ANSWER)  # of a third server
     assert [line for line in shown if not line.startswith("Slurm job")][1:] == SHOWN

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder, Cancellation
+from riseml.executors.environments import build_log
 from riseml.executors.slurm import node_environments
 from riseml.executors.slurm.job_queue import QueueAnswer
 from riseml.model import Image
+from tests.support.builds import make_environment_order
 
 
 def follow(place: Path, log: bytes) -> list[str]:
@@ -19,18 +20,26 @@ def follow(place: Path, log: bytes) -> list[str]:
     (place / "log").write_bytes(log)
     (place / "end.json").write_text(json.dumps({"error": "install step 1 failed"}))
     lines: list[str] = []
-    build = BuildOrder(Image("python:3.11"), None, lines.append, Cancellation())
-    follower = node_environments._BuildFollower(build, place, "riseml-build-x", "7")
+    order = make_environment_order(place.with_suffix(""), Image("python:3.11", ("make",)), lines)
+    follower = node_environments._BuildFollower(order, "riseml-build-x", "7")
     with pytest.raises(EngineError, match="install step 1 failed"):
-        follower.follow(lambda: QueueAnswer((), (), 0.0), lambda job: None)
+        follower.follow(lambda: QueueAnswer((), (), 0.0))
     return lines
 
 
-def test_the_last_line_of_a_build_needs_no_end(tmp_path: Path) -> None:
-    assert follow(tmp_path, b"--> make\nmake: no such target") == ["--> make", "make: no such target"]
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return the folder of a build."""
+    folder = tmp_path / "environment.build"
+    folder.mkdir()
+    return folder
 
 
-def test_a_line_without_an_end_is_not_kept_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_line_of_a_build_needs_no_end(place: Path) -> None:
+    assert follow(place, b"--> make\nmake: no such target") == ["--> make", "make: no such target"]
+
+
+def test_a_line_without_an_end_is_not_kept_whole(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_environments, "_READ_SIZE", 10)
-    monkeypatch.setattr(node_environments, "_LONGEST_LINE", 20)
-    assert follow(tmp_path, b"one\ntwo\n" + b"x" * 1000) == ["one", "two", "x" * 20]
+    monkeypatch.setattr(build_log, "_LONGEST_LINE", 20)
+    assert follow(place, b"one\ntwo\n" + b"x" * 1000) == ["one", "two", "x" * 20]

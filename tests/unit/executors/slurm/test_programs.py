@@ -10,7 +10,7 @@ import pytest
 
 from riseml import stream_messages
 from riseml.executors import command_runner
-from riseml.executors.slurm import environment_builder
+from riseml.executors.environments import environment_builder
 from riseml.executors.slurm.gang_folder import PROGRAMS, GangFolders, GangKey
 from riseml.names import JobName
 from riseml.stream_messages import Channel, ChannelEnd, CommandExit, Piece, StreamMessage, WindowSize, prefix_length

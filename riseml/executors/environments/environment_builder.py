@@ -1,8 +1,9 @@
-"""Makes one virtual environment on a node: `python3 environment_builder.py FOLDER`, the script of one Slurm job.
+"""Makes one virtual environment: `python3 environment_builder.py FOLDER`, under a supervisor of this machine or as the
+script of one Slurm job.
 
-FOLDER is on the shared file system. The server has written `order.json`; the output of the steps goes into `log`, which
-is the output of the job. The builder takes the file `claim`, so that a second job of the same order (whose submission
-got no answer) ends at once, and writes `end.json` last.
+The server has written `order.json` into FOLDER. The builder prints the output of the steps. It takes the file `claim`,
+so that a second job of the same order (whose submission got no answer) ends at once, and writes `end.json` last: the
+error, empty when the environment is complete, and the stage in which it happened.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -12,6 +13,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
+
+EMPTY, PACKAGES, STEPS = "empty", "packages", "steps"  # the stages of a build
 
 
 class StepFailed(Exception):
@@ -30,6 +34,8 @@ class EnvironmentBuilder:
         self.environment.update(self.order["variables"])
         path = self.environment.get("PATH", os.defpath)
         self.environment.update(VIRTUAL_ENV=self.target, PATH=os.path.join(self.target, "bin") + ":" + path)
+        self.stage = EMPTY
+        self.deadline = time.monotonic() + self.order.get("seconds", float("inf"))
         self.child = None  # type: subprocess.Popen[bytes] | None
 
     def claim(self) -> bool:
@@ -43,30 +49,33 @@ class EnvironmentBuilder:
     def run(self) -> int:
         """Make the environment; return 0 when it is complete."""
         signal.signal(signal.SIGTERM, self._stop)
+        os.dup2(1, 2)  # what the steps print stays in one order
         error = ""
         try:
             self._make()
         except (StepFailed, OSError) as problem:
             error = str(problem)
         with open(os.path.join(self.folder, "end.new"), "w") as file:
-            json.dump({"error": error}, file)
+            json.dump({"error": error, "stage": self.stage}, file)
         os.rename(os.path.join(self.folder, "end.new"), os.path.join(self.folder, "end.json"))
         return 1 if error else 0
 
     def _make(self) -> None:
         uv = self.order["uv"] if self._call([self.order["uv"], "--version"], quiet=True) == 0 else ""
         self._make_empty(uv)
+        self.stage = PACKAGES
         packages = self.order["packages"]
         python = os.path.join(self.target, "bin", "python")
         if packages:
             install = [uv, "pip", "install", "--compile-bytecode", "--python", python]
             command = install if uv else [python, "-m", "pip", "install"]
             if self._call(command + packages) != 0:
-                raise StepFailed(packages[0] + " cannot be installed for the Python of the nodes")
+                raise StepFailed(packages[0] + " cannot be installed for " + self.order["python_name"])
+        self.stage = STEPS
         project = os.path.join(self.target, "project")
         os.rename(os.path.join(self.folder, "project"), project)
         for number, (line, command) in enumerate(self.order["steps"], 1):
-            print("--> " + line, flush=True)
+            say("--> " + line)
             code = self._call(command, folder=project)
             if code != 0:
                 raise StepFailed(f"install step {number} failed with exit code {code}: {line}")
@@ -75,18 +84,19 @@ class EnvironmentBuilder:
             subprocess.call(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=output)
 
     def _make_empty(self, uv: str) -> None:
-        """Make an environment, with pip if it can be fetched; otherwise the steps that need pip report its absence."""
+        """Make an environment, with pip if it can be fetched."""
+        failure = "a virtual environment cannot be made with " + self.order["python_name"]
         if not uv:  # uv does not run on this kind of node
             if self._call([self.order["python"], "-m", "venv", self.target]) != 0:
-                raise StepFailed("a virtual environment cannot be made on this node")
+                raise StepFailed(failure)
             return
         command = [uv, "venv", "--quiet", "--python", self.order["python"]]
         if self._call([*command, "--seed", self.target]) == 0:
             return
         subprocess.call(["rm", "-rf", self.target])
-        if self._call([*command, self.target]) != 0:
-            raise StepFailed("a virtual environment cannot be made on this node")
-        print("pip cannot be fetched, so the environment has none", flush=True)
+        if self.order["needs_pip"] or self._call([*command, self.target]) != 0:
+            raise StepFailed(failure)
+        say("pip cannot be fetched, so the environment has none")
 
     def _call(self, command: "list[str]", folder: "str | None" = None, quiet: bool = False) -> int:  # noqa: FBT001, FBT002  # 3.6 style
         """Run a command in a process group of its own; return its exit code as a shell reports it."""
@@ -103,7 +113,12 @@ class EnvironmentBuilder:
             )
         except OSError:
             return 127
-        code = self.child.wait()
+        try:
+            code = self.child.wait(None if self.deadline == float("inf") else max(0, self.deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._kill_group()
+            self.child.wait()
+            raise StepFailed("the build took longer than a build may take") from None
         self._kill_group()
         return 128 - code if code < 0 else code
 
@@ -118,6 +133,11 @@ class EnvironmentBuilder:
                 os.killpg(self.child.pid, signal.SIGKILL)
             except OSError:  # all of it has ended
                 return
+
+
+def say(line: str) -> None:
+    """Print a line in UTF-8, whatever the locale is."""
+    os.write(1, (line + "\n").encode("utf-8", "surrogateescape"))
 
 
 def main() -> int:
