@@ -23,6 +23,7 @@ from riseml.server.clock import now
 from riseml.server.home_lock import HomeLock
 from riseml.server.http_config import configure_http
 from riseml.server.server_log import configure_logging
+from riseml.server.socket_gate import SocketGate
 from riseml.settings import Settings, read_settings
 
 _CHECK_INTERVAL = 5.0  # seconds between two checks whether the server is idle, and whether its home is there
@@ -113,7 +114,7 @@ async def _answer_requests(
     application: Application, settings: Settings, lock: HomeLock, door: socket.socket, stop: threading.Event
 ) -> bool:
     """Answer requests until the server ends. True after an idle shutdown: check for late requests."""
-    server = uvicorn.Server(configure_http(application.api))
+    server = uvicorn.Server(configure_http(SocketGate(application.api)))
     serving = asyncio.create_task(server.serve(sockets=[door]))
     await application.services.web.resume(application.api)
     loop = asyncio.get_running_loop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ from riseml.spec.config.types import Goal
 if TYPE_CHECKING:
     from riseml import wire
 
+# A spreadsheet computes a cell that begins so; in some countries a semicolon or a tab begins a cell, too.
+_FORMULA = re.compile("(?:^|(?<=[;\t]))(?=[=+@\t\r\uff1d\uff0b\uff0d\uff20-])")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)", re.ASCII)
 _MISSING = "-"
 _BEST = "*"
 _MOST_COLUMNS = 8  # the most parameters, and the most metrics, with columns of their own
@@ -286,7 +290,7 @@ def list_csv(found: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
     readers = [None if name == "rank" else columns.find_reader(name) for name in names]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(map(_show_csv, names))
     for one in found["experiments"]:
         row = make_row(one)
         values = (one["rank"] if read is None else read(row) for read in readers)
@@ -295,8 +299,10 @@ def list_csv(found: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
 
 
 def _show_csv(value: str | float) -> str:
+    """Return the content of a cell. A text that a spreadsheet would compute gets an apostrophe; a number does not."""
     if isinstance(value, str):
-        return " ".join(value.splitlines())
+        text = " ".join(value.splitlines())
+        return text if _NUMBER.fullmatch(text) else _FORMULA.sub("'", text)
     return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e15 else repr(value)
 
 
