@@ -16,7 +16,7 @@ from riseml.origins import NO_ORIGIN, Origin
 from riseml.records import dataclass
 from riseml.spec.config.types import NO_RETRY, DataSource, Limits, NotifySection, Resources, Retry, SaveSection, Shell
 from riseml.spec.pool.types import Volume
-from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted
+from riseml.states import TERMINAL, CompanionKind, Network, Part, Reason, State, Wanted
 
 Environment = tuple[tuple[str, str], ...]
 """Environment variables in order: (name, value). A tuple, so that a record is hashable and its JSON is stable."""
@@ -215,6 +215,15 @@ class Experiment:
     def reads(self) -> tuple[str, ...]:
         """The folders below the root of outputs that it reads instead of having an output and code of its own."""
         return () if self.plan.companion is None else self.plan.companion.reads
+
+    @property
+    def needs_variables(self) -> bool:
+        """Whether a job may still start with its variables, or a copy of its output be made with keys among them.
+
+        An experiment can stay open for long after that, for example until its whole log is stored.
+        """
+        is_over = self.state in TERMINAL and all(job.state in TERMINAL for job in self.jobs)
+        return not self.closed and not (is_over and self.plan.save is None)
 
     @property
     def images(self) -> tuple[Image, ...]:

@@ -159,7 +159,7 @@ class ExperimentStore:
             rows = list(_state_changes(before, after, now))
             if rows:
                 connection.execute(events.insert(), rows)
-        if after.closed and before.environment:
+        if before.environment and not after.needs_variables:
             self.note_erasing()
         if self._journal is not None and after.state in TERMINAL and before.state not in TERMINAL:
             self._journal.note_end(after)

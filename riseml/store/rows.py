@@ -28,9 +28,9 @@ def select_texts(table: sa.Table) -> list[sa.ColumnElement[Any]]:
 def experiment_values(experiment: Experiment) -> dict[str, Any]:
     """Return the columns of an experiment that a decision may change.
 
-    A closed experiment starts no job any more: the values of its variables, which may be secrets, are erased.
+    The values of its variables, which may be secrets, are erased once no job of it starts any more.
     """
-    erased: dict[str, Any] = {"environment": []} if experiment.closed else {}
+    erased: dict[str, Any] = {} if experiment.needs_variables else {"environment": []}
     return erased | {
         "resolved": write_resolved(experiment.resolved),
         "state": experiment.state.value,

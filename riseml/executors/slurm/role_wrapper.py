@@ -81,6 +81,7 @@ class RoleWrapper:
         if addresses is None:
             return 1
         error = self._start_command(addresses)
+        self._erase_variables()
         if error:
             self._tell_supervisor({"error": error})
             return 127
@@ -143,6 +144,16 @@ class RoleWrapper:
         for descriptor in self.streams:
             os.set_blocking(descriptor, False)
         return ""
+
+    def _erase_variables(self) -> None:
+        """Erase the values of variables from the file of the role: they may be secrets, and the command has them."""
+        path = os.path.join(self.folder, "roles", self.role + ".json")
+        try:
+            with open(os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                json.dump(dict(self.order, environment={}), file)
+            os.rename(path + ".new", path)
+        except OSError:  # a full disk, or the folder is gone: they are there until the role is removed
+            return
 
     def _become_command(self) -> None:
         """Begin a session. The command dies with this process: no other process would see its end."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
+from riseml.spec.config.types import SaveSection
 from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
@@ -51,6 +53,26 @@ def test_a_closed_experiment_has_no_values(database: Database, experiments: Expe
     assert experiments.finish_erasing()
     with database.read_transaction() as connection:
         assert connection.execute(sa.select(table.c.environment).where(table.c.id == made.id)).scalar() == []
+
+
+def end(made: Experiment, **keys: Any) -> Experiment:
+    jobs = tuple(replace(job, state=State.KILLED, ended_at=NOW) for job in made.jobs)
+    return replace(made, jobs=jobs, state=State.KILLED, ended_at=NOW, **keys)
+
+
+def test_the_values_are_gone_with_the_last_job_of_an_experiment_that_stays_open(experiments: ExperimentStore) -> None:
+    made = submit(experiments)
+    ended = end(made)
+    running = replace(ended, jobs=(*ended.jobs[:-1], made.jobs[-1]))
+    saving = end(made, plan=replace(made.plan, save=SaveSection("s3://bucket/x")))
+    assert (running.needs_variables, saving.needs_variables, ended.needs_variables) == (True, True, False)
+    assert experiments.save_decision(made, running, NOW)
+    (again,) = experiments.load_world().experiments
+    assert again.environment == made.environment
+    assert experiments.save_decision(again, replace(end(again), version=again.version), NOW)
+    (last,) = experiments.load_world().experiments
+    assert (last.environment, last.closed) == ((), False)
+    assert experiments.finish_erasing()
 
 
 def test_an_experiment_that_is_tried_again_keeps_its_values(experiments: ExperimentStore) -> None:

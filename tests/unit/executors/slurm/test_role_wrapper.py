@@ -41,7 +41,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> GangFolder:
         "token": "secret",
         "command": ["/bin/sh", "-c", script],
         "tokens": {ROLE: ["ADDRESS", "PORT"]},
-        "environment": {},
+        "environment": {"TOKEN": "canary"},
         "workdir": str(made.path),
         "stop_grace": 1.0 if more == ":" else DEADLINE,
     }
@@ -101,6 +101,21 @@ def test_a_door_that_cannot_be_started_ends_no_role(
         connection.send({})
         (folder.path / "go-on").touch()
         assert receive_message(connection) == {"code": 0, "outside": False}
+    assert process.wait(DEADLINE) == 0
+
+
+def test_the_values_of_variables_are_gone_from_the_file_once_the_command_has_them(
+    folder: GangFolder, supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]
+) -> None:
+    process, connection, _ = supervisor
+    file = folder.path / "roles" / f"{ROLE}.json"
+    assert "canary" in file.read_text()
+    connection.send({"go": ADDRESSES})
+    assert receive_message(connection) == {"started": True}
+    assert "canary" not in file.read_text()
+    assert (json.loads(file.read_text())["token"], file.stat().st_mode & 0o777) == ("secret", 0o600)
+    (folder.path / "go-on").touch()
+    assert receive_message(connection) == {"code": 0, "outside": False}
     assert process.wait(DEADLINE) == 0
 
 
