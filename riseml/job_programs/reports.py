@@ -13,11 +13,11 @@ The module writes the record separator (\\x1e) before it, so that a report insid
 progress bar, is found, too. Where the package riseml is installed, it takes the place of this module.
 """
 
+import functools
 import importlib.machinery
 import importlib.util
 import json
 import os
-import re
 import select
 import sys
 import threading
@@ -25,6 +25,8 @@ import threading
 _LONGEST = 3500  # bytes of a line; the kernel writes up to 4096 bytes to a pipe as one piece
 _MOST = 50  # metrics of a line
 _LARGEST_STEP = 10**15 - 1  # that the server takes
+_LONGEST_NAME = 64  # characters
+_MOST_WORDS = 100  # different names of which the log reports something
 _STDOUT = 1
 _complaints = threading.Event()  # set once a value was left out, so that the log reports it only once
 
@@ -32,8 +34,8 @@ _complaints = threading.Event()  # set once a value was left out, so that the lo
 def report(*positional: object, **values: object) -> None:
     """Report metrics of the training so far: numbers by name, and `step`, an integer, if you count steps.
 
-    Names that are not identifiers go into a dictionary as the only positional argument: `report({"val/loss": 0.3},
-    step=4)`.
+    Names that are not identifiers go into a dictionary as the only positional argument: `report({"val loss": 0.3},
+    step=4)`. A name has printable characters of any script; one of more than 64 characters is shortened.
     """
     try:
         if "RISEML_JOB" in os.environ:
@@ -69,21 +71,45 @@ def _send_metrics(values: "dict[str, object]") -> None:
         except Exception as error:  # noqa: BLE001  # the other values are sent
             _warn_once(f"{name}: {error!r}")
             continue
-        pair = f'"{_clean_name(name)}": {json.dumps(number)}'
-        if size + len(pair) > _LONGEST or len(pairs) > _MOST:
+        quoted, length = _quote_name(name)
+        if not quoted:
+            continue
+        pair = f"{quoted}: {json.dumps(number)}"
+        length += len(pair)
+        if size + length > _LONGEST or len(pairs) > _MOST:
             _write_line(pairs)
             pairs, size = begin[:], 0
         pairs.append(pair)
-        size += len(pair) + 2
+        size += length + 2
     if len(pairs) > 1:
         _write_line(pairs)
 
 
-def _clean_name(name: object) -> str:
-    """Return a name in the form that riseml accepts: `precision(B)` becomes `precision_B_`."""
-    clean = re.sub(r"[^A-Za-z0-9_./@:-]", "_", str(name))[:64] or "_"
-    clean = clean if re.match("[A-Za-z_]", clean) else ("_" + clean)[:64]
-    return "_step" if clean == "step" else clean
+@functools.lru_cache(maxsize=1000, typed=True)
+def _quote_name(name: object) -> "tuple[str, int]":
+    """Return a name as text of JSON, and by how many bytes it is longer than its characters; empty: it is left out.
+
+    Names keep their letters. A name that is too long ends with its hash, so that two names never become one.
+    """
+    text = str(name)
+    if not text or text == "step" or not text.isprintable():
+        _tell_once(f"a report was left out: {text!r:.200} is no name of a metric: write printable characters")
+        return "", 0
+    if len(text) > _LONGEST_NAME:
+        import hashlib
+
+        short = f"{text[: _LONGEST_NAME - 9]}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        _tell_once(f"the metric {text[:200]!r} has more than {_LONGEST_NAME} characters: it is {short!r}")
+        text = short
+    quoted = json.dumps(text, ensure_ascii=False)
+    return quoted, len(quoted.encode()) - len(quoted)
+
+
+@functools.lru_cache(maxsize=_MOST_WORDS)
+def _tell_once(problem: str) -> None:
+    """Print on stderr what a report cannot keep, once for each name."""
+    if _tell_once.cache_info().currsize < _MOST_WORDS - 1:
+        _print_problem(problem)
 
 
 def _write_line(pairs: "list[str]") -> None:
@@ -91,7 +117,7 @@ def _write_line(pairs: "list[str]") -> None:
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
     body = ", ".join(filter(None, pairs))
-    data = ("\x1eriseml.report {" + body + "}\n").encode("ascii")  # no `{{`: a riseml.yml may have this text in `run`
+    data = ("\x1eriseml.report {" + body + "}\n").encode()  # no `{{`: a riseml.yml may have this text in `run`
     while data:
         try:
             data = data[os.write(_STDOUT, data) :]
@@ -101,10 +127,14 @@ def _write_line(pairs: "list[str]") -> None:
 
 def _warn_once(problem: str) -> None:
     """Print on stderr, once, that a value was left out."""
+    if not _complaints.is_set():
+        _complaints.set()
+        _print_problem("a report was left out: " + problem)
+
+
+def _print_problem(problem: str) -> None:
     try:
-        if not _complaints.is_set():
-            _complaints.set()
-            os.write(2, f"riseml: a report was left out: {problem[:400]}\n".encode("ascii", "replace"))
+        os.write(2, f"riseml: {problem[:400]}\n".encode("utf-8", "replace"))
     except OSError:
         return
 

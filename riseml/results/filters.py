@@ -8,13 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from riseml.errors import UsageError
 from riseml.records import dataclass
+from riseml.results.column_names import QUOTED
 from riseml.results.rows import Columns, Reader, ResultRow, Value, read_number
 
-_HINT = "write NAME<VALUE, with one of < <= > >= = !=, and `and` between several: 'lr<0.1 and state=FINISHED'"
+_HINT = (
+    "write NAME<VALUE, with one of < <= > >= = !=, and `and` between several: 'lr<0.1 and state=FINISHED'; a name with "
+    "spaces or signs needs quotes: '\"val loss\" < 0.1'"
+)
 _LONGEST = 1_000  # characters of one text
 _MOST = 50  # conditions of one text
 _CONDITION = re.compile(
-    r"\s*(?P<name>[^<>=!'\"\s,&()]+)\s*(?P<sign><=|>=|==|!=|=|<|>)\s*"
+    rf"\s*(?P<name>(?:(?:parameters|metrics)\.)?(?:{QUOTED})(?:\.[a-z]+)?|[^<>=!'\"\s,&()]+)\s*"
+    r"(?P<sign><=|>=|==|!=|=|<|>)\s*"
     r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s<>=!'\",&()]+)"
 )
 _AND = re.compile(r"\s+and(?=\s|$)|\s*,|\s*&&", re.IGNORECASE)

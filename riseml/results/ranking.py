@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from riseml.records import dataclass
-from riseml.results.rows import BUILT_IN, Columns, Reader, ResultRow, Value, find_best
+from riseml.results.column_names import split_names
+from riseml.results.rows import Columns, Reader, ResultRow, Value, find_best
 from riseml.spec.config.types import Goal
 
 _MOST_KEYS = 10
@@ -30,7 +31,7 @@ class Objective:
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:
     """Return the columns of `--sort`: `-accuracy,time` is the largest accuracy first, then the shortest time."""
-    names = [part.strip() for part in text.split(",")[:_MOST_KEYS]]
+    names = list(split_names(text))[:_MOST_KEYS]
     return tuple(SortKey(name.removeprefix("-"), name.startswith("-")) for name in names if name.strip("-"))
 
 
@@ -45,14 +46,11 @@ def choose_objective(
     A name that a parameter and a metric have is the parameter, as in every column. A goal that the set has counts also
     where the user sorts the other way round: then the rows are only shown in the other order.
     """
-    if not keys or keys[0].name in BUILT_IN or keys[0].name in parameters:
+    if not keys:
         return known
     first = keys[0]
-    metric = first.name.removeprefix("metrics.")
-    base, _, part = metric.rpartition(".")
-    if metric not in metrics and base in metrics and part in ("best", "last", "min", "max"):
-        metric = base
-    if metric not in metrics:
+    kind, metric, part = Columns(parameters, metrics).resolve(first.name)
+    if kind != "metrics" or part not in ("", "best", "last", "min", "max"):
         return known
     if known is not None and known.metric == metric:
         return known

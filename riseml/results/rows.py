@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from riseml.errors import UsageError
 from riseml.records import dataclass
+from riseml.results.column_names import needs_quotes, quote_name, split_exact
 from riseml.spec.config.types import Goal
 
 Value = str | float | None
@@ -126,7 +127,8 @@ class Columns:
     A name is one of `BUILT_IN`, a parameter, or a metric, in this order. `lr` and `parameters.lr` are the same, and so
     are `accuracy` and `metrics.accuracy`; only the long name finds what has the name of a column before it. A metric
     alone is its best value where its goal is known, else its last one; `accuracy.last`, `.best`, `.min`, `.max`,
-    `.step` (of the last value) and `.count` say which.
+    `.step` (of the last value) and `.count` say which. A name in quotes is exactly that of a parameter or metric:
+    `"val loss".max`.
     """
 
     parameters: frozenset[str]
@@ -139,37 +141,72 @@ class Columns:
         Raises:
             UsageError: no row has such a column, or `.best` of a metric without a goal is asked for.
         """
-        if name in FIXED:
-            return FIXED[name]
         if name == "rank":
             raise UsageError("the rank is known only after --where and --sort", self._suggest_for_rank())
-        section, _, inner = name.partition(".")
-        if name in self.parameters or (section == "parameters" and inner in self.parameters):
-            parameter = name if name in self.parameters else inner
-            return lambda row: _read_parameter(row, parameter)
-        if reader := self._find_metric(name) or (self._find_metric(inner) if section == "metrics" else None):
-            return reader
+        kind, inner, part = self.resolve(name)
+        if kind == "fixed":
+            return FIXED[inner]
+        if kind == "parameters":
+            return lambda row: _read_parameter(row, inner)
+        if kind == "metrics":
+            return self._read_part(inner, part or ("best" if inner in self.goals else "last"))
         raise UsageError(f"there is no column {name[:80]!r}", self._suggest(name))
+
+    def resolve(self, name: str) -> tuple[str, str, str]:
+        """Return what a name stands for: `fixed`, `parameters`, `metrics` or empty; then the name there, and the part.
+
+        A part is empty where the name of a metric stands alone.
+        """
+        if (exact := split_exact(name)) is not None:
+            return self._resolve_exact(*exact)
+        if name in BUILT_IN:
+            return "fixed", name, ""
+        section, _, inner = name.partition(".")
+        if name in self.parameters:
+            return "parameters", name, ""
+        if section == "parameters" and inner in self.parameters:
+            return "parameters", inner, ""
+        found = self._resolve_metric(name)
+        return self._resolve_metric(inner) if not found[0] and section == "metrics" else found
+
+    def _resolve_exact(self, section: str, name: str, part: str) -> tuple[str, str, str]:
+        if section != "metrics" and not part and name in self.parameters:
+            return "parameters", name, ""
+        is_metric = section != "parameters" and name in self.metrics and part in ("", *PARTS)
+        return ("metrics", name, part) if is_metric else ("", "", "")
+
+    def _resolve_metric(self, name: str) -> tuple[str, str, str]:
+        if name in self.metrics:
+            return "metrics", name, ""
+        metric, _, part = name.rpartition(".")
+        return ("metrics", metric, part) if metric in self.metrics and part in PARTS else ("", "", "")
 
     def name_parameter(self, name: str) -> str:
         """Return the name of the column of a parameter: `lr`, or `parameters.time` where `time` is another column."""
         return f"parameters.{name}" if name in BUILT_IN else name
 
     def name_metric(self, metric: str, part: str = "") -> str:
-        """Return the name of the column of a metric: `loss`, `loss.last`, or `metrics.time` where `time` is another."""
-        name = f"{metric}.{part}" if part else metric
-        return f"metrics.{name}" if name in BUILT_IN or name in self.parameters else name
+        """Return the name of the column of a metric, by which `find_reader` finds it: `loss`, `loss.last`,
+        `metrics.time` where `time` is another column, `"g".max` where a metric has the name `g.max`."""
+        end = f".{part}" if part else ""
+        quoted = quote_name(metric)
+        for name in (f"{metric}{end}", f"metrics.{metric}{end}", f"{quoted}{end}"):
+            if self.resolve(name) == ("metrics", metric, part):
+                return name
+        return f"metrics.{quoted}{end}"
 
-    def _find_metric(self, name: str) -> Reader | None:
-        if name in self.metrics:
-            return self._read_part(name, "best" if name in self.goals else "last")
-        metric, _, part = name.rpartition(".")
-        return self._read_part(metric, part) if metric in self.metrics and part in PARTS else None
+    def write_metric(self, metric: str) -> str:
+        """Return the name of a metric's column as users write it in `--sort` and `--where`."""
+        name = self.name_metric(metric)
+        if not needs_quotes(name):
+            return name
+        quoted = quote_name(metric)
+        return quoted if self.resolve(quoted)[0] == "metrics" else f"metrics.{quoted}"
 
     def _read_part(self, metric: str, part: str) -> Reader:
         goal = self.goals.get(metric)
         if part == "best" and goal is None:
-            sort = f"--sort -{self.name_metric(metric)}"
+            sort = f"--sort -{self.write_metric(metric)}"
             raise UsageError(
                 f"nothing says whether a larger or a smaller {metric} is better",
                 f"write {metric}.max or {metric}.min; `search.goal` in riseml.yml, or {sort}, says it",

@@ -108,7 +108,7 @@ def _read_column(row: ScalingRow, scaling: Scaling, name: str) -> float | None:
 def _measure_row(rows: Sequence[ResultRow], columns: Columns, rate: str, first: ScalingRow | None) -> ScalingRow:
     workers = rows[0].workers
     seconds = fmean(row.seconds or 0.0 for row in rows)
-    speed = _average_values(rows, columns, f"{rate}.last") if rate else None
+    speed = _average_values(rows, columns, columns.name_metric(rate, "last")) if rate else None
     factor: float | None = 1.0
     if first is not None:
         new, old = (speed, first.rate) if rate else (_invert(seconds), _invert(first.seconds))
@@ -120,7 +120,7 @@ def _measure_row(rows: Sequence[ResultRow], columns: Columns, rate: str, first: 
         name: mean
         for name in columns.metrics
         if name != rate
-        if (mean := _average_values(rows, columns, name)) is not None
+        if (mean := _average_values(rows, columns, columns.name_metric(name))) is not None
     }
     efficiency = None if factor is None else factor / share
     return ScalingRow(workers, len(rows), seconds, speed, factor, efficiency, others)
@@ -131,6 +131,6 @@ def _invert(seconds: float) -> float | None:
 
 
 def _average_values(rows: Sequence[ResultRow], columns: Columns, name: str) -> float | None:
-    read = columns.find_reader(f"metrics.{name}")
+    read = columns.find_reader(name)
     values = [value for row in rows if isinstance(value := read(row), float | int) and math.isfinite(value)]
     return fmean(values) if values else None

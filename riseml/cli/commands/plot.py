@@ -104,7 +104,8 @@ def _make_scatter(found: wire.ResultList, metric: str, parameter: str) -> Chart:
     known = [*found["parameters"], *found["same"]]
     if parameter not in known:
         raise UsageError(f"there is no parameter {parameter[:80]!r}", f"there are {', '.join(known) or 'none'}")
-    read = make_columns(found).find_reader(f"metrics.{metric}")
+    columns = make_columns(found)
+    read = columns.find_reader(columns.name_metric(metric))
     values = {one["id"]: (one["parameters"].get(parameter), read(make_row(one))) for one in found["experiments"]}
     points = {
         name: (text, value) for name, (text, value) in values.items() if text is not None and isinstance(value, float)

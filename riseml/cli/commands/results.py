@@ -114,9 +114,10 @@ def _choose_experiments(command: CommandContext, identities: list[str], project:
 
 def _print_results(command: CommandContext, found: wire.ResultList, output: _Presentation) -> None:
     from riseml.cli.output.results_view import list_csv, list_results
+    from riseml.results.column_names import split_names
 
     printer = command.printer
-    chosen = [name.strip() for name in output.columns.split(",") if name.strip()]
+    chosen = list(split_names(output.columns))
     if output.scaling:
         _print_scaling(command, found, output)
     elif output.json:

@@ -13,6 +13,7 @@ from riseml.cli.output.style import Style, name_state
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric, format_parameters, format_seconds
 from riseml.records import dataclass
+from riseml.results.column_names import quote_name
 from riseml.results.rows import Columns, ResultRow
 from riseml.spec.config.types import Goal
 
@@ -136,10 +137,11 @@ def _list_notes(found: wire.ResultList, left_out: Sequence[str]) -> list[str]:
         notes.append(f"* {describe_best(best, objective)}: the {better} {objective['metric']}")
     elif found["metrics"] and not objective:
         metric = found["metrics"][0]
-        column = make_columns(found).name_metric(metric)
+        column = make_columns(found).write_metric(metric)
+        shown = metric if metric.replace("/", "").isidentifier() else quote_name(metric)
         notes.append(
             f"Nothing is ranked: --sort -{column} puts the largest {metric} first and marks the best, --sort {column} "
-            f"the smallest. In riseml.yml: `search: {{method: grid, metric: {metric}, goal: maximize}}`, or minimize"
+            f"the smallest. In riseml.yml: `search: {{method: grid, metric: {shown}, goal: maximize}}`, or minimize"
         )
     if found["same"]:
         same = format_parameters(found["same"])

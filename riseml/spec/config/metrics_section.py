@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 
+from riseml.metric_names import STEP, is_metric_name
+from riseml.spec.scalars.texts import NO_METRIC_NAME, quote_text
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
@@ -23,7 +25,10 @@ def read_metrics(file: SourceFile) -> tuple[tuple[str, str], ...]:
         if path in file.bad or not isinstance(pattern, str):
             continue
         problem, hint = _find_problem(pattern)
-        if problem:
+        if name != STEP and not is_metric_name(name):
+            problem, hint = NO_METRIC_NAME
+            file.refuse_key(path, problem.format(quote_text(name)), hint)
+        elif problem:
             file.refuse(path, problem, hint)
         else:
             found.append((name, pattern))

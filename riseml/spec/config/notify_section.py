@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 
+from riseml.metric_names import is_metric_name
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
+from riseml.spec.scalars.texts import NO_METRIC_NAME, quote_text
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 from riseml.states import TERMINAL, State
 
 _PATH: KeyPath = ("train", "notify")
-_CONDITION = re.compile(r"(\S+?) *(>=|<=|>|<) *(\S+)")
+_CONDITION = re.compile(r"(.*\S) *(>=|<=|>|<) *(\S+)")
 
 
 def read_notify(file: SourceFile) -> NotifySection | None:
@@ -41,6 +43,10 @@ def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricConditi
     found = _CONDITION.fullmatch(text.strip())
     if found is None:
         return None  # the schema has refused it
+    if not is_metric_name(found[1]):
+        problem, hint = NO_METRIC_NAME
+        file.refuse(path, problem.format(quote_text(found[1])), hint)
+        return None
     value = float(found[3])
     if not math.isfinite(value):
         file.refuse(path, f"{found[3]} is too large", "no metric reaches it")

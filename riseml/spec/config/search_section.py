@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 
+from riseml.metric_names import is_metric_name
 from riseml.spec.config.types import (
     DEFAULT_AFTER,
     DEFAULT_FACTOR,
@@ -19,7 +20,7 @@ from riseml.spec.config.types import (
     StopRule,
 )
 from riseml.spec.scalars.placeholders import find_placeholders
-from riseml.spec.scalars.texts import quote_text
+from riseml.spec.scalars.texts import NO_METRIC_NAME, quote_text
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
@@ -108,6 +109,9 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
     if metric == "step":
         problem = "step says where a training is, and is not a metric"
         file.refuse((*_PATH, "metric"), problem, "name a metric that the jobs report")
+    elif not is_metric_name(metric):
+        problem, hint = NO_METRIC_NAME
+        file.refuse((*_PATH, "metric"), problem.format(quote_text(metric)), hint)
     chosen = SearchMethod(method)
     if _is_fixed(file, parameters):
         file.warn(_PATH, "every parameter has one value, so that one experiment runs without a search")

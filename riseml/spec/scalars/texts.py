@@ -7,6 +7,9 @@ import re
 _INVALID = re.compile("[\0\ud800-\udfff]")
 _LONGEST_QUOTE = 60  # characters
 
+NO_METRIC_NAME = "{} is not the name of a metric", "write up to 64 printable characters, of any script"
+"""The problem and the hint for a text that is no name of a metric."""
+
 
 class BadText(Exception):
     """A text that does not have the form that its key requires.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from riseml.spec.scalars.quantities import parse_duration, parse_memory, parse_number
-from riseml.spec.scalars.texts import BadText, quote_text
+from riseml.spec.scalars.texts import NO_METRIC_NAME, BadText, quote_text
 from riseml.spec.schema.foreign_words import explain_key, explain_map, explain_value, translate_key
 from riseml.spec.yaml.document import MappingNode, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import KeyPath, Problem, format_key_path, make_problem
@@ -63,7 +63,7 @@ _PATTERNS = {
     "device": ("{} is not a device id", "write an index such as 0, or a UUID as `nvidia-smi -L` shows it: GPU-..."),
     "roles": ("{} is not the name of a role", "use lower-case letters and -; begin and end with a letter"),
     "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
-    "metric": ("{} is not the name of a metric", "begin with a letter; use letters, digits, _ . / and -"),
+    "metric": NO_METRIC_NAME,
     "data-folder": ("{} is not the name of a folder", "use letters, digits, . _ and -; begin with a letter or digit"),
     "notify-event": (
         "{} is neither an end nor a condition",

@@ -12,9 +12,18 @@ from __future__ import annotations
 
 import re
 
+from riseml.metric_names import LONGEST, read_quoted_name
+
 MARKER = b"riseml.report {"
 _SEPARATOR = b"\x1e"
-_NAME = rb'"[A-Za-z_][A-Za-z0-9_./@:-]{0,63}+"'
+_CHARACTER = (  # of UTF-8, or an escape of JSON
+    rb'(?:[ !#-\[\]-~]|\\(?:["\\/]|u[0-9A-Fa-f]{4})|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}'
+    rb"|[\xf0-\xf4][\x80-\xbf]{3})"
+)
+_USUAL = rb"[ !#-\[\]-~]"
+# Each name is of one of the two forms: else a line that is no report would be tried in two ways for each of its names.
+_NAME = rb'"(?:%b{1,%d}+|(?=%b*+[^"])%b{1,%d})"' % (_USUAL, LONGEST, _USUAL, _CHARACTER, 2 * LONGEST)
+_QUOTED = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)"')
 # Groups are never possessive: in Python 3.11 before 3.11.5, one that fails inside keeps what it took (gh-106052).
 _NUMBER = rb"-?+(?:[0-9]{1,40}+(?:\.[0-9]{1,40}+)?(?:[eE][+-]?+[0-9]{1,4}+)?|(?i:nan|inf(?:inity)?))"
 _PAIR = rb'(?:"step" *+: *+-?+[0-9]{1,15}+|(?!"step")' + _NAME + rb" *+: *+" + _NUMBER + rb")"
@@ -55,7 +64,7 @@ def split_report(text: bytes) -> tuple[bytes | None, bytes | None]:
         (b'epoch 2', b'riseml.report {"loss": 0.31}')
     """
     start = text.rfind(MARKER)
-    if start < 0 or _REPORT.fullmatch(text, start) is None:
+    if start < 0 or _REPORT.fullmatch(text, start) is None or not _has_names(text[start:]):
         return text, None
     before, report = text[:start], text[start:]
     if before in (b"", _SEPARATOR) or _MARK.fullmatch(before):
@@ -65,4 +74,11 @@ def split_report(text: bytes) -> tuple[bytes | None, bytes | None]:
 
 def holds_only_reports(rows: bytes) -> bool:
     """Return True when each of these `<timestamp> <text>\\n` is a report: nearly always, where one of many is."""
-    return _ROWS_OF_REPORTS.fullmatch(rows) is not None
+    return _ROWS_OF_REPORTS.fullmatch(rows) is not None and _has_names(rows)
+
+
+def _has_names(text: bytes) -> bool:
+    """Return True when each name in the text of reports is one that a metric may have."""
+    if text.isascii() and b"\\" not in text:
+        return True  # the pattern leaves no other
+    return all(read_quoted_name(quoted) is not None for quoted in set(_QUOTED.findall(text)))

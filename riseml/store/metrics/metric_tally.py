@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from riseml.metric_names import read_quoted_name
 from riseml.names import BUILD, JobName
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
@@ -14,7 +15,7 @@ from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 MOST_METRICS = 100
 """Most metric names of one experiment; values of further names are counted but not kept."""
 
-_PAIR = re.compile(rb'"([^"]+)" *: *([^ ,}]+)')
+_PAIR = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)" *: *([^ ,}]+)')
 
 
 class MetricReport(NamedTuple):
@@ -82,7 +83,7 @@ def batch_reports(block: LogBlock) -> ReportBatch | None:
     if not block.is_report or block.job == BUILD:
         return None
     names = tuple(name for name, _ in _PAIR.findall(block.data, 0, block.data.index(b"\n")))
-    if len(set(names)) < len(names):
+    if len({read_quoted_name(name) for name in names}) < len(names):
         return None
     rows = _make_row_pattern(names).findall(block.data)
     if len(rows) != block.count:
@@ -94,7 +95,7 @@ def batch_reports(block: LogBlock) -> ReportBatch | None:
         block.attempt,
         stamps,
         None if steps is None else list(map(int, steps)),
-        {name.decode(): list(map(float, values)) for name, values in columns.items()},
+        {read_quoted_name(name) or "": list(map(float, values)) for name, values in columns.items()},
     )
 
 
@@ -118,6 +119,6 @@ def read_reports(blocks: Iterable[LogBlock]) -> Iterator[MetricReport]:
             for name, value in _PAIR.findall(text):
                 if name == b"step":
                     step = int(value)
-                else:
-                    values.append((name.decode(), float(value)))
+                elif known := read_quoted_name(name):
+                    values.append((known, float(value)))
             yield MetricReport(job, attempt, at.decode(), step, tuple(values))
