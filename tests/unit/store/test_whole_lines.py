@@ -250,7 +250,7 @@ class World:
         request = StreamRequest(parse_id("1"), (1,), follow=False, positions=positions, batch=batch, reports=not batch)
         pieces = [piece async for piece in stream_entries(request, self._experiments, self.logs, Notifier())]
         found = [json.loads(line) for piece in pieces for line in piece.splitlines()]
-        return [entry for entry in found if entry["type"] in ("line", "lines", "report")]
+        return [entry for entry in found if entry["type"] != "end"]
 
     def check(self, choice: int) -> None:
         """Compare what all readers have with what jobs have printed."""
