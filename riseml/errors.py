@@ -107,6 +107,10 @@ class StoreError(Unreachable):
     """
 
 
+class LogUnreadable(RisemlError):
+    """The file of a log exists, and the server cannot read it."""
+
+
 class ExperimentFailed(RisemlError):
     """The experiment failed."""
 

@@ -67,6 +67,10 @@ class NotThere(EngineError):
     """The object that the call names does not exist on the host, or no longer exists."""
 
 
+class OutputLost(NotThere):
+    """The host has lost a part of what a job has printed."""
+
+
 class ImageMissing(NotThere):
     """The host does not have the base image and cannot fetch it. Another host may have it."""
 

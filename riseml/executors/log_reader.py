@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from riseml.executors.base import NotThere
+from riseml.executors.base import OutputLost
 from riseml.executors.frames_after import FramesAfter, find_latest
 from riseml.executors.output_log import HEADER
 from riseml.executors.timestamps import to_text
@@ -27,6 +28,7 @@ class JobLogReader:
     def __init__(self, path: Path, cursor: LogCursor) -> None:
         self._path = path
         self._offset = 0  # bytes read so far
+        self._was_there = bool(cursor.positions)  # the log had records
         # nanoseconds; a supervisor's timestamps grow over all streams, so that the store holds all earlier records
         self._after = find_latest(cursor, cursor.positions) or -1
         self._frames_after = FramesAfter(cursor)
@@ -35,7 +37,7 @@ class JobLogReader:
         """Return the next frames; empty when the log has no further ones now. Call again until the result is empty.
 
         Raises:
-            NotThere: the log is damaged, and has no further ones.
+            OutputLost: the log is damaged, and has no further ones.
         """
         frames: list[Frame] = []
         while not frames:
@@ -45,11 +47,29 @@ class JobLogReader:
             frames += self._frames_after.keep_new(self._split_records(data))
         return frames
 
+    def check_end(self) -> None:
+        """Check that everything was read, because the job has ended.
+
+        Raises:
+            OutputLost: the file is gone or shorter than what was read, or it goes on with zeros, as after a power cut.
+        """
+        try:
+            with self._path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(self._offset)
+                is_zero = file.read(HEADER.size) == bytes(HEADER.size)
+        except FileNotFoundError:
+            size, is_zero = 0, False
+        if is_zero:
+            raise OutputLost(f"{self._path} has zeros at byte {self._offset:,}, and is read no further")
+        if size < self._offset or (self._was_there and not size):
+            raise OutputLost(f"{self._path} was removed or cut")
+
     def _read_records(self) -> bytes:
         """Return complete records, about `_READ_SIZE` bytes of them.
 
         Raises:
-            NotThere: the next bytes are not a record. A job may write anything into a file of its own user.
+            OutputLost: the next bytes are not a record. A job may write anything into a file of its own user.
         """
         try:
             with self._path.open("rb") as file:
@@ -62,7 +82,7 @@ class JobLogReader:
             return b""
         complete = _count_complete(data)
         if not complete and missing > _LONGEST_RECORD:
-            raise NotThere(f"{self._path} is damaged at byte {self._offset:,}, and is read no further")
+            raise OutputLost(f"{self._path} is damaged at byte {self._offset:,}, and is read no further")
         self._offset += complete
         return data[:complete]
 
@@ -83,11 +103,14 @@ class JobLogReader:
 
 
 def _count_complete(data: bytes) -> int:
-    """Return how many bytes of `data` are complete records."""
+    """Return how many bytes of `data` are complete records. Zeros are none: a shared file system may show them before
+    what a node has written arrives.
+    """
     position = 0
     while position + HEADER.size <= len(data):
-        end = position + HEADER.size + HEADER.unpack_from(data, position)[2]
-        if end > len(data):
+        at, _, size = HEADER.unpack_from(data, position)
+        end = position + HEADER.size + size
+        if end > len(data) or not at:
             break
         position = end
     return position

@@ -181,6 +181,8 @@ class ProcessExecutor:
             while frames:
                 yield frames
                 frames = reader.read_frames()
+            if record is not None and record.has_ended:
+                reader.check_end()
             if not follow or record is None or record.has_ended:
                 return
             self._watch.wait_for_change(folder, counts, _LOG_INTERVAL)

@@ -225,6 +225,8 @@ class SlurmExecutor(RoleAccess):
             while frames:
                 yield frames
                 frames = reader.read_frames()
+            if not runs:
+                reader.check_end()
             if not follow or not runs:
                 return
             self._gangs.wait(_INTERVAL)

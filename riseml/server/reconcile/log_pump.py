@@ -14,15 +14,16 @@ import time
 from collections.abc import Callable
 
 from riseml.errors import RisemlError
-from riseml.executors.base import Executor, NotThere
+from riseml.executors.base import Executor, NotThere, OutputLost
 from riseml.faultpoints import Point, reach
-from riseml.model import ContainerSeen, JobKey
+from riseml.model import ContainerSeen, Frame, JobKey
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.store.logs.log_store import LogStore
 
 _RETRY_PAUSES = (0.05, 0.2, 1.0, 5.0)  # seconds before the next attempt, after each failure in a row
 _QUICK_SUCCESSION = 0.005  # seconds between two pieces of a log that grows without a pause
+_OWN_STREAM = 3  # messages that the job did not print
 _GATHER = 0.002  # seconds for which the frames of such a log are gathered, so that they are stored as one piece
 
 Collect = Callable[[Executor, JobKey], None]
@@ -171,6 +172,9 @@ class _LogFollower(threading.Thread):
                 last = now
         except NotThere as error:
             log.warning("the log of %s is not complete: %s", self._title, error.message)
+            if isinstance(error, OutputLost):
+                note = f"[riseml: lines are missing here: {error.message}]\n"
+                self._logs.append_frames(self.key, [Frame("", _OWN_STREAM, note.encode())])
             return True
         return False
 

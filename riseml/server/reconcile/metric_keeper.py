@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from riseml.errors import StoreError
+from riseml.errors import RisemlError
 from riseml.store.metrics.metric_store import MetricStore
 
 _GATHER = 0.2  # seconds for which reports are gathered, so that they are counted together
@@ -99,7 +99,7 @@ class MetricKeeper(threading.Thread):
             if problem is not None:
                 raise problem
             self._has_failed = False
-        except (StoreError, OSError) as error:
+        except (RisemlError, OSError) as error:
             if not self._has_failed:
                 log.warning("metrics are counted or saved later: %s", error)
             self._has_failed = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from riseml.errors import LogUnreadable
 from riseml.frameworks.roles import is_waiting_for, list_awaited, says_that_it_waits
 from riseml.model import Experiment, Job, JobKey, World
 from riseml.names import JobName
@@ -40,7 +41,10 @@ class StuckWaits:
         return {key: peer for key, peer in found.items() if peer is not None}
 
     def _find_peer(self, experiment: Experiment, job: Job, ended: list[JobName]) -> JobName | None:
-        lines = self._logs.read_last_lines(experiment.key_of(job), 1)
+        try:
+            lines = self._logs.read_last_lines(experiment.key_of(job), 1)
+        except LogUnreadable:  # the follower of the job says so; the loop goes on with everything else
+            lines = []
         if not lines:
             return None
         last, addresses = lines[-1].text.decode("utf-8", "replace"), job_addresses(experiment)

@@ -44,28 +44,33 @@ class LogBlock:
     @property
     def first_at(self) -> str:
         """The timestamp of the first line."""
-        return self.data[: self.data.index(b" ")].decode()
+        return self.data.partition(b" ")[0].decode("utf-8", "replace")
 
     def report_rows(self) -> list[bytes]:
         """Return `<timestamp> <report>` of each report."""
         if self.is_report:
             return self.data.split(b"\n")[:-1]
-        return [b"%b %b" % (self.data[: self.data.index(b" ")], self.report)] if self.report else []
+        return [b"%b %b" % (self.data.partition(b" ")[0], self.report)] if self.report else []
 
     def timestamps(self) -> Iterator[str]:
         """Give the timestamp of each line."""
-        return (row.partition(b" ")[0].decode() for row in self.data.split(b"\n")[:-1])
+        return (row.partition(b" ")[0].decode("utf-8", "replace") for row in self.data.split(b"\n")[:-1])
 
     def lines(self) -> list[OutputLine]:
         """Return each line on its own."""
         found: list[OutputLine] = []
+        job, stream, attempt, head_size = self.job, self.stream, self.attempt, self.head_size + 1
         position = self.start
         open_from = self.end.open_from if self.end.open_bytes else None
         for row in self.data.split(b"\n")[:-1]:
-            position += self.head_size + len(row) + 1
+            position += head_size + len(row)
             at, _, text = row.partition(b" ")
             end = ReadPosition(position) if open_from is None else ReadPosition(position, position - open_from)
-            found.append(OutputLine(self.job, at.decode(), self.stream, text, end, self.attempt))
+            try:
+                stamp = at.decode()
+            except UnicodeDecodeError:  # the file is damaged
+                stamp = at.decode("utf-8", "replace")
+            found.append(OutputLine(job, stamp, stream, text, end, attempt))
         found[-1] = replace(found[-1], end=self.end)
         return found
 

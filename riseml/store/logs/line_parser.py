@@ -11,9 +11,11 @@ from dataclasses import replace
 
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.logs.line_state import RecordKind, cut_text
-from riseml.store.logs.read_position import LineOwner, OpenLine, ReadPosition
-from riseml.store.logs.records import RecordHead, RecordRun, split_runs
+from riseml.store.logs.read_position import LineOwner, OpenLine, ReadPosition, ReadState
+from riseml.store.logs.records import DamagedPart, RecordHead, RecordRun, split_runs
 
+_OWN_STREAM = 3
+_LONGEST_STAMP = 40  # bytes of a timestamp; more is damaged
 _PIECES = tuple(b"\n%c " % code for code in RecordKind.GOES_ON.codes)
 
 
@@ -27,22 +29,32 @@ class LineParser:
     def __init__(self, position: ReadPosition) -> None:
         self._offset = position.offset
         # Lines are added as they begin, so that the first one is the oldest.
-        self._open: dict[LineOwner, OpenLine] = dict(position.open_lines or {})
+        state = position.state
+        self._open: dict[LineOwner, OpenLine] = {} if state is None else dict(state.open_lines)
+        self._damaged = 0 if state is None else state.damaged
 
     @property
     def position(self) -> ReadPosition:
         """Where a reader continues that has the lines of all records so far."""
-        return ReadPosition(self._offset, self._count_open_bytes(), dict(self._open) if self._open else None)
+        state = ReadState(dict(self._open), self._damaged) if self._open or self._damaged else None
+        return ReadPosition(self._offset, self._count_open_bytes(), state)
 
     def read_lines(self, data: bytes) -> Iterator[LogBlock]:
-        """Yield the lines that end in these whole records; lines that follow each other as one block.
-
-        Raises:
-            ValueError: the data are not whole records.
+        """Yield the lines that end in these whole records; lines that follow each other as one block. Where the file is
+        damaged, a line says so.
         """
         for run in split_runs(data):
+            if isinstance(run, DamagedPart):
+                self._offset += run.size
+                self._damaged += run.size
+                continue
             head = run.head
             owner = LineOwner(head.job, head.stream, head.attempt)
+            if self._damaged:
+                yield self._note(
+                    run, f"{self._damaged:,} bytes of this log are not readable, and lines are missing here"
+                )
+                self._damaged = 0
             if self._open:
                 yield from self._end_lost_lines(owner)
             if head.kind is RecordKind.END and owner not in self._open:  # nearly always
@@ -53,6 +65,17 @@ class LineParser:
                 yield from self._take_ends(owner, run)
             else:
                 self._offset += len(run.data)
+            if run.has_zeros:
+                yield self._note(
+                    run, "the line before has zeros that its job may not have printed; then lines are missing"
+                )
+
+    def _note(self, run: RecordRun, text: str) -> LogBlock:
+        """Return a line of riseml itself beside the records of a run."""
+        at = run.data[len(run.head.text) :].partition(b"\n")[0].partition(b" ")[0][:_LONGEST_STAMP]
+        data = b"%b [riseml: %b]\n" % (at, text.encode())
+        end = ReadPosition(self._offset, self._count_open_bytes())
+        return LogBlock(run.head.job, _OWN_STREAM, data, self._offset, 0, end, run.head.attempt)
 
     def _take_lines(self, head: RecordHead, data: bytes) -> LogBlock:
         """Return whole lines as one block."""
@@ -117,7 +140,7 @@ def find_open_lines(parts: Iterable[bytes], position: ReadPosition) -> ReadPosit
     for data in parts:
         for _ in parser.read_lines(data):
             pass
-    return replace(position, open_lines=parser.position.open_lines or {})
+    return replace(position, state=parser.position.state or ReadState({}, 0))
 
 
 def has_pieces(data: bytes) -> bool:

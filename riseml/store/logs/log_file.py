@@ -25,6 +25,8 @@ from riseml.store.logs.report_lines import KnownReports
 JobAttempt = tuple[JobName, int]
 """A job of the file's experiment, and which attempt at it."""
 
+_OWN_STREAM = 3
+_LONGEST_TAIL = 1 << 16  # bytes that are searched for zeros
 _RECOVERED_AT_ONCE = 1 << 22  # bytes
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class LogFile:
         # offsets at the end of complete logs; replaced, never changed
         self.ends: Mapping[JobAttempt, int] = load_ends(path)
         self.size = 0  # bytes of whole pieces: the offset after the last record
+        self.missing = 0  # bytes that were behind the last record when the file was opened
         self.known_reports = KnownReports()  # what readers have found
         self._open_lines: dict[JobAttempt, OpenLines] = {}
         self._path = path
@@ -89,13 +92,31 @@ class LogFile:
         with self._lock:
             self._refuse_if_closed()
             ends = {**self.ends, owner: os.lseek(self._file, 0, os.SEEK_END)}
-            fresh = self._path.with_suffix(".ending")
-            with fresh.open("w") as file:
-                json.dump([[job, attempt, end] for (job, attempt), end in ends.items()], file)
-                file.flush()
-                os.fsync(file.fileno())  # else a power cut may leave the new name with no content
-            os.replace(fresh, self._path.with_suffix(".ends"))
+            self._save_ends(ends)
             self.ends = ends
+
+    def note_missing(self, key: JobKey, cause: str = "") -> None:
+        """Write a line, once, that says why lines are missing, if any are.
+
+        Args:
+            key: whose log it is.
+            cause: what has happened; empty: the end is lost, as far as bytes are missing.
+
+        Raises:
+            OSError: it cannot be written, or the file was closed.
+        """
+        if not self.missing and not cause:
+            return
+        cause = cause or f"the last {self.missing:,} bytes of this log are lost, and lines are missing here"
+        self.missing = 0
+        self.append_frames(key, [Frame("", _OWN_STREAM, f"[riseml: {cause}]\n".encode())])
+        with self._lock:
+            self._save_ends(self.ends)
+
+    @property
+    def is_removed(self) -> bool:
+        """True when the file has no name any more, so that no reader finds what is written."""
+        return os.fstat(self._file).st_nlink == 0
 
     def end_all_lines(self, experiment: int) -> None:
         """End the open lines of all jobs, because no host holds more of them.
@@ -112,6 +133,14 @@ class LogFile:
             self._is_closed = True
             os.close(self._file)
 
+    def _save_ends(self, ends: Mapping[JobAttempt, int]) -> None:
+        fresh = self._path.with_suffix(".ending")
+        with fresh.open("w") as file:
+            json.dump([[job, attempt, end] for (job, attempt), end in ends.items()], file)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut may leave the new name with no content
+        os.replace(fresh, self._path.with_suffix(".ends"))
+
     def _end_open_lines(self, key: JobKey) -> None:
         streams = sorted(self._open_lines.get((key.job, key.attempt), ()))
         if streams:
@@ -123,14 +152,22 @@ class LogFile:
 
     def _recover(self) -> None:
         """Cut a torn record off, and find every cursor and every open line again."""
-        whole = 0
-        while data := load_records(self._path, whole, _RECOVERED_AT_ONCE):
+        whole, position = 0, 0
+        while data := load_records(self._path, position, _RECOVERED_AT_ONCE):
             for run in split_runs(data):
-                self._recover_run(run)
-            whole += len(data)
+                if isinstance(run, RecordRun):
+                    self._recover_run(run)
+            position += len(data)
+            whole = position if data.endswith(b"\n") else whole
+        self.missing = max([0, *(end - whole for end in self.ends.values()), self._count_zeros(whole)])
         os.ftruncate(self._file, whole)
         self.size = whole
         self.ends = {owner: end for owner, end in self.ends.items() if end <= whole}
+
+    def _count_zeros(self, whole: int) -> int:
+        """Return how many bytes follow the last record when there are zeros among them, as after a power cut."""
+        end = os.lseek(self._file, 0, os.SEEK_END)
+        return end - whole if b"\0" in os.pread(self._file, _LONGEST_TAIL, max(whole, end - _LONGEST_TAIL)) else 0
 
     def _recover_run(self, run: RecordRun) -> None:
         head = run.head
@@ -176,10 +213,14 @@ def load_ends(path: Path) -> dict[JobAttempt, int]:
 
 
 def load_records(path: Path, offset: int, limit: int) -> bytes:
-    """Return whole records from an offset on, about `limit` bytes; nothing when there is no whole one."""
+    """Return whole records from an offset on, about `limit` bytes; nothing when there is no whole one. Zeros, which a
+    power cut may leave, come as they are.
+    """
     with path.open("rb") as file:
         file.seek(offset)
         data = file.read(limit)
         if data and b"\n" not in data:
+            if not data.strip(b"\0"):
+                return data
             data += file.readline()
     return data[: data.rfind(b"\n") + 1]

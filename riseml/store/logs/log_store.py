@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from riseml.errors import LogUnreadable
 from riseml.log_cursor import LogCursor
 from riseml.model import Frame, JobKey
 from riseml.settings import DEFAULT_LOG_LIMIT
@@ -59,7 +62,12 @@ class LogStore:
         """
         with self._quota.admit_frames(key, list(frames)) as kept:
             if kept:
-                self._open_file(key.experiment).append_frames(key, kept)
+                file = self._open_file(key.experiment)
+                if file.is_removed:
+                    self.close_experiment(key.experiment)
+                    raise OSError(errno.ENOENT, "the file of the log was removed, and is written again from its host")
+                file.note_missing(key)
+                file.append_frames(key, kept)
 
     def finish_job(self, key: JobKey) -> None:
         """End the open lines of the job: this attempt prints nothing more.
@@ -113,6 +121,9 @@ class LogStore:
             experiment: whose log it is.
             position: where to begin.
             reports: whether to return blocks of reports, too; otherwise they are skipped.
+
+        Raises:
+            LogUnreadable: the file cannot be read.
         """
         blocks, end = self._find_in_log(find_blocks, experiment, position)
         return blocks if reports else [block for block in blocks if not block.is_report], end
@@ -122,6 +133,14 @@ class LogStore:
         return self._find_in_log(find_report_blocks, experiment, position)
 
     def _find_in_log(self, find: _Find, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+        try:
+            return self._find_in_file(find, experiment, position)
+        except OSError as error:
+            raise _refuse_log(self._log_path(experiment), error) from error
+
+    def _find_in_file(
+        self, find: _Find, experiment: int, position: ReadPosition
+    ) -> tuple[list[LogBlock], ReadPosition]:
         path = self._log_path(experiment)
         unread = self.log_size(experiment) - position.offset
         if unread <= 0 or not path.exists():
@@ -142,7 +161,17 @@ class LogStore:
             return file.read(1) == b"\n"
 
     def read_last_lines(self, key: JobKey, count: int) -> list[OutputLine]:
-        """Return the last lines of one attempt, as far as they are in the last 64 MiB of the log; each one is whole."""
+        """Return the last lines of one attempt, as far as they are in the last 64 MiB of the log; each one is whole.
+
+        Raises:
+            LogUnreadable: the log cannot be read.
+        """
+        try:
+            return self._find_last_lines(key, count)
+        except OSError as error:
+            raise _refuse_log(self._log_path(key.experiment), error) from error
+
+    def _find_last_lines(self, key: JobKey, count: int) -> list[OutputLine]:
         path = self._log_path(key.experiment)
         end = size = self.log_size(key.experiment)
         if not size or not path.exists():
@@ -158,6 +187,39 @@ class LogStore:
             if len(lines) >= count or start == 0 or near >= _FAR_FROM_END:
                 return lines[-count:]
             near, end = 4 * near, start
+
+    def mend_log(self, key: JobKey) -> None:
+        """Write a line into the log of an experiment that has ended where the file is missing, or its end is lost.
+
+        Args:
+            key: a job that has run, so that there was a log.
+
+        Raises:
+            LogUnreadable: the file cannot be read, or the line cannot be written.
+        """
+        path = self._log_path(key.experiment)
+        try:
+            if path.exists() and _is_whole(path):
+                return
+            is_lost = not path.exists()
+            file = self._open_file(key.experiment)
+            file.note_missing(key, f"the log was lost, or never arrived: {path} is missing" if is_lost else "")
+            self.close_experiment(key.experiment)
+        except OSError as error:
+            raise _refuse_log(path, error) from error
+
+    def check_readable(self, experiment: int) -> None:
+        """Read the beginning of a log.
+
+        Raises:
+            LogUnreadable: that is not possible.
+        """
+        path = self._log_path(experiment)
+        try:
+            if path.exists():
+                load_records(path, 0, 1)
+        except OSError as error:
+            raise _refuse_log(path, error) from error
 
     def end_open_lines(self, experiment: int) -> None:
         """End the last lines of all jobs of an experiment whose log is complete: no host holds more of them."""
@@ -191,6 +253,20 @@ class LogStore:
 
     def _log_path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.log"
+
+
+def _refuse_log(path: Path, error: OSError) -> LogUnreadable:
+    cause = error.strerror or str(error)
+    return LogUnreadable(f"the log {path} cannot be read: {cause}", "let the user of the server read this file")
+
+
+def _is_whole(path: Path) -> bool:
+    """Return False for a log whose end was lost: after a power cut it may have zeros there, or be shorter."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 1))
+        last = file.read(1)
+    return last in (b"\n", b"") and max([0, *load_ends(path).values()]) <= size
 
 
 def _load_parts(path: Path, start: int, end: int) -> Iterator[bytes]:

@@ -40,6 +40,13 @@ class OpenLine(NamedTuple):
         return b"".join(reversed(pieces))
 
 
+class ReadState(NamedTuple):
+    """What a reader keeps in memory at a position. Without it, it reads the pieces of the open lines again."""
+
+    open_lines: Mapping[LineOwner, OpenLine]  # the oldest one first
+    damaged: int  # bytes before the position that hold no records
+
+
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
     """Where a reader continues in a log file."""
@@ -48,8 +55,7 @@ class ReadPosition:
         0  # bytes from the beginning of the file; a record begins here, and all that ended before it was given
     )
     open_bytes: int = 0  # bytes before `offset` at which the oldest line begins that is open there; 0: none is open
-    # the lines that are open at `offset`, the oldest one first; None: not known, unless `open_bytes` is 0
-    open_lines: Mapping[LineOwner, OpenLine] | None = field(default=None, compare=False, repr=False)
+    state: ReadState | None = field(default=None, compare=False, repr=False)
 
     @property
     def open_from(self) -> int:
@@ -59,7 +65,7 @@ class ReadPosition:
     @property
     def lacks_open_lines(self) -> bool:
         """True when the pieces of the open lines must be read again before a reader can continue here."""
-        return self.open_bytes > 0 and self.open_lines is None
+        return self.open_bytes > 0 and self.state is None
 
     def move_to(self, offset: int) -> ReadPosition:
         """Return the position at another record, between which and this one no line begins or ends in pieces."""

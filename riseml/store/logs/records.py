@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from riseml.model import Frame, JobKey
 from riseml.names import JobName
@@ -21,6 +22,10 @@ OpenLines = Mapping[int, LineState]
 """The lines of one job that are not between two lines, by their streams."""
 
 NO_TIMESTAMP = "-"  # stands for the timestamp of a frame that has none
+_TIMESTAMP = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,20}Z")
+_ZEROS = bytes(4096)  # as many as a file system loses at once in a power cut
+_STEP = len(_ZEROS) // 2
+_LONGEST_HEAD = 300  # bytes
 _KINDS = {code: (kind, stream) for kind in RecordKind for stream, code in enumerate(kind.codes)}
 
 
@@ -36,12 +41,12 @@ class RecordHead:
     pattern: re.Pattern[bytes]  # matches successive records with this head
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRun:
-    """Successive records with the same head."""
+class RecordRun(NamedTuple):
+    """Successive records with the same head. A tuple, because a log of many jobs has many."""
 
     head: RecordHead
     data: bytes  # the whole records
+    has_zeros: bool = False  # the last one has as many zeros as a power cut leaves
 
     def rows(self) -> list[bytes]:
         """Return `<timestamp> <text>` of each record."""
@@ -50,16 +55,25 @@ class RecordRun:
 
     def text_size(self) -> int:
         """Return the bytes of text of all records, without their heads and timestamps."""
-        return sum(len(row) - row.index(b" ") - 1 for row in self.rows())
+        return sum(len(row.partition(b" ")[2]) for row in self.rows())
 
     def stamps_from_last(self) -> Iterator[str]:
-        """Yield the timestamp of each record, the last one first; empty for a record without a timestamp."""
+        """Yield the timestamp of each record, the last one first; empty for a record without a timestamp, and for one
+        that is damaged.
+        """
         head, end = self.head.text, len(self.data) - 1
         while end > 0:
             start = self.data.rfind(b"\n", 0, end) + 1
-            stamp = self.data[start + len(head) : self.data.index(b" ", start + len(head))].decode()
-            yield "" if stamp == NO_TIMESTAMP else stamp
+            stamp = self.data[start + len(head) : end].partition(b" ")[0]
+            yield stamp.decode() if _TIMESTAMP.fullmatch(stamp) else ""
             end = start - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedPart:
+    """A part of a log file that holds no records."""
+
+    size: int  # bytes
 
 
 def encode_frames(key: JobKey, frames: list[Frame], before: OpenLines) -> tuple[bytes, OpenLines]:
@@ -106,21 +120,46 @@ def feed_line(lines: OpenLines, stream: int, kind: RecordKind, size: int) -> Ope
     return others if state.phase is LinePhase.BETWEEN else {**others, stream: state}
 
 
-def split_runs(data: bytes) -> Iterator[RecordRun]:
-    """Yield the records of a piece of a log file, in runs of one head. The piece holds whole records only.
+def split_runs(data: bytes) -> Iterator[RecordRun | DamagedPart]:
+    """Yield the records of a piece of a log file, in runs of one head, and what is no record.
 
-    Raises:
-        ValueError: it holds something else.
+    Args:
+        data: whole records. After a power cut or a damage of the disk, anything may be between them.
     """
-    position = 0
-    while position < len(data):
-        attempt = data.index(b" ", position + 2) + 1
-        head = _parse_head(data[position : data.index(b" ", attempt) + 1])
-        found = head.pattern.match(data, position)
-        if found is None:
-            raise ValueError(f"no whole record at {data[position : position + 80]!r}")
-        yield RecordRun(head, found[0])
-        position = found.end()
+    position, size = 0, len(data)
+    while position < size:
+        try:
+            attempt = data.index(b" ", position + 2, position + _LONGEST_HEAD) + 1
+            head = _parse_head(data[position : data.index(b" ", attempt, position + _LONGEST_HEAD) + 1])
+            records = head.pattern.match(data, position)[0]  # type: ignore[index]  # None: see below
+        except (ValueError, KeyError, TypeError):
+            end = _find_next_record(data, position)
+            yield DamagedPart(end - position)
+            position = end
+            continue
+        has_zeros = len(records) > len(_ZEROS) and b"\0" in records[::_STEP] and _ZEROS in records
+        if has_zeros:
+            records = records[: records.index(b"\n", records.index(_ZEROS)) + 1]
+        yield RecordRun(head, records, has_zeros)
+        position += len(records)
+
+
+def _find_next_record(data: bytes, position: int) -> int:
+    """Return where the next record begins behind a damage; the end of the data when there is none."""
+    while (position := data.find(b"\n", position) + 1) and position < len(data):
+        if _is_record(data, position):
+            return position
+    return len(data)
+
+
+def _is_record(data: bytes, position: int) -> bool:
+    """Return True when a record begins at a position."""
+    try:
+        attempt = data.index(b" ", position + 2, position + _LONGEST_HEAD) + 1
+        _parse_head(data[position : data.index(b" ", attempt, position + _LONGEST_HEAD) + 1])
+    except (ValueError, KeyError, TypeError):
+        return False
+    return True
 
 
 def pick_records(data: bytes, key: JobKey) -> bytes:
@@ -141,7 +180,9 @@ def find_last_kind(data: bytes, key: JobKey, stream: int) -> RecordKind | None:
 @lru_cache(maxsize=256)
 def _parse_head(text: bytes) -> RecordHead:
     code, job, attempt, _ = text.split(b" ")
-    kind, stream = _KINDS[code[0]]
+    kind, stream = _KINDS[ord(code.decode())]
+    if b"\n" in text or b"\0" in text:
+        raise ValueError("a record has one line")
     # Possessive inside, where to go back could find nothing; never the group (see `report_lines`).
     pattern = re.compile(b"(?:" + re.escape(text) + rb"[^\n]*+\n)+")
     return RecordHead(text, kind, stream, JobName(job.decode()), int(attempt), pattern)

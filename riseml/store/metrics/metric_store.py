@@ -11,8 +11,10 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 
+from riseml.errors import LogUnreadable
 from riseml.faultpoints import Point, reach
 from riseml.names import JobName
 from riseml.records import dataclass
@@ -174,7 +176,8 @@ class MetricStore:
             if experiment in found or self._logs.log_size(experiment):
                 counting = self._open_counting(experiment)
                 with counting.lock:
-                    self._count_on(counting)
+                    with suppress(LogUnreadable):  # the metric keeper says so; one damaged file hides no other counts
+                        self._count_on(counting)
                     found[experiment] = _to_row(counting)
         return found
 

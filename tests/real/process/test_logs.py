@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.executors.base import OutputLost
 from riseml.executors.log_reader import JobLogReader
 from riseml.executors.output_log import HEADER, STDERR, STDOUT, OutputLog
 from riseml.executors.timestamps import to_nanoseconds, to_text
@@ -58,6 +59,43 @@ def test_an_incomplete_record_waits_for_the_next_call(tmp_path: Path) -> None:
         path.write_bytes(data[:size])
         found += reader.read_frames()
     assert b"".join(frame.data for frame in found) == b"".join(PIECES)
+
+
+@pytest.mark.parametrize("size", [5, 13, 5000])
+def test_zeros_at_the_end_are_no_records_until_they_are_written(tmp_path: Path, size: int) -> None:
+    """A shared file system may show zeros before what a node has written arrives; a power cut leaves them."""
+    path = tmp_path / "log"
+    write(path, PIECES)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:200] + bytes(size))
+    reader = JobLogReader(path, LogCursor())
+    found = reader.read_frames()
+    assert reader.read_frames() == []
+    path.write_bytes(whole)
+    while batch := reader.read_frames():
+        found += batch
+    reader.check_end()
+    assert b"".join(frame.data for frame in found) == b"".join(PIECES)
+    path.write_bytes(whole + bytes(size))
+    assert reader.read_frames() == []
+    if size >= HEADER.size:
+        with pytest.raises(OutputLost, match="has zeros at byte"):
+            reader.check_end()
+
+
+def test_a_log_that_is_cut_or_removed_before_it_was_read_to_its_end_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    JobLogReader(path, LogCursor()).check_end()  # a job whose supervisor could not start has none
+    write(path, PIECES)
+    reader = JobLogReader(path, LogCursor())
+    frames = reader.read_frames()
+    reader.check_end()
+    path.write_bytes(b"")
+    with pytest.raises(OutputLost, match="was removed or cut"):
+        reader.check_end()
+    path.unlink()
+    with pytest.raises(OutputLost, match="was removed or cut"):
+        JobLogReader(path, cursor_after(frames)).check_end()
 
 
 def test_records_longer_than_one_read_are_complete(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from riseml.errors import Unreachable
+from riseml.executors.base import OutputLost
 from riseml.executors.memory import MemoryExecutor
 from riseml.log_cursor import LogCursor
 from riseml.model import Capacity, ContainerSeen, Frame, JobKey
@@ -78,6 +79,13 @@ def test_a_follower_tries_again_after_any_error(scene: Scene, trouble: Exception
     scene.host.goes_on.set()  # the follower may try again before it knows of the end
     wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
     assert scene.lines() == [b"one"]
+
+
+def test_a_log_of_which_the_host_has_lost_a_part_says_so_and_ends(scene: Scene) -> None:
+    scene.host.troubles = [OutputLost("/x/log was removed or cut")]
+    scene.host.goes_on.set()
+    wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
+    assert scene.lines() == [b"[riseml: lines are missing here: /x/log was removed or cut]"]
 
 
 def test_the_servers_log_says_once_why_a_log_cannot_be_read(

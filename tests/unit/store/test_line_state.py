@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from riseml.model import Frame, JobKey
 from riseml.names import JobName
 from riseml.store.logs.line_state import BETWEEN_LINES, LONGEST_LINE, LinePhase, LineState, RecordKind, cut_text
-from riseml.store.logs.records import OpenLines, encode_frames, feed_line, split_runs
+from riseml.store.logs.records import OpenLines, RecordRun, encode_frames, feed_line, split_runs
 
 KEY = JobKey(4, JobName("worker.1"), 1)
 CUT_LINE = LineState(LinePhase.CUT)
@@ -80,6 +80,7 @@ def test_a_server_that_recovers_finds_the_lines_that_the_writer_left_open(frames
     recovered: OpenLines = {}
     stamps: list[str] = []
     for run in split_runs(first + second):
+        assert isinstance(run, RecordRun)
         recovered = feed_line(recovered, run.head.stream, run.head.kind, run.text_size())
         stamps += reversed(list(run.stamps_from_last()))
     assert recovered == written

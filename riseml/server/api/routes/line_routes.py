@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from riseml import wire
 from riseml.model import Experiment
 from riseml.names import experiment_name, parse_id
+from riseml.server.api.merged_log.log_check import prepare_log
 from riseml.server.api.merged_log.log_entries import format_moment, name_stream
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
@@ -79,6 +80,7 @@ def _show_event(experiment: Experiment, event: StateEvent) -> wire.EventView:
 def _select(name: str, level: str | None, services: Services) -> tuple[Experiment, Selection]:
     wanted = parse_id(name)
     experiment = find_single_experiment(wanted, services)
+    prepare_log(experiment, services.logs)
     return experiment, Selection(experiment.id, wanted, None if level is None else LogLevel(level))
 
 

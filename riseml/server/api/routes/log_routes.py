@@ -13,6 +13,7 @@ from riseml.errors import UsageError
 from riseml.model import Experiment
 from riseml.names import parse_id
 from riseml.records import dataclass
+from riseml.server.api.merged_log.log_check import prepare_log
 from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.set_growth import SetGrowth
 from riseml.server.api.merged_log.stream_cursor import check_stream_cursor, parse_stream_cursor
@@ -50,6 +51,8 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         wanted = parse_id(name)
         _check_since(query.since)
         details = find_details(wanted, services)
+        for detail in details:
+            prepare_log(detail.experiment, services.logs)
         ids = tuple(detail.experiment.id for detail in details)
         growth = None if wanted.sub is not None else _find_growth(details[0].experiment, services)
         positions = parse_stream_cursor(query.cursor, len(ids), grows=growth is not None)

@@ -8,6 +8,7 @@ from riseml.control.advice.advise import advise
 from riseml.control.advice.known_failure import FailedJob
 from riseml.control.advice.last_lines import PRINTED_LINES, choose_last_lines, drop_frames
 from riseml.control.rollup import find_failed_job
+from riseml.errors import LogUnreadable
 from riseml.model import Experiment, Job
 from riseml.names import experiment_name
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd
@@ -41,7 +42,10 @@ def _failed_by_itself(job: Job) -> bool:
 
 
 def _read_lines(experiment: Experiment, job: Job, logs: LogStore) -> list[str]:
-    printed = logs.read_last_lines(experiment.key_of(job), PRINTED_LINES)
+    try:
+        printed = logs.read_last_lines(experiment.key_of(job), PRINTED_LINES)
+    except LogUnreadable as error:
+        return [f"[riseml: {error.message}]"]
     return [line.text.decode("utf-8", "replace") for line in printed if not is_about_files(line)]
 
 
