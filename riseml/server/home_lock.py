@@ -1,4 +1,8 @@
-"""The lock of RISEML_HOME. The one server of the home holds it, and checks it to notice that the home is gone."""
+"""The lock of RISEML_HOME. The one server of the home holds it, and checks it to notice that the home is gone.
+
+There are two locks together: one on the folder, which lasts as long as the home, and one on a file in it. The file
+names the process, earlier versions lock it alone, and some file systems over a network lock no folders.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +40,15 @@ class HomeLock:
         """
         self._home = home
         self._path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.fchmod(self._descriptor, 0o600)
+        self._descriptor = _open_lock_file(path)
+        self._folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         os.close(self._descriptor)
+        os.close(self._folder)
 
     def take(self) -> None:
         """Lock the home, and write this process's id into the lock file.
@@ -51,26 +56,68 @@ class HomeLock:
         Raises:
             Refused: another server holds the lock, or the home was removed after the file was opened.
         """
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._descriptor, _LONGEST_NUMBER, 0).decode("ascii", "replace").strip()
+        if not (_lock_folder(self._folder) and _lock_file(self._descriptor)):
+            number = os.pread(self._descriptor, _LONGEST_NUMBER, 0).decode("ascii", "replace").strip()
+            holder = f"process {number}" if number else "another process"
             raise Refused(
-                f"process {holder or '?'} is the server of {self._home} already",
+                f"{holder} is the server of {self._home} already",
                 "`riseml server stop` ends it; another RISEML_HOME has a server of its own",
-            ) from None
+            )
         if not self.is_held():
             raise Refused(f"{self._home} was removed while its server started")
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+        self._write_holder()
 
     def is_held(self) -> bool:
         """Return False when the locked file is no longer the lock file of the home: the home was removed, and another
-        server may serve a new one at the same path.
+        server may serve a new one at the same path. A file that was removed from the home is made again.
         """
         try:
-            return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
+            same = os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            same = False
         except OSError:  # for example, a file server does not answer: that does not mean that the home is gone
             return True
+        return same or self._take_again()
+
+    def _take_again(self) -> bool:
+        """Lock the lock file of a home whose folder is the locked one. False: it is another home, or another's."""
+        try:
+            if not os.path.samestat(os.fstat(self._folder), os.stat(self._home)):
+                return False
+            fresh = _open_lock_file(self._path)
+        except OSError:
+            return False
+        if not _lock_file(fresh):  # a server of an earlier version, which locks no folder
+            os.close(fresh)
+            return False
+        os.close(self._descriptor)
+        self._descriptor = fresh
+        self._write_holder()
+        return True
+
+    def _write_holder(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+
+
+def _open_lock_file(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _lock_file(descriptor: int) -> bool:
+    """Return False when another process has locked it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lock_folder(descriptor: int) -> bool:
+    """Return False when another process has locked it. Some file systems over a network lock files alone."""
+    try:
+        return _lock_file(descriptor)
+    except OSError:
+        return True

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from datetime import timedelta
+from enum import Enum, auto
 
 import uvicorn
 
@@ -98,30 +99,48 @@ def _serve_until_idle(application: Application, settings: Settings, lock: HomeLo
     moment keeps an idle server alive.
     """
     door = _bind_socket(settings)
+    place = settings.socket.lstat()
     log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
     application.services.keeper.start()
     application.loop.start()
     application.search_loop.start()
     application.webhooks.start()
-    while asyncio.run(_answer_requests(application, settings, lock, door, stop)) and not _is_idle(
-        application, settings
-    ):
-        log.info("a request came while the idle server was about to end: it goes on")
+    while True:
+        pause = asyncio.run(_answer_requests(application, settings, lock, (door, place), stop))
+        if pause is _Pause.STOP or (pause is _Pause.IDLE and _is_idle(application, settings)):
+            return
+        if pause is _Pause.IDLE:
+            log.info("a request came while the idle server was about to end: it goes on")
+        else:
+            log.warning("%s was removed: this server listens there again", settings.socket)
         door = _bind_socket(settings)
+        place = settings.socket.lstat()
+
+
+class _Pause(Enum):
+    """Why the server answers no requests for a moment."""
+
+    STOP = auto()  # it ends
+    IDLE = auto()  # it ends unless a request comes now
+    NO_SOCKET = auto()  # something has removed its socket
 
 
 async def _answer_requests(
-    application: Application, settings: Settings, lock: HomeLock, door: socket.socket, stop: threading.Event
-) -> bool:
-    """Answer requests until the server ends. True after an idle shutdown: check for late requests."""
+    application: Application,
+    settings: Settings,
+    lock: HomeLock,
+    door: tuple[socket.socket, os.stat_result],
+    stop: threading.Event,
+) -> _Pause:
+    """Answer requests at the socket `door` until the server ends, or can no longer be found at its place."""
     server = uvicorn.Server(configure_http(SocketGate(application.api)))
-    serving = asyncio.create_task(server.serve(sockets=[door]))
+    serving = asyncio.create_task(server.serve(sockets=[door[0]]))
     await application.services.web.resume(application.api)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    idle = False
-    while not (serving.done() or stop.is_set() or idle):
+    idle = lost = False
+    while not (serving.done() or stop.is_set() or idle or lost):
         requests = len(server.server_state.tasks) + application.services.web.count_requests()
         idle = await asyncio.to_thread(_is_idle, application, settings, requests)
         if not idle:
@@ -129,9 +148,22 @@ async def _answer_requests(
         if not await asyncio.to_thread(lock.is_held):  # a file server that hangs must not stop the answers
             log.error("%s was removed, or it is the home of another server by now: this server ends", settings.home)
             stop.set()
+        lost = not await asyncio.to_thread(_leads_to_door, settings, door[1])
     server.should_exit = True
     await asyncio.gather(serving, application.services.web.suspend())
-    return idle and not stop.is_set()
+    if stop.is_set() or not (idle or lost):
+        return _Pause.STOP
+    return _Pause.NO_SOCKET if lost else _Pause.IDLE
+
+
+def _leads_to_door(settings: Settings, place: os.stat_result) -> bool:
+    """Return False when the path of the socket leads to nothing, or to another file."""
+    try:
+        return os.path.samestat(settings.socket.lstat(), place)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # it cannot be looked at now
+        return True
 
 
 def _is_idle(application: Application, settings: Settings, requests: int = 0) -> bool:

@@ -46,3 +46,26 @@ def test_a_server_whose_home_is_removed_while_it_starts_is_refused(home: Path) -
         shutil.rmtree(home)
         with pytest.raises(Refused, match="was removed while its server started"):
             lock.take()
+
+
+def test_a_removed_lock_file_lets_no_second_server_in_and_is_made_again(home: Path) -> None:
+    path = home / "server.lock"
+    with HomeLock(home, path) as first:
+        first.take()
+        path.unlink()
+        with HomeLock(home, path) as second, pytest.raises(Refused, match=f"is the server of {home} already"):
+            second.take()
+        assert first.is_held(), "the folder is locked"
+        assert path.read_text() == f"{os.getpid()}\n"
+        path.unlink()
+        assert first.is_held()
+        with HomeLock(home, path) as third, pytest.raises(Refused, match=f"process {os.getpid()} is the server"):
+            third.take()
+
+
+def test_a_home_in_the_place_of_the_locked_one_is_another_home(home: Path) -> None:
+    with HomeLock(home, home / "server.lock") as old:
+        old.take()
+        home.rename(home.with_name("renamed"))
+        home.mkdir()
+        assert not old.is_held()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from riseml.server.app import Application
 from riseml.server.clock import now
 from riseml.server.home_lock import HomeLock
 from riseml.server.pool.save_keeper import SaveKeeper, SaveProgress
-from riseml.server.process import _answer_requests, _is_idle
+from riseml.server.process import _answer_requests, _bind_socket, _is_idle, _Pause
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
 from riseml.settings import Settings
@@ -77,22 +78,50 @@ def test_a_request_under_way_keeps_the_server(
         came.set()
         await release.wait()
 
-    async def serve() -> bool:
-        lock = cast(HomeLock, SimpleNamespace(is_held=lambda: True))
-        loop = asyncio.get_running_loop()
-        monkeypatch.setattr(loop, "add_signal_handler", lambda *_: None)
-        return await _answer_requests(cast(Application, application), settings, lock, door, stop)
-
-    application.api, ended = answer, list[bool]()
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        door.listen()
-        serving = threading.Thread(target=lambda: ended.append(asyncio.run(serve())))
-        serving.start()
-        with socket.create_connection(door.getsockname()) as client:
+    application.api, ended = answer, list[_Pause]()
+    with _bind_socket(settings) as door:
+        serving = serve(application, settings, (door, settings.socket.lstat()), stop, ended)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(settings.socket))
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert came.wait(DEADLINE)
             wait_for("a check", lambda: ended or passes.active_at > LONG_AGO, DEADLINE)
             assert not ended
             stop.set()
             serving.join()
+    assert ended == [_Pause.STOP]
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_a_server_whose_socket_is_removed_listens_again(
+    application: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch, *, replaced: bool
+) -> None:
+    monkeypatch.setattr(process, "_CHECK_INTERVAL", 0.01)
+    application.services.passes.active_at = now()
+    stop, ended = threading.Event(), list[_Pause]()
+    with _bind_socket(settings) as door:
+        serving = serve(application, settings, (door, settings.socket.lstat()), stop, ended)
+        settings.socket.unlink()
+        if replaced:
+            settings.socket.touch()
+        serving.join(DEADLINE)
+    assert ended == [_Pause.NO_SOCKET]
+
+
+def serve(
+    application: Any,
+    settings: Settings,
+    door: tuple[socket.socket, os.stat_result],
+    stop: threading.Event,
+    ended: list[_Pause],
+) -> threading.Thread:
+    """Answer requests in a thread, which notes why it ends."""
+    lock = cast(HomeLock, SimpleNamespace(is_held=lambda: True))
+
+    async def answer() -> _Pause:
+        asyncio.get_running_loop().add_signal_handler = lambda *_: None  # type: ignore[method-assign]  # no main thread
+        return await _answer_requests(cast(Application, application), settings, lock, door, stop)
+
+    serving = threading.Thread(target=lambda: ended.append(asyncio.run(answer())))
+    serving.start()
+    return serving
