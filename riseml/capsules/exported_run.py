@@ -9,9 +9,11 @@ from dataclasses import field
 
 from riseml import wire
 from riseml.errors import UsageError
+from riseml.job_programs import REPORT_MODULE, leave_report_module, read_program
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.names import show_framework
 from riseml.records import dataclass
+from riseml.spec.config.loader import check_config
 from riseml.spec.config.resolved import read_written_variables
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.terminal_text import plain_line
@@ -64,6 +66,7 @@ class ExportedRun:
     is_foreign: bool = False  # the capsule is from a folder: any person may have written its paths of this machine
     owner: str = "1000:1000"  # uid and gid of the user who runs it
     title: str = field(default="")  # `riseml-4`, a name for other systems
+    max_duration: float | None = None  # seconds; None: the run had no limit
 
     @property
     def deciders(self) -> list[ExportedJob]:
@@ -92,7 +95,9 @@ def make_run(
     data = capsule["data"]["folder"] if capsule["data"]["folder"].startswith("/") else "./data"
     jobs = tuple(_make_job(job, known) for job in capsule["jobs"])
     _check_names(capsule, jobs)
-    return ExportedRun(capsule, jobs, has_code, data, is_foreign, owner, title)
+    spec = check_config(capsule["config"]).spec
+    max_duration = None if spec is None else spec.train.max_duration
+    return ExportedRun(capsule, jobs, has_code, data, is_foreign, owner, title, max_duration)
 
 
 def describe_run(run: ExportedRun) -> str:
@@ -127,7 +132,9 @@ def _make_job(job: wire.CapsuleJob, known: Mapping[str, str]) -> ExportedJob:
     hidden = {name: known[name] for name in job["hidden"] if name in known}
     missing = tuple(name for name in job["hidden"] if name not in known)
     variables = {**launch["variables"], **hidden}
-    return ExportedJob(job["name"], job, launch["hostname"], tuple(launch["command"]), variables, missing)
+    *shell, script = launch["command"]
+    command = (*shell, leave_report_module(script))
+    return ExportedJob(job["name"], job, launch["hostname"], command, variables, missing)
 
 
 def fill_peers(text: str, place: Callable[[str], str]) -> str:
@@ -143,8 +150,30 @@ def list_roles(run: ExportedRun) -> dict[str, list[ExportedJob]]:
     return found
 
 
+def write_report_module() -> tuple[str, ExportedFile]:
+    """Return the module `riseml` that scripts import in a job, as a file among those of the project."""
+    return f"{CODE}/{REPORT_MODULE}", ExportedFile(read_program("reports"))
+
+
+def name_base(environment: wire.CapsuleEnvironment) -> str:
+    """Return the name of an environment's base image: by its digest, where a registry knows it by that.
+
+    An engine names an image that it did not get from a registry by a digest that no other machine can ask for.
+    """
+    digest = environment["digest"] or ""
+    return digest if "@" in digest else environment["image"]
+
+
+def is_local(environment: wire.CapsuleEnvironment) -> bool:
+    """Return True when the digest of the base image is that of one engine alone, so that a registry may lack it."""
+    return bool(environment["digest"]) and "@" not in (environment["digest"] or "")
+
+
 def write_dockerfiles(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
-    """Yield the Dockerfile of each environment: its base by digest, its steps, and the project's files on top."""
+    """Yield the Dockerfile of each environment: its base, its steps, and the project's files on top; and the module
+    `riseml` among them.
+    """
+    yield write_report_module()
     for at, environment in enumerate(run.capsule["environments"]):
         yield name_dockerfile(at), ExportedFile(_write_dockerfile(run, environment))
 
@@ -157,13 +186,12 @@ def name_dockerfile(environment: int) -> str:
 def _write_dockerfile(run: ExportedRun, environment: wire.CapsuleEnvironment) -> str:
     # BuildKit reads `# syntax=...` in the first line as a directive, so other words precede the name.
     lines = [f"# The image was {environment['image']}"]
-    lines += [f"FROM {environment['digest'] or environment['image']}", "WORKDIR /code"]
+    lines += [f"FROM {name_base(environment)}", "WORKDIR /code"]
     if run.has_code:
         lines += [f"COPY {json.dumps([f'{CODE}/{path}', f'/code/{path}'])}" for path in environment["files"]]
     lines += [f"RUN {json.dumps(command)}" for command in list_step_commands(environment)]
     lines += ["USER root", f'RUN ["chown", "{run.owner}", "/code"]']
-    if run.has_code:
-        lines.append(f"COPY --chown={run.owner} {CODE}/ /code/")
+    lines.append(f"COPY --chown={run.owner} {CODE}/ /code/")
     return "\n".join(lines) + "\n"
 
 

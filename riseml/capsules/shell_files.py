@@ -10,6 +10,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator
+from typing import Literal
 
 from riseml.capsules.exported_run import (
     CODE,
@@ -19,7 +20,10 @@ from riseml.capsules.exported_run import (
     ExportedRun,
     describe_run,
     list_step_commands,
+    write_report_module,
 )
+from riseml.capsules.foreign_fields import quote_pieces
+from riseml.spec.scalars.framework_images import list_image_packages
 from riseml.terminal_text import plain_line
 
 _PEERS = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b|(?<![\w./-])/(output|data)(?![\w-])")
@@ -31,14 +35,16 @@ _SH = """\
 set -eu
 cd "$(dirname "$0")"
 export OUTPUT_DIR="${{OUTPUT_DIR:-$PWD/output}}" DATA_DIR="${{DATA_DIR:-{data}}}"
-case "$OUTPUT_DIR$DATA_DIR" in
-    *[!A-Za-z0-9_./-]*) echo "OUTPUT_DIR and DATA_DIR may have letters, digits and _ . / - only" >&2; exit 2 ;;
-esac
 mkdir -p "$OUTPUT_DIR" work
 [ -e venv/.complete ] || ./install.sh
 {hosts}
 started=""
-trap 'for pid in $started; do kill -TERM "-$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null || :; done' EXIT
+end() {{
+    for pid in $started; do kill -TERM "-$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null || :; done
+    [ -z "$links" ] || rm -rf "$links"
+}}
+{paths}
+trap end EXIT
 {signals}
 {starts}
 code=0
@@ -54,14 +60,11 @@ _SLURM = """\
 #SBATCH --ntasks={tasks}
 #SBATCH --cpus-per-task={cpus}
 #SBATCH --mem-per-cpu={mem}M
-{gpus}# Runs each job as a task. The folder must be one that all nodes see.
+{options}# Runs each job as a task. The folder must be one that all nodes see.
 # The job ends when the tasks that decide have ended: the exit code is theirs.
 set -eu
 cd "${{SLURM_SUBMIT_DIR:-$(dirname "$0")}}"
 export OUTPUT_DIR="${{OUTPUT_DIR:-$PWD/output}}" DATA_DIR="${{DATA_DIR:-{data}}}"
-case "$OUTPUT_DIR$DATA_DIR" in
-    *[!A-Za-z0-9_./-]*) echo "OUTPUT_DIR and DATA_DIR may have letters, digits and _ . / - only" >&2; exit 2 ;;
-esac
 mkdir -p "$OUTPUT_DIR" work
 rm -f work/exit-*
 [ -e venv/.complete ] || ./install.sh
@@ -80,17 +83,40 @@ kill -TERM "$tasks" 2>/dev/null || :
 exit "$code"
 """
 
+_CONSTRAINTS = """\
+PIP_CONSTRAINT=$(mktemp /tmp/riseml.XXXXXX) # pip reads a space in the name as the end of it
+export PIP_CONSTRAINT
+trap 'rm -f "$PIP_CONSTRAINT"' EXIT
+cp packages.txt "$PIP_CONSTRAINT"
+"""
+
 _TASK = """\
 #!/bin/sh
 # One task of job.sbatch: its number decides which job it runs.
 case "$SLURM_PROCID" in
 {cases}
 esac
+{paths}
+trap '[ -z "$links" ] || rm -rf "$links"' EXIT
+{signals}
 code=0
 "./jobs/$job.sh" || code=$?
 echo "$code" > "work/exit-$job"
 exit "$code"
 """
+
+_PATHS = """\
+# Scripts name these folders without quotes: paths with other characters are reached through links.
+links=""
+export OUTPUT_PATH="$OUTPUT_DIR" DATA_PATH="$DATA_DIR"
+case "$OUTPUT_DIR$DATA_DIR" in
+    *[!A-Za-z0-9_./-]*)
+        links=$(mktemp -d /tmp/riseml.XXXXXX)
+        ln -s "$OUTPUT_DIR" "$links/output"
+        ln -s "$DATA_DIR" "$links/data"
+        OUTPUT_PATH=$links/output DATA_PATH=$links/data
+        ;;
+esac"""
 
 _INSTALL = """\
 #!/bin/sh
@@ -100,7 +126,7 @@ cd "$(dirname "$0")"
 complete=$PWD/venv/.complete # exists only when every step has succeeded; without it the next run installs again
 "${{PYTHON:-python3}}" -m venv venv
 . venv/bin/activate
-{constraints}cd {folder}
+{constraints}{framework}cd {folder}
 {steps}
 touch "$complete"
 """
@@ -113,13 +139,21 @@ def write_sh(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
     pids = {job.hostname: _name_pid(job) for job in run.jobs}
     starts = "\n".join(f'setsid ./jobs/{name}.sh & {pid}=$!; started="$started ${pid}"' for name, pid in pids.items())
     deciders = " ".join(f'"${_name_pid(job)}"' for job in run.deciders)
-    text = _SH.format(data=_quote_data(run), hosts=hosts, signals=EXIT_ON_SIGNALS, starts=starts, deciders=deciders)
+    text = _SH.format(
+        data=_quote_data(run), hosts=hosts, paths=_PATHS, signals=EXIT_ON_SIGNALS, starts=starts, deciders=deciders
+    )
     yield "run.sh", ExportedFile(text, executable=True)
     yield from _write_parts(run)
 
 
-def write_slurm(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
-    """Yield job.sbatch, task.sh, install.sh and a script for each job."""
+def write_slurm(run: ExportedRun, partition: str = "", time: str = "") -> Iterator[tuple[str, ExportedFile]]:
+    """Yield job.sbatch, task.sh, install.sh and a script for each job.
+
+    Args:
+        run: what is exported.
+        partition: of the cluster; empty: that of the site.
+        time: the limit of the job, as sbatch reads it; empty: `max_duration` of the run, if it has one.
+    """
     cpus = max(1, math.ceil(max(job.record["cpus"] for job in run.jobs)))
     mem = max(math.ceil(job.record["mem_mib"] / cpus) for job in run.jobs)
     gpus = max(job.record["gpus"] for job in run.jobs)
@@ -129,15 +163,47 @@ def write_slurm(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
         tasks=len(run.jobs),
         cpus=cpus,
         mem=mem,
-        gpus=f"#SBATCH --gpus-per-task={gpus}\n" if gpus else "",
+        options="".join(_list_options(run, gpus, partition, time)),
         data=_quote_data(run),
         places="\n".join(f"export {name}=${{{at}}}" for at, name in enumerate(names, start=1)),
         deciders=" ".join(job.hostname for job in run.deciders),
     )
     yield "job.sbatch", ExportedFile(text, executable=True)
     cases = "\n".join(f"    {at}) job={job.hostname} ;;" for at, job in enumerate(run.jobs))
-    yield "task.sh", ExportedFile(_TASK.format(cases=cases), executable=True)
+    yield "task.sh", ExportedFile(_TASK.format(cases=cases, paths=_PATHS, signals=EXIT_ON_SIGNALS), executable=True)
     yield from _write_parts(run)
+
+
+def _list_options(run: ExportedRun, gpus: int, partition: str, time: str) -> Iterator[str]:
+    """Yield the lines of sbatch that depend on the site and on the run; a line with `##` has no effect."""
+    if gpus:
+        yield f"#SBATCH --gpus-per-task={gpus}\n"
+    limit = time or _format_limit(run.max_duration)
+    yield f"#SBATCH --time={limit}\n" if limit else "##SBATCH --time=1:00:00 # most sites want a limit: remove one #\n"
+    site = "##SBATCH --partition=NAME # without it, that of the site: `sinfo` lists them\n"
+    yield f"#SBATCH --partition={partition}\n" if partition else site
+
+
+def _format_limit(seconds: float | None) -> str:
+    """Return a time as sbatch reads it, `26:00:00`; empty: there is no limit."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(math.ceil(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def list_image_gaps(run: ExportedRun) -> list[str]:
+    """Return the images whose own packages are not known, so that install.sh lacks them."""
+    environment = run.capsule["environments"][0]
+    return [] if _list_framework(run) or environment["packages"] else [environment["image"]]
+
+
+def _list_framework(run: ExportedRun) -> tuple[str, ...]:
+    """Return the packages that the image of the run brought, as far as its name says."""
+    gpus = any(job.record["gpus"] for job in run.jobs)
+    # Without a processor that has variants: the files may run on another machine.
+    packages = list_image_packages(run.capsule["environments"][0]["image"], gpus=gpus, machine="")
+    return tuple(package.replace("tensorflow==", "tensorflow[and-cuda]==") if gpus else package for package in packages)
 
 
 def list_other_environments(run: ExportedRun) -> list[ExportedJob]:
@@ -148,16 +214,19 @@ def list_other_environments(run: ExportedRun) -> list[ExportedJob]:
 def _write_parts(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
     environment = run.capsule["environments"][0]
     packages = environment["packages"]
-    constraints = "export PIP_CONSTRAINT=$PWD/packages.txt\n" if packages else ""
+    framework = _list_framework(run)
     text = _INSTALL.format(
         image=plain_line(environment["image"]),
-        constraints=constraints,
-        folder=CODE if run.has_code else ".",
+        constraints=_CONSTRAINTS if packages else "",
+        framework=f"python -m pip install {shlex.join(framework)}\n" if framework else "",
+        folder=CODE,
         steps="\n".join(map(shlex.join, list_step_commands(environment))) or ":",
     )
     yield "install.sh", ExportedFile(text, executable=True)
+    yield write_report_module()
     if packages:
-        pinned = [line for line in packages if "==" in line]
+        # A build of its own, such as 2.13.0+cpu, is on no index.
+        pinned = [line.partition("+")[0] for line in packages if "==" in line]
         yield "packages.txt", ExportedFile("\n".join(pinned) + "\n")
     for job in run.jobs:
         yield f"jobs/{job.hostname}.sh", ExportedFile(_write_job(run, job), executable=True)
@@ -165,9 +234,10 @@ def _write_parts(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
 
 def _write_job(run: ExportedRun, job: ExportedJob) -> str:
     """Return the script of one job: its variables, a private copy of the code, its command."""
-    exports = [f"export {name}={_quote(value)}" for name, value in job.variables.items() if name not in _LEFT_OUT]
+    exports = [
+        f"export {name}={_quote(value, 'DIR')}" for name, value in job.variables.items() if name not in _LEFT_OUT
+    ]
     needs = [f': "${{{name}:?{name} is not set}}"' for name in job.missing]
-    copy = [f"cp -R {CODE}/. work/{job.hostname}/"] if run.has_code else []
     lines = [
         "#!/bin/sh",
         f"# {job.name} of {describe_run(run)}",
@@ -178,22 +248,27 @@ def _write_job(run: ExportedRun, job: ExportedJob) -> str:
         *exports,
         f"rm -rf work/{job.hostname}",
         f"mkdir -p work/{job.hostname}",
-        *copy,
+        f"cp -R {CODE}/. work/{job.hostname}/",
         f"cd work/{job.hostname}",
-        f"exec {' '.join(_quote(word) for word in job.command)}",
+        f"exec {' '.join(_quote(word, 'PATH') for word in job.command)}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _quote(text: str) -> str:
-    """Return a text as one word of a shell, in which hosts and folders are read from variables."""
-    parts, at = [], 0
-    for found in _PEERS.finditer(text):
-        variable = f"{found[2].upper()}_DIR" if found[2] else _name_variable(found[1])
-        parts += [shlex.quote(text[at : found.start()]) if text[at : found.start()] else "", f'"${variable}"']
-        at = found.end()
-    rest = text[at:]
-    return "".join([*parts, shlex.quote(rest) if rest or not parts else ""])
+def _quote(text: str, folder: Literal["DIR", "PATH"]) -> str:
+    """Return a text as one word of a shell, in which hosts and folders are read from variables.
+
+    Args:
+        text: of a variable, or of a script.
+        folder: how the variables of folders end: `PATH` for scripts, which name them without quotes.
+    """
+    pieces: list[tuple[str, bool]] = []
+    end = 0
+    for match in _PEERS.finditer(text):
+        variable = f"{match[2].upper()}_{folder}" if match[2] else _name_variable(match[1])
+        pieces += [(text[end : match.start()], False), (f"${variable}", True)]
+        end = match.end()
+    return quote_pieces([*pieces, (text[end:], False)])
 
 
 def _quote_data(run: ExportedRun) -> str:

@@ -44,11 +44,23 @@ def write_program(name: str, path: str) -> str:
     return f"{{ mkdir -p {posixpath.dirname(path)} && printf %s {shlex.quote(read_program(name))} >{path}; }} || :"
 
 
+REPORT_MODULE = ".riseml/riseml.py"
+"""Where a job finds the module `riseml`, below its working directory."""
+
+_FIND_MODULE = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
+
+
 def add_report_module(script: str) -> str:
     """Return a script of a job that first writes the module `riseml`, which its Python programs then import."""
-    module = write_program("reports", ".riseml/riseml.py")
-    path = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
-    return f"{module}\n{path}\n{script}"
+    return f"{write_program('reports', REPORT_MODULE)}\n{_FIND_MODULE}\n{script}"
+
+
+def leave_report_module(script: str) -> str:
+    """Return a script of `add_report_module` that finds the module in a file instead of writing it."""
+    begin = f"{{ mkdir -p {posixpath.dirname(REPORT_MODULE)} && printf %s "
+    end = f" >{REPORT_MODULE}; }} || :\n{_FIND_MODULE}\n"
+    _, found, rest = script.partition(end.lstrip())
+    return f"{_FIND_MODULE}\n{rest}" if script.startswith(begin) and found else script
 
 
 def launch_ranks(command: Sequence[str], first: int, ranks: Sequence[Mapping[str, str]], **more: object) -> str:

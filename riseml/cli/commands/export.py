@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
@@ -16,6 +17,7 @@ from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text
 from riseml.errors import Refused, UsageError
 from riseml.project.messages import format_path
+from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,6 +48,10 @@ def export_run(  # noqa: PLR0913  # one parameter for each option of the command
     pytorchjob: Annotated[bool, typer.Option("--pytorchjob", help="A PyTorchJob of Kubeflow.")] = False,
     slurm: Annotated[bool, typer.Option("--slurm", help="A job of Slurm: sbatch job.sbatch.")] = False,
     sh: Annotated[bool, typer.Option("--sh", help="Processes of one machine: ./run.sh.")] = False,
+    partition: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Of Slurm, for --slurm.")] = "",
+    time: Annotated[
+        str, typer.Option(metavar="LIMIT", show_default=False, help="Of the job, for --slurm. Default: max_duration.")
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Write files that run the same experiment without riseml.
@@ -57,17 +63,43 @@ def export_run(  # noqa: PLR0913  # one parameter for each option of the command
     chosen = [kind for kind, wanted in flags.items() if wanted]
     if len(chosen) != 1:
         raise UsageError("name one kind of files", "--compose, --tfjob, --pytorchjob, --slurm or --sh")
+    slurm_options = _check_slurm_options(partition, time, chosen[0])
     place = find_capsule(command, source)
     with ExitStack() as stack:
         client = stack.enter_context(command.connect()) if _needs_server(place) else None
         found = read_source(command, source, place, client)
         if found.is_set:
             raise UsageError(f"{source} is a set, and files run one experiment", f"name one of its: `{source}.1`")
-        folder = _export(command, found, client, chosen[0], target)
+        folder = _export(command, found, client, _ExportRequest(chosen[0], target, *slurm_options))
     if json:
         command.printer.print_json({"folder": str(folder), "kind": chosen[0].value})
         return
     command.printer.print_lines([clean_text(f"Wrote {format_path(str(folder))} from {found.name}.")])
+
+
+@dataclass(frozen=True, slots=True)
+class _ExportRequest:
+    """What the options ask for."""
+
+    kind: ExportKind
+    target: Path | None  # the folder; None: named after the run
+    partition: str  # of Slurm; empty: that of the site
+    time: str  # the limit of a job of Slurm; empty: `max_duration`
+
+
+def _check_slurm_options(partition: str, time: str, kind: ExportKind) -> tuple[str, str]:
+    """Return the options of Slurm.
+
+    Raises:
+        UsageError: they are for another kind of files, or sbatch would not take them.
+    """
+    if (partition or time) and kind is not ExportKind.SLURM:
+        raise UsageError("--partition and --time are for --slurm", f"leave them out with --{kind.value}")
+    if partition and not re.fullmatch(r"[A-Za-z0-9_.-]+(,[A-Za-z0-9_.-]+)*", partition):
+        raise UsageError(f"--partition {partition} is not a name of a partition", "`sinfo` lists them")
+    if time and not re.fullmatch(r"\d{1,6}(:\d\d){0,2}|\d{1,4}-\d\d?(:\d\d){0,2}", time):
+        raise UsageError(f"--time {time} is not a time of Slurm", "write minutes, `2:30:00` or `1-12`")
+    return partition, time
 
 
 def _needs_server(place: object) -> bool:
@@ -78,9 +110,7 @@ def _needs_server(place: object) -> bool:
     return bool(place.capsule["code"]["digest"]) and place.find_archive() is None
 
 
-def _export(
-    command: CommandContext, source: CapsuleSource, client: Client | None, kind: ExportKind, target: Path | None
-) -> Path:
+def _export(command: CommandContext, source: CapsuleSource, client: Client | None, request: _ExportRequest) -> Path:
     """Write the files of an export into a new folder, and return it."""
     from riseml.capsules.checkout import check_target, unpack_code
     from riseml.capsules.exported_run import CODE, make_run
@@ -94,21 +124,22 @@ def _export(
             config = read_project_file(archive, source.capsule["code"]["file"] or "riseml.yml")
         owner, is_foreign = f"{os.getuid()}:{os.getgid()}", source.place is not None
         run = make_run(source.capsule, config, owner, has_code=archive is not None, is_foreign=is_foreign)
-        files = {name: _encode_file(file) for name, file in _write_kind(run, kind)}
-        folder = target or Path(f"{run.title}-{kind.value}")
+        files = {name: _encode_file(file) for name, file in _write_kind(run, request)}
+        folder = request.target or Path(f"{run.title}-{request.kind.value}")
         whole = command.folder / folder
         check_target(whole)
         if archive is not None:
             unpack_code(archive, digest, whole / CODE)
         _write_files(whole, files.items())
-    command.printer.print_notes([clean_text(note) for note in _list_notes(run, kind)])
+    command.printer.print_notes([clean_text(note) for note in _list_notes(run, request.kind)])
     return folder
 
 
 def _list_notes(run: ExportedRun, kind: ExportKind) -> Iterator[str]:
     """Yield what the user should know before running the files."""
     from riseml.capsules.compose_files import choose_data
-    from riseml.capsules.shell_files import list_other_environments
+    from riseml.capsules.exported_run import is_local
+    from riseml.capsules.shell_files import list_image_gaps, list_other_environments
 
     passes = "; compose gives the containers the value of your shell" if kind is ExportKind.COMPOSE else ""
     for name in sorted({name for job in run.jobs for name in job.missing}):
@@ -117,6 +148,12 @@ def _list_notes(run: ExportedRun, kind: ExportKind) -> Iterator[str]:
     if others:
         names = ", ".join(job.name for job in others)
         yield f"{names}: image or install steps differ from those that install.sh is made from; --compose has them all"
+    if kind in (ExportKind.SLURM, ExportKind.SH):
+        for image in list_image_gaps(run):
+            yield f"what the image {image} brought is not in install.sh, and is not known: add what the jobs need to it"
+    else:
+        for image in sorted({one["image"] for one in run.capsule["environments"] if is_local(one)}):
+            yield f"{image} has no digest of a registry: other machines build from it only if they get it by that name"
     if kind is ExportKind.COMPOSE and choose_data(run) != run.data:
         data = choose_data(run)
         yield f"the data was in {run.data}, and compose.yaml mounts {data}: set RISEML_DATA to mount another folder"
@@ -149,12 +186,12 @@ def _encode_file(file: ExportedFile) -> tuple[bytes, int]:
         raise UsageError(f"the capsule has {odd}, which is not a UTF-8 character", "it was changed by hand") from None
 
 
-def _write_kind(run: ExportedRun, kind: ExportKind) -> Iterable[tuple[str, ExportedFile]]:
+def _write_kind(run: ExportedRun, request: _ExportRequest) -> Iterable[tuple[str, ExportedFile]]:
     from riseml.capsules.compose_files import write_compose
     from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, write_kubeflow
     from riseml.capsules.shell_files import write_sh, write_slurm
 
-    match kind:
+    match request.kind:
         case ExportKind.COMPOSE:
             return write_compose(run)
         case ExportKind.TFJOB:
@@ -162,7 +199,7 @@ def _write_kind(run: ExportedRun, kind: ExportKind) -> Iterable[tuple[str, Expor
         case ExportKind.PYTORCHJOB:
             return write_kubeflow(run, PYTORCHJOB)
         case ExportKind.SLURM:
-            return write_slurm(run)
+            return write_slurm(run, request.partition, request.time)
         case ExportKind.SH:
             return write_sh(run)
 

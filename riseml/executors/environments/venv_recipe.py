@@ -10,13 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from riseml.errors import EngineError
+from riseml.spec.scalars.framework_images import list_image_packages
 
-_TENSORFLOW_IMAGE = re.compile(
-    r"(?:docker\.io/)?tensorflow/tensorflow(?::(?:latest|(?P<version>\d+(?:\.\d+)*(?:rc\d+)?))(?:-(?:gpu|jupyter|py3))*)?"
-)
-_PYTORCH_IMAGE = re.compile(
-    r"(?:docker\.io/)?pytorch/pytorch(?::(?:latest|(?P<version>\d+(?:\.\d+)*))(?:-[a-z0-9.-]+)?)?"
-)
 _ROOT_COMMANDS = frozenset(
     {"apt", "apt-get", "aptitude", "dpkg", "yum", "dnf", "microdnf", "apk", "zypper", "pacman", "sudo"}
 )
@@ -44,18 +39,10 @@ def choose_packages(base: str, *, gpus: bool) -> tuple[tuple[str, ...], str]:
         >>> choose_packages("tensorflow/tensorflow:2.21.0", gpus=False)
         (('tensorflow-cpu==2.21.0', 'tensorboard'), '')
     """
-    torch = _PYTORCH_IMAGE.fullmatch(base)
-    if torch is not None:
-        return (f"torch=={torch['version']}" if torch["version"] else "torch", "numpy"), ""
-    found = _TENSORFLOW_IMAGE.fullmatch(base)
-    if found is None:
-        return (), f"The image {base} is not used: jobs run without Docker; what they need goes into train.install"
-    pin = f"=={found['version']}" if found["version"] else ""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        name = "tensorflow"  # has no variants on other processors
-    else:
-        name = "tensorflow[and-cuda]" if gpus else "tensorflow-cpu"
-    return (f"{name}{pin}", "tensorboard"), ""
+    packages = list_image_packages(base, gpus=gpus, machine=platform.machine())
+    if packages:
+        return packages, ""
+    return (), f"The image {base} is not used: jobs run without Docker; what they need goes into train.install"
 
 
 def refuse_root_commands(install: tuple[str, ...]) -> None:

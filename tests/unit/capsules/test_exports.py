@@ -21,7 +21,7 @@ from riseml import wire
 from riseml.capsules.compose_files import write_compose
 from riseml.capsules.exported_run import ExportedFile, ExportedRun, describe_run, make_run, write_dockerfiles
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
-from riseml.capsules.shell_files import write_sh, write_slurm
+from riseml.capsules.shell_files import list_image_gaps, write_sh, write_slurm
 from riseml.errors import UsageError
 from riseml.spec.config.types import Shell
 from tests.support.waiting import DEADLINE, wait_for
@@ -148,7 +148,7 @@ def test_an_experiment_without_a_framework_has_none_for_kubeflow(written: str) -
 @pytest.mark.parametrize("kind", ["sh", "slurm"])
 def test_scripts_run_all_jobs_and_end_with_those_that_decide(tmp_path: Path, kind: str) -> None:
     run = small_run("master", "worker.1", "ps.1")
-    folder = write(write_sh(run) if kind == "sh" else write_slurm(run), tmp_path / "here")
+    folder = write(write_sh(run) if kind == "sh" else write_slurm(run), tmp_path / "it's here")
     add_environment(folder)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "srun").write_text(SRUN)
@@ -161,8 +161,13 @@ def test_scripts_run_all_jobs_and_end_with_those_that_decide(tmp_path: Path, kin
     )
     assert done.returncode == 0, done.stderr
     assert "digits" in done.stdout
-    odd = environ | {"OUTPUT_DIR": "/it's here"}
-    assert subprocess.run([script], env=odd, cwd=folder, capture_output=True, check=False).returncode == 2
+    links = set(Path("/tmp").glob("riseml.*"))
+    odd = tmp_path / "it's $HOME; a `b` \\"
+    again = environ | {"OUTPUT_DIR": str(odd)}
+    done = subprocess.run([script], env=again, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (odd / "master").read_text() == (folder / "output" / "master").read_text()
+    wait_for("no link is left", lambda: not set(Path("/tmp").glob("riseml.*")) - links, DEADLINE)
     host = "127.0.0.1" if kind == "sh" else os.uname().nodename
     assert (folder / "output" / "master").read_text() == f"master 0 {host}:2222,{host}:2223\n"
 
@@ -195,6 +200,58 @@ def test_a_signal_to_an_exported_script_ends_all_jobs(tmp_path: Path, kind: str,
         os.kill(pid, signal.SIGKILL)
     assert (ended, left) == (code, [])
     wait_for("no job runs", lambda: not any(is_running(int(path.read_text())) for path in jobs), DEADLINE)
+
+
+def test_a_script_imports_riseml_from_a_file_beside_the_project(tmp_path: Path) -> None:
+    plan = make_plan("master")
+    report = "python3 -c 'import riseml; riseml.report(loss=0.5); print(riseml.__file__)'"
+    plan = replace(plan, jobs=tuple(replace(job, run=(report,)) for job in plan.jobs))
+    files = dict(write_sh(run_of(capsule_of(make_experiment(4, plan)))))
+    assert max(len(line) for line in files["jobs/master.sh"].text.splitlines()) < 1000
+    assert "def report(" in files["code/.riseml/riseml.py"].text
+    folder = write(files.items(), tmp_path / "it's here")
+    add_environment(folder)
+    done = subprocess.run([folder / "run.sh"], cwd=folder, capture_output=True, text=True, check=True)
+    assert str(folder / "work" / "master" / ".riseml" / "riseml.py") in done.stdout
+    for kind in (write_compose, write_slurm):
+        assert "code/.riseml/riseml.py" in dict(kind(run_of(capsule_of(make_experiment(4, plan)))))
+
+
+def test_an_export_brings_the_framework_that_the_image_brought() -> None:
+    capsule = capsule_of(make_experiment(4, make_plan("master")))
+    environment = capsule["environments"][0]
+    for image, packages in (
+        ("tensorflow/tensorflow:2.21.0", "tensorflow==2.21.0 tensorboard"),
+        ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime", "torch==2.6.0 numpy"),
+    ):
+        environment["image"] = image
+        for files in (write_sh(run_of(capsule)), write_slurm(run_of(capsule))):
+            assert f"python -m pip install {packages}\n" in dict(files)["install.sh"].text
+        assert list_image_gaps(run_of(capsule)) == []
+    environment.update({"image": "lab/own:1", "packages": None})
+    assert list_image_gaps(run_of(capsule)) == ["lab/own:1"]
+    environment["packages"] = ["torch==2.13.0+cpu", "x @ file:///x"]
+    assert dict(write_sh(run_of(capsule)))["packages.txt"].text == "torch==2.13.0\n", "no index has a build of its own"
+
+
+def test_an_image_is_named_by_a_digest_only_where_a_registry_knows_it() -> None:
+    capsule = capsule_of(make_experiment(4, make_plan("master")))
+    environment = capsule["environments"][0]
+    for digest, base in ((f"lab/x@sha256:{'a' * 64}", f"lab/x@sha256:{'a' * 64}"), (f"sha256:{'a' * 64}", "lab/x:1")):
+        environment.update({"image": "lab/x:1", "digest": digest})
+        text = dict(write_dockerfiles(run_of(capsule)))["environment-0.dockerfile"].text
+        assert f"\nFROM {base}\n" in text
+
+
+def test_a_job_of_slurm_has_its_time_and_its_partition() -> None:
+    capsule = capsule_of(make_experiment(4, make_plan("master")))
+    capsule["config"] = "project: x\ntrain: {image: base, run: 'true', max_duration: 26h}\n"
+    text = dict(write_slurm(run_of(capsule)))["job.sbatch"].text
+    assert "\n#SBATCH --time=26:00:00\n" in text
+    assert "\n##SBATCH --partition=NAME " in text
+    text = dict(write_slurm(run_of(capsule), "gpu", "90"))["job.sbatch"].text
+    assert "\n#SBATCH --time=90\n" in text
+    assert "\n#SBATCH --partition=gpu\n" in text
 
 
 def test_an_installation_that_failed_is_repeated_and_one_that_succeeded_is_not(tmp_path: Path) -> None:
