@@ -149,8 +149,11 @@ class _ChangeWalk:
         return (entry.size, entry.mtime) == (found.stat.st_size, found.stat.st_mtime_ns // 10**9)
 
 
-def _show(found: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) -> Iterator[WrittenFile]:
-    """Yield a file, open while the caller reads it, or a link that is wanted; nothing else."""
+def _show(found: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) -> Iterator[WrittenFile | Unread]:
+    """Yield a file, open while the caller reads it, or a link that is wanted; nothing else.
+
+    A job can leave files that not even its own user may read.
+    """
     if stat.S_ISLNK(found.stat.st_mode):
         if not is_wanted:
             return
@@ -159,7 +162,13 @@ def _show(found: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) ->
     elif stat.S_ISREG(found.stat.st_mode) and not is_wanted:
         yield WrittenFile(found.path, found.stat.st_size, found.stat.st_mtime_ns)
     elif stat.S_ISREG(found.stat.st_mode):
-        with open(os.open(found.name, _FILE, dir_fd=found.folder), "rb") as file:
+        try:
+            handle = os.open(found.name, _FILE, dir_fd=found.folder)
+        except OSError as error:
+            yield WrittenFile(found.path, found.stat.st_size, found.stat.st_mtime_ns)
+            yield Unread(f"{found.path} cannot be read: {error.strerror}")
+            return
+        with open(handle, "rb") as file:
             now = os.fstat(file.fileno())
             if stat.S_ISREG(now.st_mode):
                 executable = bool(now.st_mode & stat.S_IXUSR)

@@ -52,7 +52,7 @@ MOST_BYTES = 100 << 30
 """Bytes of these files together. A sparse file counts with its whole size."""
 
 _MOST_TOPS = 1_000  # names at the top that are counted
-_PATIENCE = 60.0  # seconds for which a host or an output that fails is tried again
+_PATIENCE = 60.0  # seconds for which files are tried again that an engine or a disk refuses
 _SAID_AT_END = 5  # last lines of a job, among which riseml's own are
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _GLOB = re.compile(r"([*?\[])")
@@ -126,8 +126,9 @@ class OutputCollector:
         return tally.make_record()
 
     def _is_given_up(self, key: JobKey, error: Unreachable) -> bool:
-        if isinstance(error, EngineError) and error.permanent:
-            return True
+        """Return True when files are lost because of an error. A host that does not answer still has them."""
+        if not isinstance(error, EngineError) or error.permanent:
+            return isinstance(error, EngineError)
         with self._guard:
             since = self._failing_since.setdefault(key, time.monotonic())
         return time.monotonic() > since + _PATIENCE
@@ -330,18 +331,21 @@ class _FileCount:
 
     def list_patterns(self) -> list[str]:
         """Return patterns that mean these files, and few enough for a line."""
-        tops = [_GLOB.sub(r"[\1]", top.removesuffix("/")) for top in self._tops]
-        if len(tops) <= MOST_NAMES:
-            return tops
-        folders = [top.removesuffix("/") for top in self._tops if top.endswith("/")]
-        ends = dict.fromkeys(_find_end(top) for top in self._tops if not top.endswith("/"))
-        return [*folders[:MOST_NAMES], *list(ends)[:MOST_NAMES]]
+        folders = [_escape(top[:-1]) for top in self._tops if top.endswith("/")]
+        names = [top for top in self._tops if not top.endswith("/")]
+        if len(self._tops) <= MOST_NAMES:
+            return [_escape(top.removesuffix("/")) for top in self._tops]
+        return [*folders[:MOST_NAMES], *list(dict.fromkeys(map(_find_end, names)))[:MOST_NAMES]]
 
 
 def _find_end(name: str) -> str:
     """Return the pattern of files with the same end: `*.pt`; of a name without one, the name."""
     stem, mark, end = name.rpartition(".")
-    return f"*.{end}" if stem and mark else name
+    return f"*.{_escape(end)}" if stem and mark else _escape(name)
+
+
+def _escape(name: str) -> str:
+    return _GLOB.sub(r"[\1]", name)
 
 
 def _quote(pattern: str) -> str:

@@ -51,6 +51,8 @@ def parse_output_pattern(text: str) -> OutputPattern:
     Raises:
         BadText: it can mean no file, or means too much.
     """
+    if "{{" in text or "$" in text:
+        raise BadText(f"{quote_text(text)} is not filled: a pattern has no variables and no parameters", _HINT)
     place, below = _split_place(text)
     if "\0" in below or "\n" in below:
         raise BadText(f"{quote_text(text)} is not a pattern of paths", _HINT)
@@ -73,6 +75,8 @@ def parse_output_pattern(text: str) -> OutputPattern:
 def _split_place(text: str) -> tuple[PatternPlace, str]:
     if text.startswith("~/"):
         return PatternPlace.HOME, text[2:]
+    if text in (".", "./"):
+        return PatternPlace.FOLDER, "**"
     if text.startswith("/"):
         return PatternPlace.ROOT, text[1:]
     return PatternPlace.FOLDER, text.removeprefix("./")

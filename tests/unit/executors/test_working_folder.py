@@ -150,3 +150,22 @@ def test_a_large_file_gets_a_second_name_instead_of_a_copy(job: Path, tmp_path: 
     assert kept.samefile(job / "model.pt")
     assert kept.stat().st_mode & 0o7777 == 0o644
     assert [path.name for path in kept.parent.iterdir()] == ["model.pt"]
+
+
+def test_a_file_that_cannot_be_read_is_named(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (job / "a.pt").write_text("secret")
+    (job / "b.pt").write_text("b")
+    usual = os.open
+
+    def refuse(path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == b"a.pt":  # as for a file with the mode 000; root may read each
+            raise PermissionError(13, "Permission denied")
+        return usual(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refuse)
+    order = WrittenOrder(KEY, (parse_output_pattern("*.pt"),))
+    found = [
+        one.reason if isinstance(one, Unread) else (one.path, one.content and b"".join(one.content))
+        for one in read_written_files(job, job.parents[1] / "stamp", order)
+    ]
+    assert found == [("a.pt", None), "a.pt cannot be read: Permission denied", ("b.pt", b"b")]

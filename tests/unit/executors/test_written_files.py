@@ -152,3 +152,4 @@ def test_an_order_wants_files_of_the_working_folder() -> None:
         "d/e.pt",
     ]
     assert WrittenFile("x").content is None
+    assert parse_output_pattern(".").matches("any/file")

@@ -1,0 +1,146 @@
+"""Files that jobs wrote outside of OUTPUT_DIR: bounds, conflicts, and hosts and disks that fail meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import EngineError, Unreachable
+from riseml.executors.base import NotThere
+from riseml.executors.memory import MemoryExecutor
+from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.model import Capacity, JobKey, Owner
+from riseml.names import HostName, JobName
+from riseml.planning.launch import output_folder
+from riseml.planning.plan import first_jobs
+from riseml.server.reconcile import output_collector
+from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector
+from riseml.store.database import Database
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
+from riseml.store.logs.log_store import LogStore, read_all_lines
+from riseml.store.snapshots import SnapshotStore
+from riseml.store.written_files import WrittenRecord, WrittenStore
+from tests.unit.control.simulation import START, make_plan
+from tests.unit.server.test_data_keeper import make_keeper
+
+
+class Host(MemoryExecutor):
+    """A host on which a job has written these files: names and contents, or what comes instead."""
+
+    def __init__(self, *written: tuple[str, bytes] | WrittenFile | Unread | Exception) -> None:
+        super().__init__(HostName("h1"), Capacity(1.0, 1024))
+        self.written = written
+
+    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+        for one in self.written:
+            if isinstance(one, Exception):
+                raise one
+            if isinstance(one, tuple):
+                path, data = one
+                wanted = iter([data]) if order.wants(path) else None
+                yield WrittenFile(path, len(data), 2_000_000_000, content=wanted)
+            else:
+                yield one
+
+
+class Scene:
+    """A collector, and an experiment whose one job has ended."""
+
+    def __init__(self, folder: Path, *outputs: str) -> None:
+        _, hosts = make_keeper(folder)
+        self.database = Database(f"sqlite:///{folder}/riseml.db")
+        experiments, self.written = ExperimentStore(self.database), WrittenStore(self.database)
+        self.logs = LogStore(folder / "logs")
+        plan = replace(make_plan("train"), outputs=outputs)
+        owner = Owner("paul", os.geteuid(), os.getegid())
+        order = NewExperiments(owner, "toaster", "project: toaster", "", ((plan, first_jobs(plan)),))
+        made = experiments.add_experiments(order, START)[0][0].experiment
+        self.key = JobKey(made.id, JobName("train"), 1)
+        self.output = folder / "output" / output_folder(made)
+        self.output.mkdir(parents=True, mode=0o700)
+        desk = CollectorDesk(hosts, experiments, SnapshotStore(folder / "snapshots"), self.logs, self.written)
+        self.collector = OutputCollector(desk)
+
+    def collect(self, *written: tuple[str, bytes] | WrittenFile | Unread | Exception) -> WrittenRecord | None:
+        self.collector.collect(Host(*written), self.key)
+        return self.written.load_record(self.key)
+
+    def lines(self) -> list[str]:
+        return [line.text.decode() for line in read_all_lines(self.logs, self.key.experiment)]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path, "*.pt", "runs")
+    yield made
+    made.database.close()
+
+
+def test_the_line_that_keeps_lost_files_is_short_and_right(scene: Scene) -> None:
+    many = [(f"{number}.csv", b"1") for number in range(9)]
+    found = scene.collect(("a.pt", b"a"), ("logs dir/x", b"1"), ("[odd]/y", b"1"), *many)
+    assert found is not None
+    assert found.advice == '`outputs: ["*.pt", runs, "logs dir", "[[]odd]", "*.csv"]`'
+    assert "11 new files (11 B) were not kept: logs dir/..., [odd]/..., 0.csv, 1.csv, 2.csv, ...; " in scene.lines()[1]
+    scene.collect(("a.pt", b"other"))
+    assert len(scene.lines()) == 2, "a repeated call says nothing again"
+    assert (scene.output / "a.pt").read_bytes() == b"a"
+
+
+def test_what_riseml_owns_and_what_is_newer_stays(scene: Scene) -> None:
+    (scene.output / "a.pt").write_text("newer")
+    os.utime(scene.output / "a.pt", (10, 10))
+    found = scene.collect(("a.pt", b"older"), ("runs/.riseml-part-0", b"x"), (".riseml/x.pt", b"x"), ("b.pt", b"b"))
+    assert found is not None
+    assert (found.kept_files, found.lost_files) == (1, 3)
+    assert found.trouble == "OUTPUT_DIR has a newer a.pt"
+    assert sorted(path.name for path in scene.output.iterdir()) == ["a.pt", "b.pt"]
+
+
+def test_more_than_the_bounds_is_not_kept(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_collector, "MOST_BYTES", 10)
+    monkeypatch.setattr(output_collector, "MOST_KEPT", 2)
+    found = scene.collect(("a.pt", b"123456789012"), ("b.pt", b"1"), ("c.pt", b"1"), ("d.pt", b"1"))
+    assert found is not None
+    assert (found.kept_files, found.lost_files, found.trouble) == (2, 2, "at most 10 B of a job are kept")
+
+
+def test_a_file_that_ends_early_and_a_link_that_leads_out_are_left_out(scene: Scene) -> None:
+    short = WrittenFile("a.pt", 5, 1, content=iter([b"123"]))
+    found = scene.collect(short, WrittenFile("b.pt", target="/etc/passwd"), WrittenFile("c.pt", target="a.pt"))
+    assert found is not None
+    assert found.trouble == "a.pt changed while it was copied"
+    assert [path.name for path in scene.output.iterdir()] == ["c.pt"]
+
+
+def test_a_host_that_does_not_answer_is_asked_again_however_long(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_collector, "_PATIENCE", -1.0)
+    for _ in range(3):
+        with pytest.raises(Unreachable):
+            scene.collect(("a.pt", b"a"), Unreachable("away"))
+    found = scene.collect(("a.pt", b"a"), ("runs/b", b"b"))
+    assert found is not None
+    assert (found.kept_files, found.trouble) == (2, "")
+
+
+def test_a_disk_that_refuses_ends_the_collecting_after_a_while(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EngineError):
+        scene.collect(EngineError("the disk fails"))
+    monkeypatch.setattr(output_collector, "_PATIENCE", -1.0)
+    found = scene.collect(("a.pt", b"a"), EngineError("the disk fails"))
+    assert found is not None
+    assert (found.kept_files, found.trouble) == (1, "the disk fails")
+    assert scene.lines()[-1] == "riseml: not every file could be kept: the disk fails"
+
+
+@pytest.mark.parametrize("written", [(), (NotThere("gone"),), (Unread("too much"),)])
+def test_a_job_without_files_has_no_record(tmp_path: Path, written: tuple[Exception | Unread, ...]) -> None:
+    scene = Scene(tmp_path)
+    assert scene.collect(*written) is None
+    assert scene.lines() == []
+    scene.database.close()
