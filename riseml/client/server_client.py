@@ -81,6 +81,10 @@ class Client:
         """Stop the server; training goes on."""
         return cast("wire.ServerView", self._post("/server/stop"))
 
+    def rotate_key(self) -> None:
+        """Replace the key with which the server seals the variables of users."""
+        self._send("POST", "/server/key")
+
     def has_snapshot(self, digest: str) -> bool:
         """Return True when the server has the project files with this digest."""
         with self._exchange.open_response("HEAD", f"/snapshots/{digest}") as response:

@@ -75,6 +75,7 @@ from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.milestones import MilestoneStore
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.samples.sample_store import SampleStore
+from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.totals import StoreTotals
@@ -165,6 +166,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
         experiments=experiments,
         pages=ExperimentPages(database),
+        seals=VariableSeals(settings.home, server),
         outcomes=OutcomeStore(database),
         searches=(searches := SearchStore(database, _make_journal(settings.home))),
         names=ExperimentNames(database),
@@ -209,6 +211,7 @@ def _open_experiments(settings: Settings, database: Database) -> tuple[Experimen
     experiments = ExperimentStore(database, _make_journal(settings.home))
     server = experiments.load_server_id()
     record_server(settings, server)
+    VariableSeals(settings.home, server).seal_earlier_values(experiments.reseal_variables)
     return experiments, server
 
 

@@ -37,6 +37,7 @@ from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
+from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.totals import StoreTotals
@@ -62,6 +63,7 @@ class Services:
     info: ServerInfo
     experiments: ExperimentStore
     pages: ExperimentPages  # filtered and sorted lists of experiments, and the last values of their metrics
+    seals: VariableSeals  # seals the variables that users pass on
     outcomes: OutcomeStore  # the outcomes of many experiments, read quickly
     searches: SearchStore  # sets whose points a search chooses
     names: ExperimentNames  # names for the completion of a shell

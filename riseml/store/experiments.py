@@ -14,15 +14,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from riseml.errors import NotFound
-from riseml.model import Experiment, Job, World
+from riseml.model import Environment, Experiment, Job, World
 from riseml.names import JobName, experiment_name
 from riseml.records import dataclass
 from riseml.states import TERMINAL, Reason, State, Wanted
 from riseml.store.changes import ChangeLog
-from riseml.store.codec import parse_json
+from riseml.store.codec import from_json, parse_json, to_json
 from riseml.store.database import Database
 from riseml.store.home_record import load_server_id
-from riseml.store.insertion import NewExperiments, insert_experiments
+from riseml.store.insertion import NewExperiments, Seal, insert_experiments, keep_values
 from riseml.store.journal import AcceptedRecord, ExperimentJournal, LastNumbers
 from riseml.store.lost_numbers import skip_numbers
 from riseml.store.rows import (
@@ -118,8 +118,10 @@ class ExperimentStore:
         with self._database.read_transaction() as connection:
             return _select_submitted(connection, user, key)
 
-    def add_experiments(self, submitted: NewExperiments, now: datetime) -> tuple[tuple[ExperimentDetail, ...], bool]:
-        """Store the experiments of a submission.
+    def add_experiments(
+        self, submitted: NewExperiments, now: datetime, seal: Seal = keep_values
+    ) -> tuple[tuple[ExperimentDetail, ...], bool]:
+        """Store the experiments of a submission, with the variables that `seal` returns.
 
         Returns:
             The experiments, and False when they were stored before under the same key.
@@ -129,7 +131,7 @@ class ExperimentStore:
                 known = _select_submitted(connection, submitted.owner.user, submitted.key)
                 if known:
                     return known, False
-            ids = list(insert_experiments(connection, submitted, now))
+            ids = list(insert_experiments(connection, submitted, now, seal))
             added = select_details(connection, experiments.c.id.in_(ids))
         if self._journal is not None:
             accepted = [detail.experiment for detail in added]
@@ -173,6 +175,21 @@ class ExperimentStore:
         """
         with self._database.write_transaction() as connection:
             return skip_numbers(connection, last)
+
+    def reseal_variables(self, reseal: Seal) -> None:
+        """Replace the variables of every experiment, and of every search that goes on, in one transaction."""
+        with self._database.write_transaction() as connection:
+            for table in (experiments, sets):
+                columns = (table.c.id, table.c.user, table.c.number, table.c.environment)
+                rows = connection.execute(sa.select(*columns).where(table.c.environment.isnot(None))).all()
+                for identity, user, number, stored in rows:
+                    if stored:
+                        sealed = reseal(user, number, from_json(stored, Environment))
+                        values: dict[str, Any] = {"environment": to_json(sealed)}
+                        if table is experiments:
+                            values["version"] = experiments.c.version + 1
+                        connection.execute(table.update().where(table.c.id == identity).values(**values))
+        self.note_erasing()
 
     def note_erasing(self) -> None:
         """Record that values were erased: `finish_erasing` removes their bytes."""

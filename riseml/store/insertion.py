@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +19,14 @@ from riseml.store.lost_numbers import choose_id, find_last_number
 from riseml.store.rows import job_values, write_resolved
 from riseml.store.schema import events, experiments, jobs, sets, trials
 from riseml.trials import Point, SearchPlan
+
+Seal = Callable[[str, int, Environment], Environment]
+"""Returns variables as the store keeps them, for a user and the number of an experiment or set."""
+
+
+def keep_values(user: str, number: int, variables: Environment) -> Environment:
+    """Return the variables as they are: those that were sealed before."""
+    return variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +56,12 @@ class NewExperiments:
     resolved: Resolved = ()
 
 
-def insert_experiments(connection: sa.Connection, submitted: NewExperiments, now: datetime) -> Iterator[int]:
-    """Insert the experiments of a submission, and give their ids."""
+def insert_experiments(
+    connection: sa.Connection, submitted: NewExperiments, now: datetime, seal: Seal
+) -> Iterator[int]:
+    """Insert the experiments of a submission, whose variables `seal` gets, and give their ids."""
     number = 1 + find_last_number(connection, submitted.owner.user)
+    submitted = replace(submitted, environment=seal(submitted.owner.user, number, submitted.environment))
     set_id = None
     if submitted.concurrency is not None:
         values = {"user": submitted.owner.user, "number": number, "project": submitted.project, "created_at": now}

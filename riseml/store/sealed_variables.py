@@ -3,8 +3,13 @@
 The database alone (with its administrator, in a backup, in the free space of its disk) gives none of these values away;
 those that users write into a riseml.yml are in the text of that file there. A user who can read the home has the key.
 
-AES-256-GCM of the package `cryptography` seals them, together with the name of the variable, so that no value can be
-moved to another name.
+AES-256-GCM of the package `cryptography` seals them, over the server, the user and number of the experiment, and the
+name of the variable: no value opens in another place. The experiments of a set have one number.
+
+The file of keys is `_MARK` and keys of 32 bytes: the first one seals, and each of them opens. There are two while
+values are sealed anew (`VariableSeals.rotate`). A file of 32 bytes is that of an earlier version, whose values were
+sealed over the name alone, or not at all: the server seals them anew when it starts, and from then on opens no such
+value.
 """
 
 from __future__ import annotations
@@ -12,103 +17,218 @@ from __future__ import annotations
 import base64
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from riseml.errors import EngineError, StoreError
 from riseml.folders import read_private_file
-from riseml.model import Environment
+from riseml.model import Environment, Experiment
+from riseml.records import dataclass
 from riseml.store.packs import flush_folder
 
 KEY_FILE = "variables.key"
 """The name of the file in RISEML_HOME."""
 
-_PREFIX = "sealed:1:"  # what earlier versions have stored has none
+Reseal = Callable[[str, int, Environment], Environment]
+"""Returns what the store has from now on, for a user, a number and what it has now."""
+
+_MARK = b"riseml keys 2\n"
+_PREFIX, _EARLIER_PREFIX = "sealed:2:", "sealed:1:"  # what still earlier versions have stored has none
 _KEY, _NONCE = 32, 12  # bytes
-_MOST_READ = 1024  # bytes of the file of the key
+_MOST_READ = 1024  # bytes of the file of the keys
 
 
-def seal_variables(home: Path, variables: Environment) -> Environment:
-    """Return variables with sealed values; makes the key of the home when it has none.
+@dataclass(frozen=True, slots=True)
+class VariableSeals:
+    """Seals and opens the values of one server."""
 
-    Raises:
-        StoreError: the key cannot be written, or the home has one that is damaged.
-        Refused: another user may read the key.
-    """
-    if not variables:
-        return ()
-    key = _read_key(home) or _make_key(home)
-    if len(key) != _KEY:
-        raise StoreError(
-            f"{home / KEY_FILE} is damaged: it has {len(key)} bytes, and a key has {_KEY}",
-            "restore that file from a backup; or remove it: experiments that wait with variables then fail",
+    home: Path
+    server: str  # its id
+
+    def seal(self, user: str, number: int, variables: Environment) -> Environment:
+        """Return variables with sealed values; makes the key of the home when it has none.
+
+        Args:
+            user: of the experiment.
+            number: of the experiment, or of its set.
+            variables: with their values.
+
+        Raises:
+            StoreError: the key cannot be written, or the home has one that is damaged.
+            Refused: another user may read the key.
+        """
+        if not variables:
+            return ()
+        keys = self._find_keys() or [self._make_key()]
+        return self._seal_with(keys[0], user, number, variables)
+
+    def open(self, experiment: Experiment) -> Environment:
+        """Return the variables of an experiment with their values.
+
+        Raises:
+            EngineError: they were sealed with another key, for another experiment, or not at all (permanent).
+            Refused: another user may read the key.
+        """
+        if not experiment.environment:
+            return ()
+        keys = self._read_keys()[0]
+        user, number = experiment.owner.user, experiment.number
+        return tuple(
+            (name, _open(keys, self._name(user, number, name), value)) for name, value in experiment.environment
         )
-    return tuple((name, _seal(key, name, value)) for name, value in variables)
+
+    def seal_earlier_values(self, reseal_all: Callable[[Reseal], None]) -> None:
+        """Seal what an earlier version has stored; does nothing when this was done before.
+
+        Args:
+            reseal_all: replaces every value of the store in one transaction.
+
+        Raises:
+            StoreError, Refused: as `seal`.
+        """
+        keys, is_current = self._read_keys()
+        if is_current:
+            return
+        key = keys[0] if keys else self._make_key(mark=b"")
+
+        def reseal(user: str, number: int, stored: Environment) -> Environment:
+            opened = tuple(
+                (name, _open_earlier([key], self._name(user, number, name), name, value)) for name, value in stored
+            )
+            return self._seal_with(key, user, number, opened)
+
+        reseal_all(reseal)
+        self._write_keys([key])
+
+    def rotate(self, reseal_all: Callable[[Reseal], None]) -> None:
+        """Replace the key, and seal every value of the store with the new one. A server that dies meanwhile leaves both
+        keys, and every value opens.
+
+        Raises:
+            StoreError, Refused: as `seal`.
+        """
+        keys = self._find_keys()
+        fresh = secrets.token_bytes(_KEY)
+        self._write_keys([fresh, *keys])
+
+        def reseal(user: str, number: int, stored: Environment) -> Environment:
+            opened = tuple((name, _open(keys, self._name(user, number, name), value)) for name, value in stored)
+            return self._seal_with(fresh, user, number, opened)
+
+        reseal_all(reseal)
+        self._write_keys([fresh])
+
+    def _name(self, user: str, number: int, name: str) -> bytes:
+        """Return the place of a value, which is sealed with it. No part has a NUL."""
+        return "\0".join((self.server, user, str(number), name)).encode("utf-8", "surrogateescape")
+
+    def _seal_with(self, key: bytes, user: str, number: int, variables: Environment) -> Environment:
+        return tuple((name, _seal(key, self._name(user, number, name), value)) for name, value in variables)
+
+    def _find_keys(self) -> list[bytes]:
+        """Return the keys of the home; none when it has no file.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        keys = self._read_keys()[0]
+        path = self.home / KEY_FILE
+        if not keys and read_private_file(path, _MOST_READ) is not None:
+            size = path.stat().st_size
+            raise StoreError(
+                f"{path} is damaged: it has {size} bytes, and is no file of keys of {_KEY} bytes",
+                "restore that file from a backup; or remove it: experiments that wait with variables then fail",
+            )
+        return keys
+
+    def _read_keys(self) -> tuple[list[bytes], bool]:
+        """Return the keys, none when there is no file or a damaged one; and whether this version has written them."""
+        found = read_private_file(self.home / KEY_FILE, _MOST_READ) or b""
+        is_current = found.startswith(_MARK)
+        keys = found.removeprefix(_MARK)
+        if len(keys) % _KEY or (len(keys) != _KEY and not is_current):
+            return [], is_current
+        return [keys[at : at + _KEY] for at in range(0, len(keys), _KEY)], is_current
+
+    def _make_key(self, mark: bytes = _MARK) -> bytes:
+        """Write a new key, unless another thread does at this moment; return the one that the home has."""
+        part = self.home / f"{KEY_FILE}.{secrets.token_hex(4)}"
+        try:
+            _write_file(part, mark + secrets.token_bytes(_KEY))
+            with suppress(FileExistsError):
+                os.link(part, self.home / KEY_FILE)
+            flush_folder(self.home)
+            keys = self._read_keys()[0]
+        except OSError as error:
+            raise _explain_failure(self.home, error) from error
+        finally:
+            part.unlink(missing_ok=True)
+        if not keys:
+            raise StoreError(f"{self.home / KEY_FILE} is empty or gone", "remove it, and run the command again")
+        return keys[0]
+
+    def _write_keys(self, keys: list[bytes]) -> None:
+        """Replace the file of the keys."""
+        part = self.home / f"{KEY_FILE}.{secrets.token_hex(4)}"
+        try:
+            _write_file(part, _MARK + b"".join(keys))
+            part.replace(self.home / KEY_FILE)
+            flush_folder(self.home)
+        except OSError as error:
+            raise _explain_failure(self.home, error) from error
+        finally:
+            part.unlink(missing_ok=True)
 
 
-def open_variables(home: Path, variables: Environment) -> Environment:
-    """Return variables with their values.
-
-    Raises:
-        EngineError: they were sealed with another key (permanent).
-        Refused: another user may read the key.
-    """
-    if not any(value.startswith(_PREFIX) for _, value in variables):
-        return variables
-    key = _read_key(home) or b""
-    return tuple((name, _open(key, name, value)) for name, value in variables)
-
-
-def _seal(key: bytes, name: str, value: str) -> str:
+def _seal(key: bytes, place: bytes, value: str) -> str:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 9 MiB that most servers do without
 
     nonce = secrets.token_bytes(_NONCE)
-    hidden = AESGCM(key).encrypt(nonce, value.encode("utf-8", "surrogateescape"), name.encode())
+    hidden = AESGCM(key).encrypt(nonce, value.encode("utf-8", "surrogateescape"), place)
     return _PREFIX + base64.b64encode(nonce + hidden).decode("ascii")
 
 
-def _open(key: bytes, name: str, value: str) -> str:
-    if not value.startswith(_PREFIX):
+def _open(keys: list[bytes], place: bytes, value: str) -> str:
+    opened = _try_keys(keys, place, value.removeprefix(_PREFIX)) if value.startswith(_PREFIX) else None
+    if opened is None:
+        name = place.rpartition(b"\0")[2].decode("utf-8", "replace")
+        raise EngineError(
+            f"the value of {name} cannot be read: it was not sealed for this experiment, with the {KEY_FILE} of "
+            "RISEML_HOME",
+            "restore that file from a backup, or run `riseml train` again",
+            permanent=True,
+        )
+    return opened
+
+
+def _open_earlier(keys: list[bytes], place: bytes, name: str, value: str) -> str:
+    """Return a value that any version has stored."""
+    if value.startswith(_PREFIX):
+        return _open(keys, place, value)
+    if not value.startswith(_EARLIER_PREFIX):
         return value
+    opened = _try_keys(keys, name.encode(), value.removeprefix(_EARLIER_PREFIX))
+    return value if opened is None else opened  # with another key: it opens for no experiment
+
+
+def _try_keys(keys: list[bytes], place: bytes, text: str) -> str | None:
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    try:
-        data = base64.b64decode(value.removeprefix(_PREFIX), validate=True)
-        opened = AESGCM(key).decrypt(data[:_NONCE], data[_NONCE:], name.encode())
-    except (ValueError, InvalidTag) as error:
-        raise EngineError(
-            f"the value of {name} cannot be read: {KEY_FILE} in RISEML_HOME is not the key that it was stored with",
-            "restore that file from a backup, or run `riseml train` again",
-            permanent=True,
-        ) from error
-    return opened.decode("utf-8", "surrogateescape")
+    for key in keys:
+        with suppress(ValueError, InvalidTag):
+            data = base64.b64decode(text, validate=True)
+            return AESGCM(key).decrypt(data[:_NONCE], data[_NONCE:], place).decode("utf-8", "surrogateescape")
+    return None
 
 
-def _read_key(home: Path) -> bytes | None:
-    return read_private_file(home / KEY_FILE, _MOST_READ)
-
-
-def _make_key(home: Path) -> bytes:
-    """Write a new key, unless another thread does at this moment; return the one that the home has."""
-    part = home / f"{KEY_FILE}.{secrets.token_hex(4)}"
-    try:
-        _write_key(part)
-        with suppress(FileExistsError):
-            os.link(part, home / KEY_FILE)
-        flush_folder(home)
-        made = _read_key(home)
-    except OSError as error:
-        raise StoreError(f"{home / KEY_FILE} cannot be written: {error.strerror}", "free some space there") from error
-    finally:
-        part.unlink(missing_ok=True)
-    if not made:
-        raise StoreError(f"{home / KEY_FILE} is empty or gone", "remove it, and run the command again")
-    return made
-
-
-def _write_key(path: Path) -> None:
+def _write_file(path: Path, content: bytes) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(secrets.token_bytes(_KEY))
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _explain_failure(home: Path, error: OSError) -> StoreError:
+    return StoreError(f"{home / KEY_FILE} cannot be written: {error.strerror}", "free some space there")

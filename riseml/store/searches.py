@@ -16,7 +16,7 @@ from riseml.spec.config.types import EnvVariable
 from riseml.states import Reason, State, Wanted
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
-from riseml.store.insertion import insert_member, insert_trial
+from riseml.store.insertion import Seal, insert_member, insert_trial, keep_values
 from riseml.store.journal import AcceptedRecord, ExperimentJournal
 from riseml.store.kept_outputs import is_set_kept
 from riseml.store.schema import experiments, kept_outputs, sets, trials
@@ -193,24 +193,26 @@ class SearchStore:
             ended = sets.update().where(here).values(search_end=end.value, environment=None)
             return connection.execute(ended).rowcount == 1
 
-    def continue_search(self, set_id: int, more: int, environment: Environment) -> None:
-        """Store that a search makes `more` further trials, with these variables.
+    def continue_search(self, set_id: int, more: int, environment: Environment, seal: Seal = keep_values) -> None:
+        """Store that a search makes `more` further trials, with the variables that `seal` returns.
 
         Raises:
             Refused: the set would have too many trials, including those that were added before.
         """
-        values = {"search_end": None, "wanted": Wanted.RUN.value, "environment": to_json(environment)}
+        values = {"search_end": None, "wanted": Wanted.RUN.value}
         with self._database.write_transaction() as connection:
             made = sa.select(sa.func.count()).select_from(trials).where(trials.c.set_id == set_id)
-            found = sa.select(sets.c.number, sets.c.search_end, sets.c.most_trials).where(sets.c.id == set_id)
-            number, ended, most = connection.execute(found).one()
+            columns = (sets.c.user, sets.c.number, sets.c.search_end, sets.c.most_trials)
+            user, number, ended, most = connection.execute(sa.select(*columns).where(sets.c.id == set_id)).one()
             known = most if ended is None else connection.execute(made).scalar_one()
             if known + more > MOST_TRIALS:
                 raise Refused(
                     f"set {number} has {known} trials with those to come, and a set has at most {MOST_TRIALS:,}",
                     "run `riseml train` for a new set",
                 )
-            connection.execute(sets.update().where(sets.c.id == set_id).values(most_trials=known + more, **values))
+            sealed = to_json(seal(user, number, environment))
+            told = {"most_trials": known + more, "environment": sealed, **values}
+            connection.execute(sets.update().where(sets.c.id == set_id).values(**told))
 
     def request_end(self, set_id: int) -> bool:
         """Store that the user has ended this search: it makes no further trials. True: it made some before."""

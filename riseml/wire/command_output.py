@@ -67,6 +67,12 @@ class Kills(TypedDict):
     kills: list[Kill]  # in the order of the IDs; a refused ID is an error on standard error
 
 
+class KeyRotation(TypedDict):
+    """The outcome of `server rotate-key`."""
+
+    rotated: bool  # always true
+
+
 class ServerStop(TypedDict):
     """The outcome of `server stop`."""
 

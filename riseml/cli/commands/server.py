@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.settings import Settings
 
-server_app = typer.Typer(help="Start, stop or show your own server, and move its home.")
+server_app = typer.Typer(help="Start, stop or show your own server, move its home, and replace its key.")
 
 
 @server_app.command("status")
@@ -88,6 +88,23 @@ def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
 def _describe_searches(count: int) -> str:
     who = "A search makes" if count == 1 else f"{count} searches make"
     return f"{who} no further trial and stops none until a server runs again: any riseml command starts it."
+
+
+@server_app.command("rotate-key")
+def rotate_key(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Replace the key that seals passed variables in the store, and seal all of them with the new one.
+
+    The key is in variables.key of RISEML_HOME. Do this when a backup of the home may be in wrong hands.
+    """
+    command: CommandContext = context.obj
+    with command.connect() as client:
+        client.rotate_key()
+    if json:
+        command.printer.print_json({"rotated": True})
+    else:
+        command.printer.print_lines(
+            ["The variables in the store are sealed with a new key. No copy of the former key opens them."]
+        )
 
 
 @server_app.command("move")

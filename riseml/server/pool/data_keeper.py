@@ -29,7 +29,7 @@ from riseml.server.pool.mode import PoolMode
 from riseml.server.pool.save_keeper import SaveKeeper
 from riseml.spec.pool.types import CacheSpec, Volume
 from riseml.spec.scalars.data_url import DataScheme, DataUrl, parse_data_url
-from riseml.store.sealed_variables import open_variables
+from riseml.store.sealed_variables import VariableSeals
 
 _MIB = 1 << 20
 _DEFAULT_FOLDER = "data-cache"
@@ -98,7 +98,7 @@ class DataKeeper:
         stop = self._running.setdefault(experiment.id, threading.Event())
         cache = self._find_cache()
         try:
-            variables = open_variables(self._hosts.settings.home, experiment.environment)
+            variables = VariableSeals(self._hosts.settings.home, self._server).open(experiment)
             with ExitStack() as hold:
                 fetch = _Fetch(cache, self._spec.size * _MIB, report, stop, hold, variables)
                 sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.data]

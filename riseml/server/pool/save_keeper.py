@@ -34,7 +34,7 @@ from riseml.spec.scalars.globs import parse_glob
 from riseml.states import TERMINAL
 from riseml.storage.outputs import RECORD
 from riseml.storage_files import ListOrder, StorageFiles
-from riseml.store.sealed_variables import open_variables
+from riseml.store.sealed_variables import VariableSeals
 from riseml.wire.capsules import CAPSULE_FOLDER
 
 _FOLDER = "saves"
@@ -264,7 +264,7 @@ class SaveKeeper:
             base = replace(base, names=(*base.names, *output_folder(experiment).parts))
         home = self._hosts.settings.home
         store = find_save_store(read_stores(home), base)
-        store = add_passed_keys(store, keys or open_variables(home, experiment.environment))
+        store = add_passed_keys(store, keys or VariableSeals(home, self._server).open(experiment))
         head = self._make_head(experiment)
         try:
             return claim_place(self._open_target(base, store), str(base), head)

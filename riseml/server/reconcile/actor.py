@@ -50,7 +50,7 @@ from riseml.storage.capsule_files import pack_capsule_files
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore, read_all_lines
-from riseml.store.sealed_variables import open_variables
+from riseml.store.sealed_variables import VariableSeals
 from riseml.store.snapshots import SnapshotStore
 
 log = logging.getLogger(__name__)
@@ -203,7 +203,8 @@ class Actor:
 
     def _open_variables(self, experiment: Experiment) -> Experiment:
         """Return the experiment with the values of its variables, which no other part of the server reads."""
-        return replace(experiment, environment=open_variables(self.hosts.settings.home, experiment.environment))
+        seals = VariableSeals(self.hosts.settings.home, self.server)
+        return replace(experiment, environment=seals.open(experiment))
 
     def _add_keys(self, launch: Launch, experiment: Experiment) -> Launch:
         """Return the launch with the keys of the store that the experiment asks for; `env` of riseml.yml comes first.

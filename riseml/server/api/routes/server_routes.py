@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import logging
+
+from fastapi import APIRouter, Response
 
 from riseml import wire
 from riseml.server.api.views.pool_views import show_hosts
@@ -10,6 +12,8 @@ from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.pool.mode import LocalMode
 from riseml.server.services import Services
+
+log = logging.getLogger(__name__)
 
 
 def add_server_routes(router: APIRouter, services: Services) -> None:
@@ -24,6 +28,13 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
         shown = show_server(services)  # before the stop: a store that is silent must not delay the answer beyond it
         services.request_stop()
         return shown
+
+    @router.post("/server/key", status_code=204, response_class=Response)
+    def rotate_key() -> Response:
+        services.seals.rotate(services.experiments.reseal_variables)
+        services.wake.set()
+        log.info("the key of variables was replaced")
+        return Response(status_code=204)
 
     @router.get("/system")
     def read_system() -> wire.SystemView:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Request, Response
@@ -32,7 +31,6 @@ from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
 from riseml.store.insertion import NewExperiments
-from riseml.store.sealed_variables import seal_variables
 
 log = logging.getLogger(__name__)
 
@@ -106,8 +104,7 @@ def _find_known(key: str | None, services: Services) -> wire.ExperimentView | No
 
 def _store_submission(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
     """Store an accepted submission, unless its key is known, and wake the loop."""
-    sealed = seal_variables(services.hosts.settings.home, submitted.environment)
-    details, fresh = services.experiments.add_experiments(replace(submitted, environment=sealed), now())
+    details, fresh = services.experiments.add_experiments(submitted, now(), services.seals.seal)
     reach(Point.REQUEST_STORED)
     if fresh:
         write_line(log, describe_accepted(details))

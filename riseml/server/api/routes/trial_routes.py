@@ -18,7 +18,6 @@ from riseml.server.api.views.named_experiments import find_details, find_search,
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
 from riseml.spec.config.types import SearchMethod
-from riseml.store.sealed_variables import seal_variables
 from riseml.trials import SearchRecord, TrialOutcome
 
 log = logging.getLogger(__name__)
@@ -39,8 +38,8 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
                 f"the project's files of set {record.number} are gone from the server",
                 "run `riseml train` again: it sends them, and begins a new set",
             )
-        variables = seal_variables(services.hosts.settings.home, _choose_variables(record, order))
-        services.searches.continue_search(record.id, order["trials"], variables)
+        variables = _choose_variables(record, order)
+        services.searches.continue_search(record.id, order["trials"], variables, services.seals.seal)
         write_line(log, LogLine(f"{record.number} {order['trials']} trials added", experiment=str(record.number)))
         services.search_wake.set()
         return show_changed_details(find_details(wanted, services), wanted, services)
