@@ -10,6 +10,7 @@ from riseml.spec.config.command_lines import read_lines, read_shell
 from riseml.spec.config.data_section import read_data
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.jax_section import read_jax
+from riseml.spec.config.kernel_limits import check_sizes
 from riseml.spec.config.metrics_section import read_metrics
 from riseml.spec.config.notify_section import read_notify
 from riseml.spec.config.outputs_key import read_outputs
@@ -54,7 +55,8 @@ def build_spec(file: SourceFile) -> Spec:
     run, parameters = read_lines(file, (*_TRAIN, "run")), read_parameters(file)
     warn_of_bash_words(file, list_role_names(file))
     _check_framework(file, framework, image)
-    check_placeholders(file, {**run, **read_role_lines(file)})
+    role_lines = read_role_lines(file)
+    check_placeholders(file, {**run, **role_lines})
     train = Train(
         run=tuple(run.values()),
         shell=shell,
@@ -86,6 +88,11 @@ def build_spec(file: SourceFile) -> Spec:
         notify=read_notify(file),
     )
     _check_train(file, train)
+    scripts = [
+        {path: line for path, line in role_lines.items() if path[:3] == one}
+        for one in {path[:3] for path in role_lines}
+    ]
+    check_sizes(file, train, [run, *scripts])
     return Spec(str(file.value_at(("project",))), train, notes=_list_notes(file, train))
 
 

@@ -1,0 +1,122 @@
+"""What Linux takes as one variable or one argument of a process: a file with more starts no job. Pure.
+
+A text that is longer than the kernel takes would be met only at the start of a job, as E2BIG, without its name.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+
+from riseml.job_programs import add_report_module, read_program, write_program
+from riseml.spec.config.types import Train
+from riseml.spec.scalars.placeholders import find_placeholders, variable_name
+from riseml.spec.yaml.problems import KeyPath
+from riseml.spec.yaml.values import SourceFile
+
+LONGEST = 131_071
+"""Bytes of one text (MAX_ARG_STRLEN of execve(2), without the NUL character at its end)."""
+
+MOST_TOGETHER = 2**21 - 2**17
+"""Bytes of all texts of a process: a quarter of a stack of 8 MiB, less what an image sets. A riseml.yml has 1 MiB at
+most."""
+
+HINT = "put the text into a file of the project, and give the job the name of the file"
+
+_BETWEEN_LINES = "\ncase $? in 0) ;; *) exit ;; esac"
+_BARRIER = "\n{ echo >&8 && read -r riseml_go <&9; } || exit"
+"""What riseml writes behind a line, and behind one of several processes (`riseml.frameworks.base`)."""
+
+_AROUND = 400  # bytes of the lines before and behind a script
+_CERTAINLY_SHORT = 10_000  # bytes of lines; JSON in quotes makes them six times as long at most
+
+
+def measure_variable(name: str, value: str) -> int:
+    """Return the bytes of a variable as the kernel counts them, without the NUL character."""
+    return len(name) + 1 + len(value.encode(errors="surrogateescape"))
+
+
+def describe_size(size: int) -> str:
+    """Return what is wrong with a text of so many bytes."""
+    return f"{size:,} bytes, and Linux takes {LONGEST:,} in one variable or argument"
+
+
+def check_sizes(file: SourceFile, train: Train, scripts: Iterable[Mapping[KeyPath, str]]) -> None:
+    """Refuse variables and scripts that no process can have. `scripts`: the lines of each script by their paths."""
+    for path in _list_steps(file):
+        size = len(str(file.value_at(path)).encode()) + _AROUND
+        if size > LONGEST:
+            file.refuse(path, f"the step has {describe_size(size)}", "put it into a file of the project, and run that")
+    for variable in train.env:
+        if variable.value is not None:
+            _check_variable(file, _find_env(file, variable.name), variable.name, variable.value)
+    for parameter in train.parameters:
+        for value in parameter.values:
+            _check_variable(file, ("train", "parameters", parameter.name), variable_name(parameter.name), value)
+    longest = {one.name: max(one.values, key=len, default="") for one in train.parameters}
+    for lines in scripts:
+        _check_script(file, lines, longest, train)
+
+
+def _list_steps(file: SourceFile) -> list[KeyPath]:
+    """Return the paths of the steps of `install`, those of roles included."""
+    sections: list[KeyPath] = [
+        ("train",),
+        *(("train", "roles", name) for name in file.value_at(("train", "roles")) or {}),
+    ]
+    found: list[KeyPath] = []
+    for section in sections:
+        steps = file.value_at((*section, "install"))
+        found += [(*section, "install", at) for at in range(len(steps))] if isinstance(steps, list) else []
+        found += [(*section, "install")] if isinstance(steps, str) else []
+    return [path for path in found if path not in file.bad]
+
+
+def _find_env(file: SourceFile, name: str) -> KeyPath:
+    value = file.value_at(("train", "env"))
+    if isinstance(value, dict):
+        return ("train", "env", name)
+    return next(("train", "env", at) for at, text in enumerate(value) if text.startswith(f"{name}="))
+
+
+def _check_variable(file: SourceFile, path: KeyPath, name: str, value: str) -> None:
+    size = measure_variable(name, value)
+    if size > LONGEST and path not in file.bad:
+        file.refuse_key(path, f"the variable {name} has {describe_size(size)}", HINT)
+
+
+def _check_script(file: SourceFile, lines: Mapping[KeyPath, str], longest: Mapping[str, str], train: Train) -> None:
+    filled = [_fill(line, longest) for line in lines.values()]
+    launches = _launches(train)
+    between = f"{_BETWEEN_LINES}{_BARRIER if launches else ''}\n"
+    whole = between.join(filled)
+    if len(whole.encode()) < _CERTAINLY_SHORT:
+        return
+    path = next(iter(lines))
+    path = path[:-1] if isinstance(path[-1], int) else path
+    if launches:
+        whole = shlex.quote(json.dumps(whole)) + shlex.quote(read_program("rank_launcher"))
+    if train.framework == "jax":
+        whole += write_program("jax_exit", ".riseml/sitecustomize.py")
+    size = len(add_report_module(whole).encode()) + _AROUND
+    if size > LONGEST:
+        problem = f"the script has {describe_size(size)}; this counts what riseml adds, and the longest values"
+        file.refuse(path, problem, "put the lines into a file of the project, and run that: `bash steps.sh`")
+
+
+def _fill(line: str, longest: Mapping[str, str]) -> str:
+    """Return a line with the longest values of its parameters, which are quoted for the shell."""
+    pieces, last = [], 0
+    for name, start, end in find_placeholders(line):
+        if name in longest:
+            pieces += [line[last:start], shlex.quote(longest[name])]
+            last = end
+    return "".join([*pieces, line[last:]])
+
+
+def _launches(train: Train) -> bool:
+    """Return True when a program in the script starts the processes, and has the script as JSON."""
+    horovod = any(section is not None and section.horovod is not None for section in (train.tensorflow, train.pytorch))
+    group = None if train.jax is None else train.jax.distributed
+    return horovod or (group is not None and (group.processes or 1) > 1)
