@@ -41,8 +41,10 @@ class OutputLog:
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._end = os.fstat(self._file).st_size  # bytes of whole records
-        self._last = 0  # nanoseconds of the last record; times never go back
+        found = os.fstat(self._file)
+        self._end = found.st_size  # bytes of whole records
+        # nanoseconds of the last record; times never go back, also when the clock did while the log had no writer
+        self._last = found.st_mtime_ns if found.st_size else 0
         self._lost = 0  # bytes of output that were lost since the disk became full
 
     def write_output(self, stream: int, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -130,6 +131,17 @@ def full_disk(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_log_that_is_continued_after_the_clock_went_back_is_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    OutputLog(str(path)).write_output(STDOUT, b"before\n")
+    later = path.stat().st_mtime_ns + 3600 * 10**9
+    path.write_bytes(HEADER.pack(later, STDOUT, 7) + b"before\n")
+    os.utime(path, ns=(later, later))
+    frames = read(path)
+    OutputLog(str(path)).write_output(STDOUT, b"after\n")
+    assert [frame.data for frame in read(path, cursor_after(frames))] == [b"after\n"]
 
 
 def test_the_log_reports_output_that_a_full_disk_lost(tmp_path: Path) -> None:
