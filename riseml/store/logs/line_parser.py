@@ -51,9 +51,7 @@ class LineParser:
             head = run.head
             owner = LineOwner(head.job, head.stream, head.attempt)
             if self._damaged:
-                yield self._note(
-                    run, f"{self._damaged:,} bytes of this log are not readable, and lines are missing here"
-                )
+                yield self._note(run, f"{self._damaged:,} bytes of this log are damaged, and lines are missing here")
                 self._damaged = 0
             if self._open:
                 yield from self._end_lost_lines(owner)
@@ -66,9 +64,7 @@ class LineParser:
             else:
                 self._offset += len(run.data)
             if run.has_zeros:
-                yield self._note(
-                    run, "the line before has zeros that its job may not have printed; then lines are missing"
-                )
+                yield self._note(run, "where the job did not print the zeros before, lines are missing here")
 
     def _note(self, run: RecordRun, text: str) -> LogBlock:
         """Return a line of riseml itself beside the records of a run."""

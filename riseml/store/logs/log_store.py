@@ -153,12 +153,17 @@ class LogStore:
         return find(load_records(path, position.offset, min(unread, _READ_AT_ONCE)), position, known)
 
     def is_record_start(self, experiment: int, offset: int) -> bool:
-        """Return True for an offset at which a record of a log begins, and for the end of the log."""
+        """Return True for an offset at which a record begins or a damaged part goes on, and for the end of the log;
+        also where the log cannot be read, as a reader will say.
+        """
         if not 0 < offset <= self.log_size(experiment):
             return offset == 0
-        with self._log_path(experiment).open("rb") as file:
-            file.seek(offset - 1)
-            return file.read(1) == b"\n"
+        try:
+            with self._log_path(experiment).open("rb") as file:
+                file.seek(offset - 1)
+                return file.read(1) in (b"\n", b"\0")
+        except OSError:
+            return True
 
     def read_last_lines(self, key: JobKey, count: int) -> list[OutputLine]:
         """Return the last lines of one attempt, as far as they are in the last 64 MiB of the log; each one is whole.

@@ -51,9 +51,7 @@ class ReadState(NamedTuple):
 class ReadPosition:
     """Where a reader continues in a log file."""
 
-    offset: int = (
-        0  # bytes from the beginning of the file; a record begins here, and all that ended before it was given
-    )
+    offset: int = 0  # bytes from the beginning of the file; a record begins here, what ended before it was given
     open_bytes: int = 0  # bytes before `offset` at which the oldest line begins that is open there; 0: none is open
     state: ReadState | None = field(default=None, compare=False, repr=False)
 

@@ -317,6 +317,23 @@ def test_logs_that_an_earlier_version_has_not_counted_to_their_end_are_counted_a
     assert show(again, 2) == shown[1]
 
 
+def test_a_log_that_cannot_be_read_keeps_its_counts_and_holds_up_no_server(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    write(logs, KEY, report(1, loss=0.5))
+    metrics.count_reports(1)
+    metrics.save()
+    logs.close_experiment(1)
+    (tmp_path / "logs" / "1.log").unlink()
+    (tmp_path / "logs" / "1.log").mkdir()
+    again = MetricStore(database, LogStore(tmp_path / "logs"))
+    assert again.recover() == {1}
+    assert again.read_summaries([1])[1]["loss"].last == 0.5
+
+
 def test_a_log_that_was_lost_and_has_grown_again_is_counted_from_its_beginning(
     database: Database, experiments: ExperimentStore, tmp_path: Path
 ) -> None:
