@@ -173,7 +173,8 @@ def _show(found: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) ->
             if stat.S_ISREG(now.st_mode):
                 executable = bool(now.st_mode & stat.S_IXUSR)
                 content = iter(lambda: file.read(_PIECE), b"")
-                source = (found.folder, found.name) if is_movable else None
+                # a file with another name may be one of the user's own, whose mode must not change
+                source = (found.folder, found.name) if is_movable and now.st_nlink == 1 else None
                 yield WrittenFile(found.path, now.st_size, now.st_mtime_ns, executable, content=content, source=source)
 
 

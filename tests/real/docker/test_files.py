@@ -47,6 +47,24 @@ def volume_rig(tmp_path: Path, engine_url: str) -> Iterator[Rig]:
                 api.remove_volume(name, force=True)
 
 
+def test_files_that_a_job_wrote_elsewhere_are_moved_into_a_volume(volume_rig: Rig, tmp_path: Path) -> None:
+    run = "mkdir -p runs/a; echo 12345 >runs/a/events; ln -s a/events runs/last; echo x >model.pt; echo y >other"
+    volume_rig.submit(single(run, outputs=["runs", "*.pt"]), {"train.py": ""})
+    written = volume_rig.wait_closed("1")["written"]
+    assert (written["kept_files"], written["lost_names"]) == (2, ["other"]), volume_rig.last_words()
+    listed = riseml(volume_rig, tmp_path, "ls", "-r", "output://1")
+    assert listed.out.split() == [
+        "model.pt",
+        "riseml-configuration.yml",
+        "runs/",
+        "runs/a/",
+        "runs/a/events",
+        "runs/last@",
+    ]
+    assert riseml(volume_rig, tmp_path, "cat", "output://1/runs/last").code == 4
+    assert riseml(volume_rig, tmp_path, "cat", "output://1/runs/a/events").out == "12345\n"
+
+
 def test_files_in_volumes_are_listed_copied_and_removed(volume_rig: Rig, tmp_path: Path) -> None:
     rig = volume_rig
     (tmp_path / "big").write_bytes(BIG)
