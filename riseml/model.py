@@ -166,6 +166,7 @@ class Job:
     port: int | None = None  # the one port that its framework may use; None: any, the job has its own address
     gpus: tuple[str, ...] = ()  # device ids
 
+    shell: Shell | None = None  # that read its lines; None: it has not said yet which it is
     exit_code: int | None = None
     oom: bool = False  # a process of the job ran out of memory
     started_at: datetime | None = None
@@ -286,6 +287,7 @@ class ContainerSeen:
     port: int | None = None  # the port where the other jobs reach it, if only its host knows
     ending: Reason | None = None  # why its host ended it, or did not start it, if the job is not the cause
     node: str | None = None  # the machine that its host has chosen for it, if the host has several
+    shell: Shell | None = None  # that the job has reported; None: none yet
 
     @property
     def running(self) -> bool:

@@ -18,7 +18,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
 from riseml.control.placement.place import make_placements
 from riseml.control.saving import awaits_save
-from riseml.control.settle import choose_builder, settle_jobs, with_jobs
+from riseml.control.settle import choose_builder, note_shells, settle_jobs, with_jobs
 from riseml.control.verdict import (
     add_verdict,
     conclude_experiment,
@@ -94,7 +94,7 @@ def takes_place(old: Experiment, new: Experiment) -> bool:
 
 def _settle_experiment(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
     if experiment.state in TERMINAL:
-        return experiment
+        return note_shells(experiment, seen)
     built = resolve_image(choose_builder(_limit_future_times(experiment, seen.now), seen), seen)
     experiment = settle_jobs(built, seen, images)
     return conclude_experiment(end_jobs(add_verdict(_set_started_at(experiment, seen.now), seen), seen), seen)

@@ -31,11 +31,17 @@ GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED, Reason.STOPPED_EARLY})
 
 def settle_jobs(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
     """Return the experiment with an up-to-date record of every job."""
+    experiment = note_shells(experiment, seen)
     jobs = [
         _settle_build(experiment, job, seen) if job.part is Part.PREPARES else _settle_job(experiment, job, seen)
         for job in experiment.jobs
     ]
     return _settle_images(with_jobs(experiment, jobs), seen, images)
+
+
+def note_shells(experiment: Experiment, seen: Observation) -> Experiment:
+    """Return the experiment with the shell that each job has reported, also when the report comes after its end."""
+    return with_jobs(experiment, [_note_shell(experiment, job, seen) for job in experiment.jobs])
 
 
 def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
@@ -227,6 +233,13 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
             port=found.port or job.port,
         )
     return _settle_exit(job, found, seen)
+
+
+def _note_shell(experiment: Experiment, job: Job, seen: Observation) -> Job:
+    """Return the record of a job with the shell that it has reported."""
+    host = None if job.host is None else seen.hosts.get(job.host)
+    found = None if host is None else host.containers.get(experiment.key_of(job))
+    return job if found is None or found.shell in (None, job.shell) else replace(job, shell=found.shell)
 
 
 def _settle_unseen(job: Job, host: HostName, seen: Observation) -> Job:

@@ -184,7 +184,9 @@ def _retry_alone(experiment: Experiment, job: Job, seen: Observation) -> Job:
     alone = alone and not takes_whole_gangs(job.host, seen)
     if not alone or job.reason in _PLACE_LOST or not _may_retry(experiment, job):
         return job
-    fresh = Job(job.name, job.part, job.resources, State.STARTING, Reason.RETRY, job.message, job.attempt + 1)
+    fresh = Job(
+        job.name, job.part, job.resources, State.STARTING, Reason.RETRY, job.message, job.attempt + 1, shell=job.shell
+    )
     return replace(fresh, host=job.host, address=job.address, port=job.port, gpus=job.gpus)
 
 

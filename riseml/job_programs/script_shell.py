@@ -6,6 +6,7 @@ bash runs with `-e` and `pipefail`, and without the file of BASH_ENV, which prog
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Literal
@@ -15,6 +16,8 @@ SHELL_METRIC = "riseml.shell"
 
 SHELL_NUMBERS: Mapping[int, Literal["bash", "sh"]] = {1: "sh", 2: "bash"}
 """What the value of that report means."""
+
+_ANNOUNCEMENT = re.compile(rb'\x1eriseml\.report \{"riseml\.shell": (\d)\}\r?\n')
 
 BASH_COUNTERS = frozenset({"RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "BASHPID", "LINENO"})
 """Variables that bash computes itself, whatever the environment says, until they are unset."""
@@ -71,6 +74,12 @@ def make_shell_command(
         otherwise="\n".join(otherwise),
     )
     return ("/bin/sh", "-c", text, "riseml", script)
+
+
+def read_announcement(line: bytes) -> Literal["bash", "sh"] | None:
+    """Return the shell that the first line of a job reports; None when it reports none."""
+    found = _ANNOUNCEMENT.fullmatch(line)
+    return None if found is None else SHELL_NUMBERS.get(int(found[1]))
 
 
 def _announce(number: int, *, announces: bool) -> list[str]:

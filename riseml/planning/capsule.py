@@ -28,6 +28,7 @@ from riseml.planning.shown_variables import hide_values, list_variables
 from riseml.records import dataclass
 from riseml.spec.config.loader import check_config
 from riseml.spec.config.resolved import hide_variables
+from riseml.spec.config.types import Shell
 from riseml.states import SENTENCES, TERMINAL, Part
 
 PEER = ".peer.riseml"
@@ -148,6 +149,7 @@ def _show_job(experiment: Experiment, job: Job, around: Circumstances) -> wire.C
         "host": job.host,
         "address": job.address,
         "attempt": job.attempt,
+        "shell": _show_shell(job.shell),
         "state": job.state.value,
         "exit_code": job.exit_code,
         "started_at": _show_time(job.started_at),
@@ -163,6 +165,10 @@ def _show_job(experiment: Experiment, job: Job, around: Circumstances) -> wire.C
         "tf_config": None if text is None else json.loads(text),
         "launch": _show_launch(experiment, job),
     }
+
+
+def _show_shell(shell: Shell | None) -> Literal["bash", "sh"] | None:
+    return "bash" if shell is Shell.BASH else "sh" if shell is Shell.SH else None
 
 
 def _show_launch(experiment: Experiment, job: Job) -> wire.CapsuleLaunch:

@@ -13,7 +13,7 @@ from riseml.model import Environment, Image, Job, Plan, PlannedJob
 from riseml.names import BUILD, job_type
 from riseml.planning.image import Manifest, plan_image
 from riseml.records import dataclass
-from riseml.spec.config.types import Resources, Spec, Train
+from riseml.spec.config.types import Resources, Shell, Spec, Train
 from riseml.states import Part
 
 _BUILD_RESOURCES = Resources(cpus=0.0, mem=0, gpus=0)
@@ -114,12 +114,19 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
 def first_jobs(plan: Plan) -> tuple[Job, ...]:
     """Return the job records of a new experiment: the build job, then every job of the plan."""
     build = Job(BUILD, Part.PREPARES, _BUILD_RESOURCES)
-    return (build, *(Job(job.name, job.part, job.resources) for job in plan.jobs))
+    return (build, *(Job(job.name, job.part, job.resources, shell=_find_shell(job)) for job in plan.jobs))
+
+
+def _find_shell(job: PlannedJob) -> Shell | None:
+    """Return the shell of a job; None where the job itself finds out which it has."""
+    return None if job.shell is Shell.AUTO else job.shell
 
 
 def make_next_attempt(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
     """Return new records of the same jobs for another attempt; the build job keeps its record."""
     return tuple(
-        job if job.part is Part.PREPARES else replace(Job(job.name, job.part, job.resources), attempt=job.attempt + 1)
+        job
+        if job.part is Part.PREPARES
+        else Job(job.name, job.part, job.resources, attempt=job.attempt + 1, shell=job.shell)
         for job in jobs
     )

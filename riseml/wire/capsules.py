@@ -85,6 +85,7 @@ class CapsuleJob(TypedDict):
     host: str | None
     address: str | None
     attempt: int
+    shell: NotRequired[Literal["bash", "sh"] | None]  # that read its lines; None: not known; without it, sh
     state: StateName
     exit_code: int | None
     started_at: str | None

@@ -29,6 +29,7 @@ class JobView(TypedDict):
     mem_mib: int  # guaranteed memory
     gpus: int  # GPUs that it has
     image: str  # before `install`; with `roles`, the image of its role
+    shell: str | None  # that read its lines: `bash`, `sh`; None: not known (yet)
     started_at: str | None  # RFC 3339
     ended_at: str | None  # RFC 3339
 

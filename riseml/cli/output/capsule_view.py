@@ -71,7 +71,8 @@ def _describe_host(host: wire.CapsuleHost) -> str:
 
 def _describe_job(job: wire.CapsuleJob) -> str:
     ended = "" if job["exit_code"] is None else f", exit code {job['exit_code']}"
-    return f"{job['name']} on {job['host'] or 'no host'}, {job['state']}{ended}"
+    shell = f", {found}" if (found := job.get("shell")) else ""
+    return f"{job['name']} on {job['host'] or 'no host'}{shell}, {job['state']}{ended}"
 
 
 def _shorten(names: list[str]) -> str:

@@ -17,6 +17,7 @@ from riseml.cli.output.text import (
     format_metric,
     format_parameters,
 )
+from riseml.project.messages import join_first
 from riseml.records import dataclass
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Image", one["image"]),
             ("Image Digest", one["image_digest"]),
             *((f"Image of {role}", image) for role, image in _find_role_images(one).items()),
+            ("Shell", _name_shells(one)),
             ("Framework", one["framework"]),
             ("Framework Config", _count_roles(one)),
             ("Output", one["output"] or None),
@@ -165,6 +167,18 @@ def _list_written(one: wire.ExperimentView) -> list[tuple[str, str]]:
     """Return what the jobs wrote outside of OUTPUT_DIR; nothing from a server of an earlier version."""
     written = one.get("written")
     return [] if written is None else [("Written", clean_text(sentence)) for sentence in written["sentences"]]
+
+
+def _name_shells(one: wire.ExperimentView) -> str | None:
+    """Return the shell that read the lines: `bash`; where jobs differ, `bash (sh: ps.1)`; None: not known (yet), or the
+    server is of an earlier version.
+    """
+    shells = {job["name"]: shell for job in one["jobs"] if (shell := job.get("shell"))}
+    if not shells:
+        return None
+    first = next(iter(shells.values()))
+    others = [name for name, shell in shells.items() if shell != first]
+    return f"{first} ({shells[others[0]]}: {join_first(others)})" if others else first
 
 
 def _find_role_images(one: wire.ExperimentView) -> dict[str, str]:

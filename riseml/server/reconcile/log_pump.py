@@ -11,16 +11,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from riseml.errors import RisemlError
 from riseml.executors.base import Executor, NotThere, OutputLost
 from riseml.faultpoints import Point, reach
+from riseml.job_programs.script_shell import read_announcement
+from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, JobKey
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
+from riseml.spec.config.types import Shell
 from riseml.store.logs.log_store import LogStore
 
+_BEGINNING = LogCursor()
 _RETRY_PAUSES = (0.05, 0.2, 1.0, 5.0)  # seconds before the next attempt, after each failure in a row
 _QUICK_SUCCESSION = 0.005  # seconds between two pieces of a log that grows without a pause
 _OWN_STREAM = 3  # messages that the job did not print
@@ -68,6 +72,12 @@ class LogPump:
             follower.ended.set()
         return follower.drained.is_set()
 
+    def find_shell(self, container: ContainerSeen) -> Shell | None:
+        """Return the shell that the job of a container has reported since its follower started; None: none yet."""
+        with self._lock:
+            follower = self._followers.get(container.id)
+        return None if follower is None else follower.shell
+
     def count_lines(self) -> dict[JobKey, int]:
         """Return how many lines came from each followed job since its follower started; a long line counts as several.
 
@@ -95,6 +105,7 @@ class _LogFollower(threading.Thread):
         self.drained = threading.Event()  # the store holds the whole log
         self._dropped = threading.Event()  # the container is not on its host any more
         self.key = key
+        self.shell: Shell | None = None  # that the job has reported
         self.lines = 0  # pieces of output so far; a piece is a line, or a part of a long one
         self._logs, self._notifier, self._wake = ends
         self._collect = collect
@@ -156,10 +167,13 @@ class _LogFollower(threading.Thread):
             if follow:
                 self.ended.wait()
             return False
+        cursor = self._logs.find_cursor(self.key)
         try:
-            for frames in self.executor.read_log(self.key, self._logs.find_cursor(self.key), follow=follow):
+            for frames in self.executor.read_log(self.key, cursor, follow=follow):
                 if self._dropped.is_set():
                     return False
+                if cursor == _BEGINNING and not self.lines:
+                    self._note_shell(frames[:1])
                 reach(Point.LOG_READ)
                 self._logs.append_frames(self.key, frames)
                 self.lines += len(frames)
@@ -177,6 +191,11 @@ class _LogFollower(threading.Thread):
                 self._logs.append_frames(self.key, [Frame("", _OWN_STREAM, note.encode())])
             return True
         return False
+
+    def _note_shell(self, frames: Sequence[Frame]) -> None:
+        """Note the shell that the first line of a job reports."""
+        found = [read_announcement(frame.data) for frame in frames]
+        self.shell = next((Shell(name) for name in found if name is not None), None)
 
     def _finish_log(self) -> None:
         self._collect(self.executor, self.key)

@@ -161,7 +161,8 @@ class Loop(threading.Thread):
         containers = {}
         for key, container in host.containers.items():
             is_drained = pump.follow_container(executor, container)
-            containers[key] = replace(container, drained=is_drained and not container.running)
+            drained, shell = is_drained and not container.running, pump.find_shell(container)
+            containers[key] = replace(container, drained=drained, shell=shell)
         return replace(host, containers=containers)
 
     def _save(self, before: World, after: World, seen: Observation) -> frozenset[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from riseml.job_programs.script_shell import SHELL_METRIC
 from riseml.metric_names import read_quoted_name
 from riseml.names import BUILD, JobName
 from riseml.store.logs.blocks import LogBlock
@@ -15,6 +16,7 @@ from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 MOST_METRICS = 100
 """Most metric names of one experiment; values of further names are counted but not kept."""
 
+_SHELL = SHELL_METRIC.encode()  # of riseml itself, and no metric
 _PAIR = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)" *: *([^ ,}]+)')
 
 
@@ -91,6 +93,7 @@ def batch_reports(block: LogBlock) -> ReportBatch | None:
     stamps, *texts = zip(*rows, strict=True)
     columns = dict(zip(names, texts, strict=True))
     steps = columns.pop(b"step", None)
+    columns.pop(_SHELL, None)
     return ReportBatch(
         block.attempt,
         stamps,
@@ -119,6 +122,6 @@ def read_reports(blocks: Iterable[LogBlock]) -> Iterator[MetricReport]:
             for name, value in _PAIR.findall(text):
                 if name == b"step":
                     step = int(value)
-                elif known := read_quoted_name(name):
+                elif name != _SHELL and (known := read_quoted_name(name)):
                     values.append((known, float(value)))
             yield MetricReport(job, attempt, at.decode(), step, tuple(values))

@@ -19,11 +19,21 @@ def said(rig: Rig, name: str) -> list[str]:
     return [line.partition(" ")[2] for line in rig.lines(name, follow=False) if ".train " in line]
 
 
+def shells(rig: Rig, name: str) -> tuple[str, str]:
+    """Return the shell of the job, as the experiment and as its capsule have it. It is no metric."""
+    found = rig.experiment(name)
+    assert found["metrics"] == []
+    assert [entry for entry in rig.logs(name, reports=True, follow=False) if entry["type"] == "report"] == []
+    (job,) = [one for one in found["jobs"] if one["name"] == "train"]
+    return job["shell"], rig.get(f"/v1/experiments/{name}/capsule")["capsule"]["jobs"][0]["shell"]
+
+
 def test_words_of_bash_mean_what_their_writer_meant(shared_rig: Rig) -> None:
     """For sh, `&>` begins a program in the background: FINISHED before it has done anything."""
     name = shared_rig.submit(single(WORDS, install=["echo {1..2} >made; [[ -s made ]]"]))["id"]
     assert shared_rig.wait_closed(name)["state"] == "FINISHED", shared_rig.lines(name)
     assert said(shared_rig, name) == ["then", "sourced 5", "begun", "bash"]
+    assert shells(shared_rig, name) == ("bash", "bash")
 
 
 def test_a_pipe_fails_with_its_first_command_in_a_set_too(shared_rig: Rig) -> None:
@@ -39,6 +49,7 @@ def test_sh_that_was_chosen_reads_the_lines(shared_rig: Rig) -> None:
     name = shared_rig.submit(single(f"{CRASH}\necho ${{BASH_VERSION:-no bash}}", shell="sh"))["id"]
     assert shared_rig.wait_closed(name)["state"] == "FINISHED", shared_rig.lines(name)
     assert said(shared_rig, name)[0] == "begun"
+    assert shells(shared_rig, name) == ("sh", "sh")
 
 
 def test_an_exit_code_of_a_pipe_whose_reader_left_has_advice(shared_rig: Rig) -> None:
@@ -52,13 +63,12 @@ def test_in_an_image_without_bash_sh_runs_the_lines_and_says_what_it_reads_other
     rig = shared_docker_rig
     name = rig.submit(single(["echo a &> both", CRASH], install=[NO_BASH]))["id"]
     assert rig.wait_closed(name)["state"] == "FINISHED", rig.lines(name)
-    assert said(rig, name)[0] == (
-        "riseml: there is no bash, so sh runs these lines: it reads `&>` in another way than bash,"
-        " and the exit code of a pipe is that of its last command"
-    )
+    notice = "riseml: there is no bash, so sh runs these lines: it reads `&>` in another way than bash"
+    assert f"{notice}, and the exit code of a pipe is that of its last command" in said(rig, name)
     name = rig.submit(single("echo plain", install=[NO_BASH]))["id"]
     assert rig.wait_closed(name)["state"] == "FINISHED"
     assert said(rig, name) == ["plain"]
+    assert shells(rig, name) == ("sh", "sh")
     name = rig.submit(single("echo never", install=[NO_BASH], shell="bash"))["id"]
     assert rig.wait_closed(name)["exit_code"] == 127
     assert "there is no bash, and `shell: bash` asks for it" in rig.experiment(name)["advice"]

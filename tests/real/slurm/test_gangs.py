@@ -135,3 +135,4 @@ def test_the_lines_and_install_steps_of_a_gang_are_bash(slurm_rig: Rig) -> None:
     slurm_rig.submit(three(script, install=["printf %s {1..2} &> made"]))
     assert slurm_rig.wait_closed("1")["exit_code"] == 7, slurm_rig.last_words()
     assert "1.master 4" in slurm_rig.lines("1")
+    assert {job["shell"] for job in slurm_rig.experiment("1")["jobs"] if job["name"] != "build"} == {"bash"}

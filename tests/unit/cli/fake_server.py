@@ -50,6 +50,7 @@ def make_job(identity: str, **changes: Any) -> wire.JobView:
         "mem_mib": 1024,
         "gpus": 0,
         "image": "python:3.11",
+        "shell": None,
         "started_at": NOW,
         "ended_at": None,
     }

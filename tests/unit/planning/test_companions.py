@@ -184,7 +184,9 @@ def test_the_script_says_what_is_missing(
     companion = make_companion(make_single(7), make_single(8))
     command = make_launch(companion, companion.gang[0], FOLDERS).command
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "RISEML_OUTPUTS": str(tmp_path), "RISEML_PORT": "7777"}
-    done = subprocess.run(command, env=environment, cwd=tmp_path / "work", capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path / "work", capture_output=True, text=True, process_group=0
+    )
     assert (done.returncode, done.stderr.strip()) == (code, said)
     if code == 0:
         assert done.stdout.endswith("--host 127.0.0.1 --port 7777\n")

@@ -347,7 +347,7 @@ class _StreamReader:
         for report, line in zip(read_reports([block]), block.lines(), strict=False):
             if block.is_report:
                 one.position = one.position.with_log_position(line.end)
-            if report.at >= self._since:
+            if report.values and report.at >= self._since:
                 cursor = self.cursor() if block.is_report else self._sent_cursor
                 yield report_entry(one.record, report, cursor)
 

@@ -66,6 +66,7 @@ def show_job(experiment: Experiment, job: Job) -> wire.JobView:
         "mem_mib": job.resources.mem,
         "gpus": job.resources.gpus,
         "image": experiment.image_of(job.name).base,
+        "shell": None if job.shell is None else job.shell.value,
         "started_at": show_time(job.started_at),
         "ended_at": show_time(job.ended_at),
     }
