@@ -19,6 +19,9 @@ HostName = NewType("HostName", str)
 """A host of the pool, as pool.yml names it."""
 
 LOCAL_HOST = HostName("local")
+SUBNETS = "10.213.0.0/16"
+"""The range from which the networks of experiments are taken, CIDR."""
+
 THIS_MACHINE = HostName("this-machine")
 """The host of the process executor. It differs from the host of the local engine, so that neither executor takes the
 jobs of the other one for vanished."""

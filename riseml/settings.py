@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from riseml.errors import Refused, UsageError
+from riseml.names import SUBNETS
 from riseml.records import dataclass
 from riseml.sizes import SIZE_HINT, BadSize, parse_size
 
@@ -56,7 +57,7 @@ class Settings:
     # DOCKER_TLS_VERIFY and DOCKER_CERT_PATH: the folder with ca.pem, cert.pem and key.pem for an `engine` at tcp://;
     # None: no TLS
     engine_certificates: Path | None = None
-    subnets: str = "10.213.0.0/16"  # CIDR; the networks of experiments are taken from this range; no variable
+    subnets: str = SUBNETS  # CIDR; the networks of experiments are taken from this range; no variable
     build_network: str = "default"  # RISEML_BUILD_NETWORK: of `install` steps; `host` where the bridge reaches nothing
     build_mem: int | None = None  # RISEML_BUILD_MEM: bytes; None: see `executors.build_limits`
     build_time: float = DEFAULT_BUILD_TIME  # RISEML_BUILD_TIME: seconds that the build of an environment may take

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from riseml.control.actions import Action
 from riseml.model import ActionFailure, Experiment, HostSeen, Job, JobKey
-from riseml.names import HostName, JobName
+from riseml.names import SUBNETS, HostName, JobName
 from riseml.records import dataclass
 from riseml.states import Network
 
@@ -38,7 +38,7 @@ class Observation:
     busy: frozenset[Action] = frozenset()  # pending actions: begun, not ended
     problems: Mapping[Action, ActionFailure] = field(default_factory=dict)  # actions that failed the last time
     lost_after: float = 300.0  # seconds of silence after which a host counts as lost
-    subnets: str = "10.213.0.0/16"  # the range for the networks of experiments, CIDR
+    subnets: str = SUBNETS  # the range for the networks of experiments, CIDR
     network: Network = Network.BRIDGE  # of gangs on several hosts; BRIDGE: a gang must be on one host
     shared_output: bool = True  # all hosts see the same output folder
     # seconds for which a running job has printed nothing and used no processor; only of plans with `idle_timeout`

@@ -53,6 +53,7 @@ from riseml.executors.docker.observation import (
 )
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import pack_working_directory
+from riseml.executors.docker.reach_check import check_reach
 from riseml.executors.docker.stats import find_gpus, parse_samples, read_processor_time
 from riseml.executors.docker.storage_helper import HelperFiles, StorageHelpers
 from riseml.executors.docker.stuck_networks import StuckNetworks
@@ -65,7 +66,7 @@ from riseml.executors.transports.engine_client import Engine, lacks_network
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, Mount
-from riseml.names import HOST_LABEL
+from riseml.names import HOST_LABEL, SUBNETS
 from riseml.planning.image import PACKAGES_FILE, parse_packages
 from riseml.samples import Sample
 from riseml.spec.pool.types import HostSpec
@@ -301,12 +302,13 @@ class DockerExecutor:
     def check_host(self) -> HostReport:
         with self.engine.api() as api:
             report = inspect_host(api, self._host)
+            reach = check_reach(api, self._server, SUBNETS)
             stuck = tuple(
                 Finding("networks", Outcome.NOTE, describe_stuck(api, identity).message)
                 for identity in sorted(self._stuck.written_off())
             )
         gpus = self._inventory.check_gpus(self.engine)
-        return replace(report, findings=(*report.findings, *gpus, *stuck, *self.open_data().check()))
+        return replace(report, findings=(*report.findings, *reach, *gpus, *stuck, *self.open_data().check()))
 
     def read_gpus(self) -> tuple[GpuReading, ...]:
         return self._inventory.read_gpus(self.engine)

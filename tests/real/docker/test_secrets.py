@@ -59,7 +59,7 @@ def test_jobs_have_a_secret_and_nothing_else_has_it(rig: Rig, tmp_path: Path) ->
         assert CANARY not in text, where
     found = stores(rig)
     assert {name for name, text in found.items() if CANARY in text} == set()
-    assert '"TOKEN", "sealed:1:' in found["experiments.environment"], (
+    assert '"TOKEN", "sealed:2:' in found["experiments.environment"], (
         "the first experiment keeps it for its next attempt"
     )
     reference = _image(rig)

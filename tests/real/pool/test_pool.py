@@ -21,7 +21,8 @@ def test_joining_makes_one_swarm_and_a_second_time_changes_nothing(pool_rig: Poo
         return found
 
     def passes() -> bool:  # a busy engine goes on joining in the background
-        return all(one["outcome"] == ("note" if one["topic"] == "encryption" else "ok") for one in check())
+        quiet = {"encryption": ("note",), "reach": ("note", "ok")}  # no firewall closes the hosts of the tests
+        return all(one["outcome"] in quiet.get(one["topic"], ("ok",)) for one in check())
 
     pool_rig.wait("every host is a member", passes)
     findings = check()
@@ -31,6 +32,7 @@ def test_joining_makes_one_swarm_and_a_second_time_changes_nothing(pool_rig: Poo
         "images",
         "swarm",
         "encryption",
+        "reach",
         "data",
         "output",
     }
