@@ -53,6 +53,8 @@ MOST_BYTES = 100 << 30
 
 _MOST_TOPS = 1_000  # names at the top that are counted
 _PATIENCE = 60.0  # seconds for which files are tried again that an engine or a disk refuses
+_LONG_PATIENCE = 600.0  # the same where the engine begins no answer
+_LEAST_TRIES = 5
 _SAID_AT_END = 5  # last lines of a job, among which riseml's own are
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _GLOB = re.compile(r"([*?\[])")
@@ -77,7 +79,8 @@ class OutputCollector:
     def __init__(self, desk: CollectorDesk) -> None:
         self._desk = desk
         self._guard = threading.Lock()
-        self._failing_since: dict[JobKey, float] = {}  # jobs whose files cannot be read or kept at present
+        # when the files of a job could not be read or kept for the first time, and how often
+        self._failures: dict[JobKey, tuple[float, int]] = {}
 
     def collect(self, executor: Executor, key: JobKey) -> None:
         """Keep what riseml.yml asks for, store a record of the rest, and add its line to the log of the job.
@@ -122,16 +125,20 @@ class OutputCollector:
                 raise
             tally.note_trouble(error.message)
         with self._guard:
-            self._failing_since.pop(key, None)
+            self._failures.pop(key, None)
         return tally.make_record()
 
     def _is_given_up(self, key: JobKey, error: Unreachable) -> bool:
-        """Return True when files are lost because of an error. A host that does not answer still has them."""
-        if not isinstance(error, EngineError) or error.permanent:
-            return isinstance(error, EngineError)
+        """Return True when the files of a job are lost because of an error. A host that does not answer still has
+        them, so only failures that go on while it answers count: the log of the job is read before each try.
+        """
+        if isinstance(error, EngineError) and error.permanent:
+            return True
         with self._guard:
-            since = self._failing_since.setdefault(key, time.monotonic())
-        return time.monotonic() > since + _PATIENCE
+            since, tries = self._failures.get(key, (time.monotonic(), 0))
+            self._failures[key] = since, tries + 1
+        patience = _PATIENCE if isinstance(error, EngineError) else _LONG_PATIENCE
+        return tries >= _LEAST_TRIES and time.monotonic() > since + patience
 
     def _list_project(self, experiment: Experiment) -> Mapping[str, ArchiveEntry]:
         if not experiment.snapshot:

@@ -118,24 +118,28 @@ def test_a_file_that_ends_early_and_a_link_that_leads_out_are_left_out(scene: Sc
     assert [path.name for path in scene.output.iterdir()] == ["c.pt"]
 
 
-def test_a_host_that_does_not_answer_is_asked_again_however_long(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Unreachable("it fails"), EngineError("it fails")])
+def test_a_host_or_a_disk_that_fails_is_tried_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, error: Unreachable
+) -> None:
     monkeypatch.setattr(output_collector, "_PATIENCE", -1.0)
-    for _ in range(3):
+    monkeypatch.setattr(output_collector, "_LONG_PATIENCE", -1.0)
+    for _ in range(5):
         with pytest.raises(Unreachable):
-            scene.collect(("a.pt", b"a"), Unreachable("away"))
+            scene.collect(("a.pt", b"a"), error)
+    found = scene.collect(("a.pt", b"a"), error)
+    assert found is not None
+    assert (found.kept_files, found.trouble) == (1, "it fails")
+    assert scene.lines()[-1] == "riseml: not every file could be kept: it fails"
+
+
+def test_a_host_that_was_away_for_long_still_has_the_files(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_collector, "_LONG_PATIENCE", -1.0)
+    with pytest.raises(Unreachable):
+        scene.collect(("a.pt", b"a"), Unreachable("away"))
     found = scene.collect(("a.pt", b"a"), ("runs/b", b"b"))
     assert found is not None
     assert (found.kept_files, found.trouble) == (2, "")
-
-
-def test_a_disk_that_refuses_ends_the_collecting_after_a_while(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(EngineError):
-        scene.collect(EngineError("the disk fails"))
-    monkeypatch.setattr(output_collector, "_PATIENCE", -1.0)
-    found = scene.collect(("a.pt", b"a"), EngineError("the disk fails"))
-    assert found is not None
-    assert (found.kept_files, found.trouble) == (1, "the disk fails")
-    assert scene.lines()[-1] == "riseml: not every file could be kept: the disk fails"
 
 
 @pytest.mark.parametrize("written", [(), (NotThere("gone"),), (Unread("too much"),)])
