@@ -141,7 +141,12 @@ _GROUPS = (
     CommandPlace(
         "pool", "pool", "pool_app", "Show the hosts of the pool; add, remove and check them.", more=("pool_changes",)
     ),
-    CommandPlace("server", "server", "server_app", "Start, stop or show your own server, and move its home."),
+    CommandPlace(
+        "server",
+        "server",
+        "server_app",
+        "Start, stop or show your own server; back up and move its home, and replace its key.",
+    ),
     CommandPlace("system", "system", "system_app", "Show and test the hosts; remove what is left over there."),
 )
 _HELP = (["--help"], ["-h"])  # the list of all commands needs none of their modules

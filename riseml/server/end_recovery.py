@@ -50,8 +50,8 @@ def recover_ends(
         StoreError: the store cannot be read or written.
     """
     last = journal.find_last()
-    known = experiments.skip_numbers(last) if last.id else None
-    if known is not None:
+    known = experiments.skip_numbers(last) if last.users else None
+    if known is not None and known.id < last.id:
         log.warning(
             "the store has lost the experiments with the ids %d to %d, which it had accepted; their logs and outputs"
             " stay, and no other experiment gets their numbers",

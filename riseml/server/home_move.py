@@ -10,7 +10,7 @@ import sqlite3
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from riseml.errors import NotFound, Refused, StoreError
+from riseml.errors import NotFound, Refused
 from riseml.executors.removal import remove_tree
 from riseml.home_location import HomeLocation, find_location
 from riseml.records import dataclass
@@ -19,7 +19,13 @@ from riseml.server.identity import read_identity
 from riseml.server.pool.choose_executor import count_running_processes
 from riseml.settings import Settings
 from riseml.store.database import Database
-from riseml.store.home_record import is_original_there, load_home_record, load_server_id, write_home_record
+from riseml.store.home_record import (
+    is_original_there,
+    load_home_record,
+    load_server_id,
+    write_home_into_file,
+    write_home_record,
+)
 
 _LOCKED = 5.0  # seconds to wait for the store of the former home
 
@@ -85,14 +91,7 @@ def _retire_home(stack: ExitStack, home: Path, owner: HomeLocation) -> bool:
     path = home / "riseml.db"
     if not path.exists():  # its store is a PostgreSQL, which the caller writes
         return True
-    try:
-        with closing(sqlite3.connect(path, timeout=_LOCKED)) as connection, connection:
-            text = owner.write_text()
-            connection.execute("INSERT OR REPLACE INTO facts (name, value) VALUES ('home', ?)", (text,))
-    except sqlite3.Error as error:
-        raise StoreError(
-            f"the store of the former home {home} cannot be written: {error}", "remove that home, or make it writable"
-        ) from error
+    write_home_into_file(path, owner)
     return True
 
 

@@ -10,16 +10,18 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from riseml import wire
 from riseml.errors import RisemlError
 from riseml.folders import check_home
+from riseml.server.home_backup import LEFT_OUT, back_up_home, restore_home
 from riseml.server.home_move import move_home
 from riseml.settings import Settings, read_settings
 
 
 def main(words: Sequence[str]) -> int:
-    """Do what the words say: `move`. Return 0, or the exit code of the problem."""
+    """Do what the words say: `move`, `backup FILE` or `restore FILE`. Return 0, or the exit code of the problem."""
     try:
         settings = read_settings(os.environ)
         check_home(settings.home)
@@ -35,6 +37,10 @@ def _run(settings: Settings, words: Sequence[str]) -> object:
     match words:
         case ["move"]:
             return _move(settings)
+        case ["backup", file]:
+            return _back_up(settings, Path(file))
+        case ["restore", file]:
+            return _restore(settings, Path(file))
         case _:
             raise ValueError(f"these words are unknown: {words}")
 
@@ -48,6 +54,28 @@ def _move(settings: Settings) -> wire.MovedHome:
         "former_host": None if former is None else former.host,
         "retired": moved.retired,
         "environments_removed": moved.environments,
+    }
+
+
+def _back_up(settings: Settings, file: Path) -> wire.BackedUpHome:
+    made = back_up_home(settings, file)
+    return {
+        "file": str(file),
+        "size": made.size,
+        "home": str(settings.home),
+        "store": made.has_store,
+        "left_out": [name for name in LEFT_OUT if (settings.home / name).exists()],
+    }
+
+
+def _restore(settings: Settings, file: Path) -> wire.RestoredHome:
+    made = restore_home(settings, file)
+    return {
+        "home": str(settings.home),
+        "former": made.home.path,
+        "former_host": made.home.host,
+        "store": made.has_store,
+        "owner": made.owner,
     }
 
 

@@ -6,6 +6,10 @@ any host; `riseml server move` makes its home the owner.
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
 import sqlalchemy as sa
 
 from riseml.errors import StoreError
@@ -14,6 +18,7 @@ from riseml.records import dataclass
 from riseml.store.schema import facts
 
 _HOME = "home"  # name of the row among the facts
+_LOCKED = 5.0  # seconds to wait while another process has locked the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,20 @@ def write_home_record(connection: sa.Connection, home: HomeLocation) -> None:
         connection.execute(facts.insert().values(name=_HOME, value=text))
     elif before != text:
         connection.execute(facts.update().where(facts.c.name == _HOME).values(value=text))
+
+
+def write_home_into_file(store: Path, home: HomeLocation) -> None:
+    """Record in the file of a store that no server uses that it belongs to a home. The tables stay as they are.
+
+    Raises:
+        StoreError: the file cannot be written, or is no store.
+    """
+    try:
+        with closing(sqlite3.connect(store, timeout=_LOCKED)) as connection, connection:
+            values = (_HOME, home.write_text())
+            connection.execute("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", values)
+    except sqlite3.Error as error:
+        raise StoreError(f"the store {store} cannot be written: {error}", "make it writable, or remove it") from error
 
 
 def is_original_there(owner: HomeLocation, home: HomeLocation) -> bool:

@@ -36,15 +36,17 @@ def skip_numbers(connection: sa.Connection, last: LastNumbers) -> LastNumbers | 
     rows = connection.execute(sa.select(*users).group_by(experiments.c.user)).all()
     known = LastNumbers(_find_last_id(connection), {str(user): int(number) for user, number in rows})
     lost = _load_lost(connection)
-    if last.id <= max(known.id, lost.id):
+    given = {user: max(known.users.get(user, 0), lost.users.get(user, 0)) for user in last.users}
+    if last.id <= max(known.id, lost.id) and all(last.users[user] <= given[user] for user in given):
         return None
     names = {*last.users, *lost.users}
     kept = {name: max(last.users.get(name, 0), lost.users.get(name, 0)) for name in names}
     connection.execute(facts.delete().where(facts.c.name == _LOST))
-    connection.execute(facts.insert().values(name=_LOST, value=json.dumps({"id": last.id, "users": kept})))
+    newest = max(last.id, known.id, lost.id)
+    connection.execute(facts.insert().values(name=_LOST, value=json.dumps({"id": newest, "users": kept})))
     if connection.dialect.name == "postgresql":  # an id that is written does not move the sequence of the column
         sequence = sa.func.pg_get_serial_sequence(experiments.name, "id")
-        connection.execute(sa.select(sa.func.setval(sequence, last.id)))
+        connection.execute(sa.select(sa.func.setval(sequence, max(1, newest))))
     return known
 
 

@@ -211,7 +211,7 @@ from riseml.wire.saves import (
     StoreKeys,
 )
 from riseml.wire.searches import BestTrial, SearchView, TrialOrder
-from riseml.wire.server import MovedHome, ServerView, SystemView
+from riseml.wire.server import BackedUpHome, MovedHome, RestoredHome, ServerView, SystemView
 from riseml.wire.sets import Curve, CurveList, ImportanceView, ParameterImportance
 from riseml.wire.state_names import StateName
 from riseml.wire.submissions import (
@@ -238,6 +238,7 @@ from riseml.wire.web import (
 __all__ = [
     "ActivityView",
     "AddedHost",
+    "BackedUpHome",
     "BestTrial",
     "BlockerView",
     "Capsule",
@@ -358,6 +359,7 @@ __all__ = [
     "RemovedHost",
     "ReportEntry",
     "RerunNeeds",
+    "RestoredHome",
     "RestoredView",
     "ResultList",
     "ResultView",

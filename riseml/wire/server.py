@@ -37,6 +37,26 @@ class MovedHome(TypedDict):
     environments_removed: bool  # those of the copy named paths of the former home, and are made again
 
 
+class BackedUpHome(TypedDict):
+    """What `riseml server backup` wrote."""
+
+    file: str
+    size: int  # bytes
+    home: str
+    store: bool  # false: the store is a PostgreSQL, which has backups of its own
+    left_out: list[str]  # folders of the home that are not in it
+
+
+class RestoredHome(TypedDict):
+    """What `riseml server restore` made."""
+
+    home: str
+    former: str  # the home that the backup is of
+    former_host: str  # its machine
+    store: bool  # false: the store is a PostgreSQL, which has backups of its own
+    owner: bool  # false: the restored home is a copy until `riseml server move`
+
+
 class SystemView(TypedDict):
     """The server and its hosts."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.settings import Settings
 
-server_app = typer.Typer(help="Start, stop or show your own server, move its home, and replace its key.")
+server_app = typer.Typer(help="Start, stop or show your own server; back up and move its home, and replace its key.")
 
 
 @server_app.command("status")
@@ -134,6 +134,67 @@ def move_home(context: typer.Context, *, json: JsonOption = False) -> None:
     if moved["environments_removed"]:
         lines.append(
             "The environments of the copy named paths of the former home; the next experiments make them again."
+        )
+    command.printer.print_lines(lines)
+
+
+@server_app.command("backup")
+def back_up_home(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The new file; only you can read it.")],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Write RISEML_HOME into one file, as it is at one moment. The server and all jobs go on.
+
+    It has the store, the logs, the projects, the capsules, the settings and the keys.
+    Outputs, data, environments and the folders of jobs that are processes are not in it.
+    """
+    from riseml.cli.server_process import run_home_program
+    from riseml.project.messages import format_size
+
+    command: CommandContext = context.obj
+    path = str((command.folder / file).absolute())
+    made: wire.BackedUpHome = run_home_program(_find_own_home(command), "backup", path)
+    if json:
+        command.printer.print_json(made)
+        return
+    lines = [f"Backed up {made['home']} in {made['file']}: {format_size(made['size'])}. It has keys: keep it private."]
+    if made["left_out"]:
+        lines.append(f"Not in it: {', '.join(made['left_out'])}.")
+    if not made["store"]:
+        lines.append("The store is a PostgreSQL and not in it: back it up with pg_dump before the home, not after it.")
+    command.printer.print_lines(lines)
+
+
+@server_app.command("restore")
+def restore_home(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file of `riseml server backup`.")],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Make RISEML_HOME, which must be empty, from a backup.
+
+    In the place of the home that it is a backup of, it is that home.
+    Elsewhere it is a copy, which touches nothing until `riseml server move`.
+    """
+    from riseml.cli.server_process import run_home_program
+
+    command: CommandContext = context.obj
+    path = str((command.folder / file).absolute())
+    made: wire.RestoredHome = run_home_program(_find_own_home(command), "restore", path)
+    if json:
+        command.printer.print_json(made)
+        return
+    former = f"{made['former']} on {made['former_host']}"
+    lines = [f"Restored {made['home']}, a backup of {former}."]
+    if not made["store"]:
+        lines.append("Its store is a PostgreSQL: restore that, too, and set RISEML_STORE.")
+    if not made["owner"]:
+        lines.append(
+            "It is a copy: its commands touch nothing until `riseml server move` says that it lives on instead of"
+            f" {made['former']}."
         )
     command.printer.print_lines(lines)
 
