@@ -167,6 +167,15 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
         ),
     ),
     KnownFailure(
+        "folder-exists",
+        "{name} is there already, as OUTPUT_DIR always is, with the files of an earlier attempt: use"
+        " `os.makedirs(path, exist_ok=True)` or `mkdir -p`",
+        patterns=(
+            r"FileExistsError: \[Errno 17\] File exists: '(?P<name>[^']+)'$",
+            r"mkdir: cannot create directory .(?P<name>[^']+).: File exists",
+        ),
+    ),
+    KnownFailure(
         "output-permission",
         "the job may not write to {name}: check on the host that the output folder belongs to the user who ran this,"
         " and that no earlier program made it as another user",

@@ -26,6 +26,7 @@ train:
 
   # This runs as it is. Replace it with your own program:
   # run: python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  # outputs: [runs, "*.pt"]    # what your program writes elsewhere, moved into OUTPUT_DIR at its end
   run: |
     python - {{{{lr}}}} <<'END'
     import os, sys
@@ -64,6 +65,7 @@ train:
 
   # This runs as it is. Replace it with your own program:
   # run: python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  # outputs: [runs, "*.pt"]    # what your program writes elsewhere, moved into OUTPUT_DIR at its end
   run: |
     python - {{{{lr}}}} <<'END'
     import os, sys
@@ -100,6 +102,7 @@ train:
 
   # This runs as it is. Replace it with your own program:
   # run: python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  # outputs: [runs, "*.pt"]    # what your program writes elsewhere, moved into OUTPUT_DIR at its end
   run: |
     python - {{{{lr}}}} <<'END'
     import os, sys
@@ -142,6 +145,7 @@ train:
 
   # This runs as it is. Replace it with your own program:
   # run: python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  # outputs: [runs, "*.pt"]    # what your program writes elsewhere, moved into OUTPUT_DIR at its end
   run: |
     python - {{{{lr}}}} <<'END'
     import os, sys
