@@ -110,6 +110,7 @@ class Plan:
     store: str = ""  # the store of stores.yml whose keys jobs get; empty: none
     notify: NotifySection | None = None  # the events that webhooks get; None: those of the user's own file
     save: SaveSection | None = None  # where its output is copied; None: nowhere
+    variables: Environment = ()  # parameters whose variable is not the usual one, with its name; empty: none
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role whose environment is not `image`
     outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
     role_outputs: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (role, patterns) of each role with its own

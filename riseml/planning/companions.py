@@ -161,11 +161,13 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
     Raises:
         Refused: a parameter would set a variable that JupyterLab reads, such as its token.
     """
+    names = dict(plan.variables)
     for parameter, _ in plan.parameters:
-        if variable_name(parameter).startswith(JUPYTER_VARIABLES):
+        variable = names.get(parameter, variable_name(parameter))
+        if variable.startswith(JUPYTER_VARIABLES):
             raise Refused(
-                f"the parameter {parameter} would set {variable_name(parameter)}, which JupyterLab reads",
-                "give the parameter another name",
+                f"the parameter {parameter} would set {variable}, which JupyterLab reads",
+                f"name its variable: `variables: {{{parameter}: ...}}` in train",
             )
     idle = max(1, round(idle_timeout))
     script = _NOTEBOOK_SCRIPT.format(

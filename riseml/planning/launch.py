@@ -184,11 +184,18 @@ def job_variables(bound: BoundJob) -> Environment:
     variables = {
         **{"PYTHONUNBUFFERED": "1", "HOME": bound.folders.home, "USER": user, "LOGNAME": user},
         **{name: value for name, value in experiment.environment if not is_reserved(name)},
-        **{variable_name(name): value for name, value in plan.parameters},
+        **list_parameter_variables(plan),
         **_own_variables(bound),
         **bound.binding.variables,
     }
     return tuple(variables.items())
+
+
+def list_parameter_variables(plan: Plan) -> dict[str, str]:
+    """Return the variables that the parameters of a plan become, with their values."""
+    names = dict(plan.variables)
+    found = {names.get(name, variable_name(name)): value for name, value in plan.parameters}
+    return {name: value for name, value in found.items() if name}
 
 
 def is_reserved(name: str) -> bool:

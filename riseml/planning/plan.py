@@ -101,6 +101,7 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
         retry=train.retry,
         priority=train.priority,
         metrics=train.metrics,
+        variables=train.variables,
         data=train.data,
         store=train.store,
         notify=train.notify,

@@ -35,7 +35,7 @@ from riseml.spec.config.types import (
     Spec,
     Train,
 )
-from riseml.spec.scalars.placeholders import variable_name
+from riseml.spec.config.variable_names import name_variable, read_variable_names
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
@@ -70,6 +70,7 @@ def build_spec(file: SourceFile) -> Spec:
         jax=jax,
         roles=roles,
         parameters=parameters,
+        variables=read_variable_names(file),
         search=read_search(file, parameters),
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
         metrics=read_metrics(file),
@@ -187,7 +188,7 @@ def _name_parts(section: KeyPath, parts: Mapping[str, Resources]) -> list[tuple[
 
 def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvVariable, ...]:
     path = (*_TRAIN, "env")
-    taken = {variable_name(parameter.name): parameter.name for parameter in parameters}
+    taken = {name_variable(file, parameter.name): parameter.name for parameter in parameters}
     value = file.value_at(path)
     found: dict[str, EnvVariable] = {}
     parts = value if isinstance(value, dict) else range(len(value or ()))

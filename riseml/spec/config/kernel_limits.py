@@ -51,9 +51,11 @@ def check_sizes(file: SourceFile, train: Train, scripts: Iterable[Mapping[KeyPat
     for variable in train.env:
         if variable.value is not None:
             _check_variable(file, _find_env(file, variable.name), variable.name, variable.value)
+    names = dict(train.variables)
     for parameter in train.parameters:
-        for value in parameter.values:
-            _check_variable(file, ("train", "parameters", parameter.name), variable_name(parameter.name), value)
+        name = names.get(parameter.name, variable_name(parameter.name))
+        for value in parameter.values if name else ():
+            _check_variable(file, ("train", "parameters", parameter.name), name, value)
     longest = {one.name: max(one.values, key=len, default="") for one in train.parameters}
     for lines in scripts:
         _check_script(file, lines, longest, train)

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from riseml.spec.config.roles_section import list_role_names
 from riseml.spec.config.search_section import read_distribution
 from riseml.spec.config.types import Parameter
+from riseml.spec.config.variable_names import list_variable_names, name_variable
+from riseml.spec.scalars.known_variables import find_variable_reader
 from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS, find_placeholders, variable_name
 from riseml.spec.scalars.quantities import format_decimal
 from riseml.spec.scalars.role_names import list_role_placeholders, list_role_variables
@@ -121,13 +123,13 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
             file.warn(path, f"{quote_text(odd)} is not a placeholder and stays as it is", "a placeholder is {{name}}")
     script = "\n".join(lines.values())
     for name in section:
-        variable = variable_name(name)
-        if name in used or re.search(rf"\$\{{?{re.escape(variable)}\b", script):
+        variable = name_variable(file, name)
+        if name in used or (variable and re.search(rf"\$\{{?{re.escape(variable)}\b", script)):
             continue
         if file.find_key_position((*_PATH, name)).file != file.find_position(("train",)).file:
             _refuse_unknown(file, name, [one for one in section if one != name])
             continue
-        hint = f"jobs have it as {variable} in their environment"
+        hint = f"jobs have it as {variable} in their environment" if variable else "and its variable is `false`"
         file.warn((*_PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
 
 
@@ -189,16 +191,25 @@ def is_set_by_riseml(name: str, framework: str | None, roles: Iterable[str] = ()
 
 
 def _check_name(file: SourceFile, path: KeyPath, name: str, variables: dict[str, str]) -> None:
-    variable = variable_name(name)
+    variable = name_variable(file, name)
     if name in BUILT_IN_PLACEHOLDERS:
         file.refuse_key(path, f"riseml itself fills in {{{{{name}}}}}", "rename the parameter")
+    elif not variable:
+        return
     elif variable in RESERVED_VARIABLES or is_set_by_riseml(variable, find_plugin(file), list_role_names(file)):
         problem = f"the parameter would set the environment variable {variable}, which jobs need"
-        file.refuse_key(path, problem, "rename the parameter")
+        file.refuse_key(path, problem, _hint_at_name(name))
     elif variable in variables:
         problem = f"this and {quote_text(variables[variable])} would both set the environment variable {variable}"
         file.refuse_key(path, problem, "rename one of them")
+    elif name not in list_variable_names(file) and (reader := find_variable_reader(variable)) is not None:
+        problem = f"jobs get it as the environment variable {variable}, which {reader} may read"
+        file.warn(path, problem, _hint_at_name(name))
     variables.setdefault(variable, name)
+
+
+def _hint_at_name(name: str) -> str:
+    return f"rename the parameter, or name its variable: `variables: {{{name}: MY_{variable_name(name)}}}` in train"
 
 
 def _read_parameter_values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:

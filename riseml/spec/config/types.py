@@ -343,6 +343,7 @@ class Train:
     jax: JAX | None = None  # None: no such section
     roles: tuple[RoleSection, ...] = ()  # the user's own kinds of jobs, in the order of the file
     parameters: tuple[Parameter, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()  # parameters with another variable than the usual one; empty: none
     search: SearchSection | None = None  # None: every combination of the parameters' values
     concurrency: int = 1  # experiments of a set that run at the same time
     metrics: tuple[tuple[str, str], ...] = ()  # names, and the patterns that find their values in lines of output

@@ -64,6 +64,7 @@ _PATTERNS = {
     "roles": ("{} is not the name of a role", "use lower-case letters and -; begin and end with a letter"),
     "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
     "metric": NO_METRIC_NAME,
+    "variable-name": ("{} is not the name of a variable", "use letters, digits and _; or write false for none"),
     "data-folder": ("{} is not the name of a folder", "use letters, digits, . _ and -; begin with a letter or digit"),
     "notify-event": (
         "{} is neither an end nor a condition",
