@@ -358,7 +358,9 @@ class HostSeen:
 
     address: str = ""  # where the other hosts reach it; empty: unknown
     swarm: str = ""  # id of the host's swarm; empty: none
+    swarm_managers: frozenset[str] = frozenset()  # ids of managers of that swarm, also some that have gone
     manager: bool = False  # the host may create networks in its swarm (it is a manager)
+    leaderless: bool = False  # a manager whose swarm has no leader now: it can create and remove no network of it
 
     queue: OwnQueue | None = None  # the host places whole gangs itself; None: riseml places its jobs
     settles_in: float | None = None  # seconds until an observation shows how a container ended; None: it is known

@@ -79,6 +79,7 @@ class Reason(enum.Enum):
     NO_ROOM = "NO_ROOM"
     NEXT = "NEXT"
     CONCURRENCY = "CONCURRENCY"
+    NO_LEADER = "NO_LEADER"
     PLACED = "PLACED"
     IN_QUEUE = "IN_QUEUE"
     RUNNING = "RUNNING"
@@ -116,6 +117,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NO_ROOM: "Waiting for room in the pool",
     Reason.NEXT: "Next in the queue: room is kept for it",
     Reason.CONCURRENCY: "Waiting for another experiment of the set to end",
+    Reason.NO_LEADER: "Waiting until the Docker swarm of its hosts has a leader",
     Reason.PLACED: "Starting on its host",
     Reason.IN_QUEUE: "Waits in the queue of its cluster",
     Reason.RUNNING: "Running",

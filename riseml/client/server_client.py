@@ -252,6 +252,16 @@ class Client:
         """Make one Docker swarm of the hosts. Takes some seconds."""
         return cast("wire.PoolMembers", self._post("/pool/join", timeout=_SLOW_ANSWER))["members"]
 
+    def recover_pool(self, host: str, *, dry_run: bool) -> wire.PoolRecovery:
+        """Give the swarm of the pool a new majority of managers; with `dry_run` only return what that costs.
+
+        Args:
+            host: the host that manages the swarm at first; empty: the server chooses.
+            dry_run: change nothing.
+        """
+        query = {"host": host, "dry_run": str(dry_run).lower()}
+        return cast("wire.PoolRecovery", self._post("/pool/recover", params=query, timeout=_SLOW_ANSWER))
+
     def add_host(self, host: wire.NewHost) -> wire.AddedHost:
         """Check a host and add it to the pool. Takes some seconds; a host that does not answer takes longer."""
         return cast("wire.AddedHost", self._post("/pool/hosts", timeout=_SLOW_ANSWER, json=host))

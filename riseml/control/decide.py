@@ -16,6 +16,7 @@ from riseml.control.images import ImageLocations, find_builder, find_starting_jo
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
+from riseml.control.placement.leaders import give_back_place
 from riseml.control.placement.place import make_placements
 from riseml.control.saving import awaits_save
 from riseml.control.settle import choose_builder, note_shells, settle_jobs, with_jobs
@@ -96,7 +97,7 @@ def _settle_experiment(experiment: Experiment, seen: Observation, images: ImageL
     if experiment.state in TERMINAL:
         return note_shells(experiment, seen)
     built = resolve_image(choose_builder(_limit_future_times(experiment, seen.now), seen), seen)
-    experiment = settle_jobs(built, seen, images)
+    experiment = give_back_place(settle_jobs(built, seen, images), seen)
     return conclude_experiment(end_jobs(add_verdict(_set_started_at(experiment, seen.now), seen), seen), seen)
 
 

@@ -15,6 +15,7 @@ from riseml.control.placement.fit import find_hosts
 from riseml.control.placement.free import find_free_resources
 from riseml.control.placement.gpu_models import describe_wanted, wants_models
 from riseml.control.placement.hand_over import takes_whole_gangs
+from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.queue import make_queue, waits_for_place
 from riseml.control.placement.refusal import describe_misfit, show_label
@@ -132,16 +133,7 @@ def _find_lack(placement: PlacementPass, experiment: Experiment, name: Experimen
     head = None if placement.head is None else placement.head.experiment
     hosts = room.find_hosts(gang)
     if hosts is None:
-        linked = {host: replace(candidate, link=_ANY_LINK) for host, candidate in room.candidates.items()}
-        if gang.size > 1 and find_hosts(gang, room.free, linked) is not None:
-            text = "no single host has room now, and the hosts that have are not connected"
-            yield Blocker(BlockerKind.NETWORK, text)
-        elif not placement.could_ever_start(experiment):
-            yield Blocker(BlockerKind.NO_HOST, "the hosts that answer and take something new could not hold it")
-        elif head is None:
-            yield Blocker(BlockerKind.ROOM, "no room now; it is next, and room is kept for it")
-        else:
-            yield Blocker(BlockerKind.ROOM, f"no room now, and {name(head.id)} is next before it", (head.id,))
+        yield _explain_no_hosts(placement, experiment, name)
         return
     if placement.head is not None:
         hosts = room.find_hosts_beside(placement.head.reserve, gang)
@@ -153,6 +145,22 @@ def _find_lack(placement: PlacementPass, experiment: Experiment, name: Experimen
             yield Blocker(BlockerKind.PORTS, "no port is left on one of its hosts")
         else:
             yield Blocker(BlockerKind.SUBNETS, "no network addresses are left for its jobs")
+
+
+def _explain_no_hosts(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Blocker:
+    """Return why no hosts together have room for an experiment now."""
+    gang, room = placement.gang_of(experiment), placement.room
+    head = None if placement.head is None else placement.head.experiment
+    if placement.awaits_leader(experiment):
+        return Blocker(BlockerKind.LEADER, f"it needs several hosts, and {describe_leaderless(placement.seen)}")
+    linked = {host: replace(candidate, link=_ANY_LINK) for host, candidate in room.candidates.items()}
+    if gang.size > 1 and find_hosts(gang, room.free, linked) is not None:
+        return Blocker(BlockerKind.NETWORK, "no single host has room now, and the hosts that have are not connected")
+    if not placement.could_ever_start(experiment):
+        return Blocker(BlockerKind.NO_HOST, "the hosts that answer and take something new could not hold it")
+    if head is None:
+        return Blocker(BlockerKind.ROOM, "no room now; it is next, and room is kept for it")
+    return Blocker(BlockerKind.ROOM, f"no room now, and {name(head.id)} is next before it", (head.id,))
 
 
 def _explain_copies(placement: PlacementPass, experiment: Experiment, hosts: list[HostName]) -> Blocker:

@@ -53,6 +53,7 @@ class BlockerKind(enum.Enum):
     SUBNETS = "subnets"  # no subnet is left for its network
     DATA = "data"  # no host that has room has its data
     PORTS = "ports"  # a host has too few free ports
+    LEADER = "leader"  # it needs several hosts, whose swarm has no leader
     NETWORK = "network"  # it needs several hosts, and they are not connected or share no output
 
 

@@ -39,6 +39,8 @@ def find_preparations(experiment: Experiment, jobs: Iterable[Job], seen: Observa
         host = seen.hosts.get(name)
         if host is None or host.silent_since is not None or is_prepared(experiment, host):
             continue
+        if name == creator and host.leaderless:
+            continue
         if experiment.id not in host.networks:
             yield PrepareHost(name, experiment.id, experiment.subnet)
         elif not any(key.experiment == experiment.id for key in host.containers):

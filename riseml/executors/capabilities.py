@@ -175,7 +175,8 @@ class HostReport:
     """The properties of a host that answers, for checks that compare hosts."""
 
     findings: tuple[Finding, ...]
-    swarm: str  # id of the Docker Swarm that it belongs to; empty: none
+    managers: frozenset[str] = frozenset()  # ids of managers of the Docker Swarm that it belongs to; empty: none
+    leaderless: bool = False  # it manages that swarm, which has no leader now
     kernel: str = ""  # release of its kernel: `6.1.0-18-amd64`; empty: not known
     engine: str = ""  # identifies its engine; equal texts most likely mean the same engine; empty: not known
 

@@ -139,7 +139,7 @@ class MemoryExecutor:
         self.outputs: dict[int, list[Output]] = {}  # what was written into the output of each experiment, in order
         self.writes = 0  # calls that change the host
         self.launches: list[Launch] = []  # every start, in order
-        self.report = HostReport((), self.site.swarm)  # what it says of itself
+        self.report = HostReport((), frozenset(filter(None, [self.site.swarm])))  # what it says of itself
         self.gpus: tuple[GpuReading, ...] = ()  # the load of its GPUs; `site` has their models
         self.gpu_trouble: EngineError | None = None  # why its GPUs cannot be read
         self.files: dict[tuple[str, str], bytes] = {}  # by source of the mount and name; hosts may share one of these

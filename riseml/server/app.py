@@ -38,6 +38,7 @@ from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
 from riseml.server.pool.sample_keeper import SampleKeeper
+from riseml.server.pool.swarm_keeper import SwarmKeeper
 from riseml.server.reconcile.action_tracker import ActionTracker, Perform
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
@@ -183,6 +184,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         hosts=hosts,
         monitor=Monitor(hosts.pool, samples.note_watched),
         samples=samples,
+        swarm=SwarmKeeper(hosts),
         idle=IdleWatch(hosts.pool, pump.count_lines),
         cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database), data),
         capsules=capsules,

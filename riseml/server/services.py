@@ -18,6 +18,7 @@ from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
 from riseml.server.pool.sample_keeper import SampleKeeper
 from riseml.server.pool.save_keeper import SaveKeeper
+from riseml.server.pool.swarm_keeper import SwarmKeeper
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
@@ -80,6 +81,7 @@ class Services:
     hosts: HostSet
     monitor: Monitor  # samples what running jobs use, while a client asks
     samples: SampleKeeper  # samples every running job, and keeps the samples
+    swarm: SwarmKeeper  # keeps the right managers of the pool's swarm
     idle: IdleWatch  # measures for how long jobs have shown no sign of life
     cleaner: Cleaner  # finds and removes what no experiment owns
     capsules: CapsuleKeeper  # what is needed to run an experiment again

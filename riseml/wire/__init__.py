@@ -67,6 +67,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/pool/usage?hours=                -> PoolUsage
     POST   /v1/pool/check                       -> PoolFindings
     POST   /v1/pool/join                        -> PoolMembers
+    POST   /v1/pool/recover?host=&dry_run=      -> PoolRecovery     (dry_run: only what it would do)
     POST   /v1/pool/hosts            NewHost    -> AddedHost        (changes nothing when its key is not trusted)
     POST   /v1/pool/hosts/{name}/remove?force=&dry_run= -> RemovedHost
     POST   /v1/pool/hosts/{name}/drain|resume   -> HostView
@@ -192,6 +193,7 @@ from riseml.wire.pool import (
     PoolFindings,
     PoolMember,
     PoolMembers,
+    PoolRecovery,
     PoolUsage,
     PoolView,
     QueuedView,
@@ -347,6 +349,7 @@ __all__ = [
     "PoolFindings",
     "PoolMember",
     "PoolMembers",
+    "PoolRecovery",
     "PoolUsage",
     "PoolView",
     "ProblemShape",

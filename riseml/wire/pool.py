@@ -35,6 +35,7 @@ class PoolView(TypedDict):
     file: str | None  # its pool.yml; None: this machine is the pool
     trouble: str  # why the present text of the file is not in force; empty: it is
     network: Literal["bridge", "overlay", "host"]  # how jobs on several hosts reach each other
+    swarm_trouble: str  # why the swarm of the hosts has no leader, and what to do; empty: it has one, or none is needed
     output: str  # where outputs are on every host
     data: str  # where the data is on every host
     shared_output: bool  # every host sees the same outputs
@@ -100,16 +101,29 @@ class PoolFindings(TypedDict):
 
 
 class PoolMember(TypedDict):
-    """What `pool join` did with one host."""
+    """What was done with one host for the pool's swarm."""
 
     host: str  # its name
-    membership: Literal["created", "joined", "member"]  # it created the swarm, joined it, or already was a member
+    # created: it made the swarm; joined; member: it was one already; promoted: it manages the swarm now; demoted: it is
+    # only a member now; recovered: it manages the swarm alone, until others answer; silent: it does not answer
+    membership: Literal["created", "joined", "member", "promoted", "demoted", "recovered", "silent"]
 
 
 class PoolMembers(TypedDict):
     """The hosts of the swarm."""
 
     members: list[PoolMember]
+
+
+class PoolRecovery(TypedDict):
+    """How the swarm of the pool gets a new majority of managers, and what that costs."""
+
+    leader: str  # the host that manages the swarm alone at first
+    keeps_swarm: bool  # false: no manager answers, so that the members that answer make a new swarm
+    lost: list[str]  # hosts that do not answer
+    breaks: list[str]  # IDs of running experiments across hosts, whose jobs lose their network
+    done: bool  # false: only asked
+    members: list[PoolMember]  # what was done; empty: nothing
 
 
 class HostKeyView(TypedDict):

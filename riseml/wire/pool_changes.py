@@ -60,6 +60,10 @@ class RemovedHost(TypedDict):
     environments: int
     size: int  # bytes of its environments
     swarm: Literal["", "member", "manager"]  # its role in the swarm; empty: it is in no swarm
+    # its place in the swarm of the pool. none: it had none; left: it left the swarm; removed: the swarm forgot it, and
+    # it does not answer; shared: it stays, because another riseml server works there; services: it stays, because the
+    # swarm runs services; kept: it stays, because the swarm could not be changed; empty: nothing was done yet
+    departure: Literal["", "none", "left", "removed", "shared", "services", "kept"]
     output: str  # where outputs are on the host
     shared_output: bool  # other hosts of the pool have the same outputs
     known_hosts: str  # the file that keeps its pinned host key; empty: none

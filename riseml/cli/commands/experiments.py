@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -228,9 +229,17 @@ def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, 
         lines = ["There is no experiment yet."]
     else:
         lines = ["No experiment is running; `riseml status -a` lists all."]
+    lines += [clean_text(message) for message in find_swarm_troubles(found)]
     if older:
         lines = [*lines, f"These are the newest {choice.most:,}; `--last N` lists more of them."]
     return ViewContent({"experiments": found}, lines, final=False)
+
+
+def find_swarm_troubles(found: Sequence[wire.ExperimentView]) -> list[str]:
+    """Return why experiments wait for a leader of the swarm of their hosts, each reason once."""
+    singles = [one for experiment in found for one in (experiment, *experiment["experiments"])]
+    waiting = (one["message"] for one in singles if one["reason"] == "NO_LEADER" and one["state"] == "PENDING")
+    return list(dict.fromkeys(filter(None, waiting)))
 
 
 def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.ExperimentView], bool]:

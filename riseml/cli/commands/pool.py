@@ -9,9 +9,8 @@ import typer
 
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
-from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import clean_text, count_noun
-from riseml.errors import UsageError
+from riseml.errors import Refused, UsageError
 
 pool_app = typer.Typer(help="Show the hosts of the pool; add, remove and check them.")
 
@@ -27,9 +26,6 @@ def _check_host_name(text: str) -> str:
 HostArgument = Annotated[
     str, typer.Argument(help="Name of a host in pool.yml.", metavar="HOST", callback=_check_host_name)
 ]
-
-_MEMBERS = (Column("HOST"), Column("SWARM"))
-_MEMBERSHIPS = {"created": "made the swarm", "joined": "joined", "member": "was a member already"}
 
 
 @pool_app.callback(invoke_without_command=True)
@@ -48,6 +44,8 @@ def show_pool(context: typer.Context, *, json: JsonOption = False) -> None:
     command.printer.print_lines(list_pool(found, command.printer.style))
     for warning in list_host_warnings(found["hosts"]):
         command.printer.warn(warning)
+    if found.get("swarm_trouble"):  # a server of an earlier version does not say
+        command.printer.warn(found["swarm_trouble"])
     if found["trouble"]:
         command.printer.warn(f"pool.yml has changed and is not in use: {found['trouble']}")
 
@@ -74,16 +72,48 @@ def check_pool(context: typer.Context, *, json: JsonOption = False) -> None:
 def join_pool(context: typer.Context, *, json: JsonOption = False) -> None:
     """Make one Docker swarm of the hosts, so that the jobs of an experiment may run on several hosts.
 
-    Hosts that are members already do not change.
+    It also repairs a swarm: afterwards it has one manager for up to two hosts, three for up to six, and five for more,
+    and hosts that do not answer manage it only where no other can.
     """
+    from riseml.cli.output.pool_change_views import list_members
+
     command: CommandContext = context.obj
     with command.connect() as client:
         members = client.join_pool()
     if json:
         command.printer.print_json({"members": members})
     else:
-        rows = [[one["host"], _MEMBERSHIPS[one["membership"]]] for one in members]
-        command.printer.print_lines(build_table(_MEMBERS, rows, command.printer.style))
+        command.printer.print_lines(list_members(members, command.printer.style))
+
+
+@pool_app.command("recover")
+def recover_pool(
+    context: typer.Context,
+    *,
+    host: Annotated[str, typer.Option(metavar="HOST", help="The host that manages the swarm at first.")] = "",
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Give the Docker swarm a new majority, when too few of its managers live for a leader.
+
+    The command says what that costs, and asks. Hosts that return later join the swarm by themselves.
+    """
+    from riseml.cli.output.pool_change_views import describe_recovery, list_members
+
+    command: CommandContext = context.obj
+    with command.connect() as client:
+        found = client.recover_pool(host, dry_run=True)
+        if not yes:
+            command.printer.say(*describe_recovery(found))
+            if json or not command.asks:
+                raise Refused("no user can agree to that here: nothing was changed", "`--yes` agrees")
+            if not command.ask(f"Make the new majority with {found['leader']}?"):
+                raise Exit(0)
+        found = client.recover_pool(found["leader"], dry_run=False)
+    if json:
+        command.printer.print_json(found)
+    else:
+        command.printer.print_lines(list_members(found["members"], command.printer.style))
 
 
 @pool_app.command("trust")

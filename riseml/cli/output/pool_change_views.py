@@ -1,4 +1,4 @@
-"""The results of `pool add` and `pool remove`, as lines. Pure."""
+"""The results of the commands that change the pool, as lines. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,23 @@ if TYPE_CHECKING:
 _KEYS = (Column("KEY"), Column("FINGERPRINT"), Column("PINNED"))
 _PINNED = {"yes": "yes", "no": "no", "other": "no, another key is"}
 _FINDINGS = (Column("HOST"), Column("CHECK"), Column("OUTCOME"), Column("FOUND", folds=True))
-_MEMBERSHIPS = {"created": "made the swarm", "joined": "joined the swarm", "member": "was in the swarm already"}
+_MEMBERS = (Column("HOST"), Column("SWARM", folds=True))
+_MEMBERSHIPS = {
+    "created": "made the swarm",
+    "joined": "joined the swarm",
+    "member": "was in the swarm already",
+    "promoted": "manages the swarm now",
+    "demoted": "does not manage the swarm any more",
+    "recovered": "manages the swarm alone, until others answer",
+    "silent": "does not answer, and was left as it is",
+}
+_DEPARTURES = {
+    "left": "It has left the swarm.",
+    "removed": "The swarm has forgotten it. When it answers again, `docker swarm leave --force` there ends its part.",
+    "shared": "It stays in the swarm: another riseml server works there. `docker swarm leave` there ends that.",
+    "services": "It stays in the swarm, which runs services: `docker swarm leave` there ends that.",
+    "kept": "It stays in the swarm, which could not be changed: see `riseml server logs`.",
+}
 
 
 def list_keys(found: wire.HostKeys, style: Style) -> list[str]:
@@ -30,6 +46,30 @@ def list_findings(findings: Sequence[wire.PoolFinding], style: Style) -> list[st
     """Return a table of what checks found."""
     rows = [[one["host"], one["topic"], one["outcome"], one["message"]] for one in findings]
     return build_table(_FINDINGS, rows, style)
+
+
+def list_members(members: Sequence[wire.PoolMember], style: Style) -> list[str]:
+    """Return a table of what was done with each host for the swarm."""
+    return build_table(_MEMBERS, [[one["host"], _MEMBERSHIPS[one["membership"]]] for one in members], style)
+
+
+def describe_recovery(found: wire.PoolRecovery) -> list[str]:
+    """Return what a new majority of the swarm costs."""
+    lost = ", ".join(found["lost"]) or "no host"
+    lines = ["A new majority of the swarm costs this:"]
+    if found["keeps_swarm"]:
+        lines.append(f"  {found['leader']} manages the swarm alone at first, and keeps its members and networks")
+        lines.append(f"  managers that do not answer ({lost}) lose their votes; they join again when they are back")
+        lines.append("  if more than half of the managers live and are only cut off, there will be two swarms:")
+        lines.append("    mend the network instead")
+    else:
+        lines.append(f"  no manager answers ({lost} does not): the members leave the swarm and make a new one")
+        lines.append("  a manager that returns needs `docker swarm leave --force`, then `riseml pool join`")
+    if found["breaks"]:
+        lines.append(f"  the jobs of these experiments lose the network between them: {', '.join(found['breaks'])}")
+    else:
+        lines.append("  no experiment runs across hosts, so that none is disturbed")
+    return [clean_text(line) for line in lines]
 
 
 def describe_added(found: wire.AddedHost) -> list[str]:
@@ -53,12 +93,15 @@ def describe_removed(found: wire.RemovedHost) -> list[str]:
     lost = f" {count_noun(len(found['jobs']), 'job')} there counts as lost soon." if len(found["jobs"]) == 1 else ""
     if len(found["jobs"]) > 1:
         lost = f" {count_noun(len(found['jobs']), 'job')} there count as lost soon."
-    return [clean_text(f"{name} is not in {found['file']} any more, and gets no jobs.{lost}")]
+    departure = _DEPARTURES.get(found.get("departure", ""), "")  # a server of an earlier version does not say
+    lines = [f"{name} is not in {found['file']} any more, and gets no jobs.{lost}", departure]
+    return [clean_text(line) for line in lines if line]
 
 
 def describe_remains(found: wire.RemovedHost) -> list[str]:
     """Return what stays on a host that is removed."""
-    return [f"What stays on {clean_text(found['name'])}:", *(f"  {clean_text(line)}" for line in _list_remains(found))]
+    remains = [f"  {clean_text(line)}" for line in _list_remains(found)]
+    return [f"What stays on {clean_text(found['name'])}:", *remains] if remains else []
 
 
 def _list_remains(found: wire.RemovedHost) -> Iterator[str]:
@@ -70,11 +113,5 @@ def _list_remains(found: wire.RemovedHost) -> Iterator[str]:
         yield f"{count_noun(found['environments'], 'environment')} of riseml, {format_size(found['size'])}"
     if not found["shared_output"]:
         yield f"the outputs of its jobs, in {found['output']}"
-    if found["swarm"]:
-        yield f"its place in the swarm ({found['swarm']}): `docker swarm leave{_leave_option(found)}` there ends it"
     if found["known_hosts"]:
         yield f"its host key in {found['known_hosts']}, on the machine of the server"
-
-
-def _leave_option(found: wire.RemovedHost) -> str:
-    return " --force" if found["swarm"] == "manager" else ""

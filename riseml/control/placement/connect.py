@@ -103,13 +103,13 @@ def needs_ports(seen: Observation, hosts: tuple[HostName, ...]) -> bool:
 
 def choose_network_host(seen: Observation, hosts: tuple[HostName, ...]) -> HostName | None:
     """Return the swarm manager that creates the network of a gang: the first one among the gang's own hosts, otherwise
-    the first one of their swarm.
+    the first one of their swarm. None: the swarm has no leader, or no host that answers manages it.
     """
     swarm = next((seen.hosts[host].swarm for host in hosts if host in seen.hosts), "")
     managers = [
         name
         for name, host in sorted(seen.hosts.items())
-        if host.manager and host.swarm == swarm and host.silent_since is None
+        if host.manager and host.swarm == swarm and host.silent_since is None and not host.leaderless
     ]
     return next((name for name in managers if name in hosts), managers[0] if swarm and managers else None)
 
@@ -118,7 +118,7 @@ def repair_networks(world: World, seen: Observation) -> World:
     """Return the world after repairing the networks that cannot be created as planned.
 
     A gang whose subnet another network uses on some host gets another subnet. A gang whose network host was lost before
-    it created the network gets another network host.
+    it created the network, or has no leader meanwhile, gets another network host.
     """
     refused = frozenset(
         (action.experiment, action.subnet)
@@ -154,4 +154,4 @@ def _network_host_is_lost(experiment: Experiment, seen: Observation) -> bool:
     if not any(job.state is State.STARTING for job in experiment.gang):
         return False
     host = None if experiment.network_host is None else seen.hosts.get(experiment.network_host)
-    return host is None or seen.is_lost(host)
+    return host is None or seen.is_lost(host) or (host.leaderless and experiment.id not in host.networks)

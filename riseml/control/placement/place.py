@@ -18,8 +18,9 @@ from riseml.control.placement.connect import FreeAddresses, GangConnection
 from riseml.control.placement.fit import Gang, make_gang
 from riseml.control.placement.free import FreeByHost
 from riseml.control.placement.hand_over import find_cluster, hand_over, list_clusters
+from riseml.control.placement.leaders import describe_leaderless, list_leaderless
 from riseml.control.placement.queue import Needs, QueueHead, QueueProgress, make_queue
-from riseml.control.placement.room import Among, Room, could_hold_when_empty
+from riseml.control.placement.room import Among, Room, awaits_leader, could_hold_when_empty
 from riseml.model import ActionFailure, Experiment, Job, World
 from riseml.names import HostName
 from riseml.records import dataclass
@@ -73,7 +74,8 @@ class PlacementPass:
         self.seen = seen
         self.obstacles = find_obstacles({experiment.id: experiment for experiment in world.experiments}, seen)
         silent = [name for name, host in seen.hosts.items() if host.silent_since is not None]
-        self.room = Room(find_candidates(seen, self.obstacles, silent), seen, world.experiments)
+        without = [*silent, *list_leaderless(seen.hosts)]
+        self.room = Room(find_candidates(seen, self.obstacles, without), seen, world.experiments)
         self.addresses = FreeAddresses(world.experiments, seen)
         self.progress = QueueProgress(world.experiments)
         self.head: QueueHead | None = None
@@ -103,6 +105,10 @@ class PlacementPass:
         """Return True when the hosts that are there now could hold the experiment if nothing ran on them."""
         return could_hold_when_empty(self.gang_of(experiment), self.seen, self.obstacles)
 
+    def awaits_leader(self, experiment: Experiment) -> bool:
+        """Return True when the experiment needs several hosts, and only a leader of their swarm is missing for that."""
+        return awaits_leader(self.gang_of(experiment), self.seen, self.obstacles)
+
     def _serve(self, waiting: Experiment) -> Experiment:
         """Return the experiment with its place, or with the reason why it has none."""
         if self.progress.sets.are_full_for(waiting):
@@ -118,6 +124,8 @@ class PlacementPass:
         problem = self._find_lasting_problem(waiting)
         if problem is not None:
             return _fail_for_data(waiting, problem)
+        if self.awaits_leader(waiting):
+            return _await_leader(waiting, self.seen)
         self._choose_head(waiting)
         is_head = self.head is not None and self.head.experiment is waiting
         return _keep_waiting(waiting, Reason.NEXT if is_head else Reason.NO_ROOM)
@@ -230,7 +238,15 @@ def _needs_of(experiment: Experiment) -> Needs:
 def _keep_waiting(experiment: Experiment, reason: Reason) -> Experiment:
     if experiment.state is State.PENDING and experiment.reason is reason:
         return experiment
-    return replace(experiment, state=State.PENDING, reason=reason)
+    message = "" if experiment.reason is Reason.NO_LEADER else experiment.message
+    return replace(experiment, state=State.PENDING, reason=reason, message=message)
+
+
+def _await_leader(experiment: Experiment, seen: Observation) -> Experiment:
+    message = describe_leaderless(seen)
+    if (experiment.state, experiment.reason, experiment.message) == (State.PENDING, Reason.NO_LEADER, message):
+        return experiment
+    return replace(experiment, state=State.PENDING, reason=Reason.NO_LEADER, message=message)
 
 
 def _is_final(problem: ActionFailure) -> bool:

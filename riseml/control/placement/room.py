@@ -9,6 +9,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.fit import Gang, JobKind, find_hosts
 from riseml.control.placement.free import FreeByHost, FreeResources, find_held_jobs, free_after
+from riseml.control.placement.leaders import list_leaderless
 from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment, Job
 from riseml.names import HostName
@@ -96,13 +97,32 @@ def _choose(free: FreeByHost, among: Among) -> FreeByHost:
     return free if among is None else {name: one for name, one in free.items() if name in among}
 
 
+def awaits_leader(gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:
+    """Return True when the pool could hold the gang if nothing ran and its swarm had a leader, and only then."""
+    if gang.size == 1 or not list_leaderless(seen.hosts) or could_hold_when_empty(gang, seen, obstacles):
+        return False
+    return _could_hold(gang, seen, obstacles, without=())
+
+
 def could_hold_when_empty(gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:
     """Return True when the pool could hold the gang if nothing ran, and every silent host that is not lost came back.
 
     A gang for which this is False waits for a host, not for room.
     """
+    lost = [name for name, why in obstacles.items() if why is Obstacle.LOST]
+    return _could_hold(gang, seen, obstacles, without=(*lost, *list_leaderless(seen.hosts)))
+
+
+def _could_hold(
+    gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle], *, without: Iterable[HostName]
+) -> bool:
+    """Return True when the hosts that are neither lost nor drained could hold the gang if nothing ran.
+
+    Args:
+        gang, seen, obstacles: as in `could_hold_when_empty`.
+        without: managers that connect no hosts.
+    """
     excluded = [name for name, why in obstacles.items() if why in (Obstacle.LOST, Obstacle.DRAINED)]
-    lost = [name for name in excluded if obstacles[name] is Obstacle.LOST]
-    candidates = find_candidates(seen, excluded, lost)
+    candidates = find_candidates(seen, excluded, without)
     empty = {name: free_after(seen.hosts[name].capacity, ()) for name in candidates}
     return find_hosts(gang, empty, candidates) is not None

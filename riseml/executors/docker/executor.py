@@ -30,10 +30,11 @@ from riseml.executors.docker.data_volumes import EngineData, demand_volumes
 from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
 from riseml.executors.docker.exec_ports import open_container_port
 from riseml.executors.docker.exit_events import ExitEvents
-from riseml.executors.docker.facts import FRESH, STILL_FRESH, FactsReader
+from riseml.executors.docker.facts import FRESH, STILL_FRESH, EngineFacts, FactsReader
 from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.job_containers import create_container, inspect_own
+from riseml.executors.docker.leader_watch import LeaderAnswer, LeaderWatch
 from riseml.executors.docker.log_stream import read_log_frames
 from riseml.executors.docker.network_list import NetworkList
 from riseml.executors.docker.networks import (
@@ -106,6 +107,7 @@ class DockerExecutor:
         self._exit_events = ExitEvents()
         self._stuck = StuckNetworks()
         self._networks = NetworkList(server, host.name)
+        self._leader = LeaderWatch(engine)
         self._helpers = StorageHelpers(engine, server)
         self._code = CodeLayers(server)
 
@@ -127,10 +129,9 @@ class DockerExecutor:
         changed = self._exit_events.take_changed()
         with self.engine.api() as api:
             merged = self._observe_containers(api, changed)
-            subnets = self._networks.read(api, self._stuck.written_off())
             present = image_names.observe_images(api, references)
             self._code.note_images(present)
-            facts = self._facts.read_fresh(api, STILL_FRESH if references else FRESH)
+            subnets, facts = self._observe_swarm(api, STILL_FRESH if references else FRESH)
             devices = self._inventory.find_devices(self.engine, self._facts.info)
         self._seen = {one.seen.id: one.seen for one in merged}
         return HostSeen(
@@ -142,10 +143,28 @@ class DockerExecutor:
             foreign_subnets=(*subnets.foreign, *self._list_machine_subnets(subnets)),
             labels={**dict(self._host.labels), HOST_LABEL: self.name},
             address=self._host.address or facts.address,
-            swarm=facts.swarm,
+            swarm=min(facts.managers, default=""),
+            swarm_managers=facts.managers,
             manager=facts.manager,
+            leaderless=facts.manager and self._leader.leaderless,
             settles_in=min((one.settles_in for one in merged if one.settles_in is not None), default=None),
         )
+
+    def _observe_swarm(self, api: docker.APIClient, oldest: float) -> tuple[NetworkSubnets, EngineFacts]:
+        """Return the networks and the facts of the engine; those from before while its swarm loses its leader."""
+        known, networks = self._facts.last, self._networks.last
+        answer = LeaderAnswer.LEADER
+        if known is not None and known.manager:
+            answer = self._leader.ask()
+            if answer is LeaderAnswer.LATE and networks is not None:
+                return networks, known
+            if answer is LeaderAnswer.NO_MANAGER:
+                self._facts.forget()
+        subnets = self._networks.read(api, self._stuck.written_off())
+        facts = self._facts.read_fresh(api, oldest)
+        if known is None:
+            self._leader.leaderless = facts.leaderless
+        return subnets, facts
 
     def _list_machine_subnets(self, subnets: NetworkSubnets) -> list[str]:
         """Return the subnets to which a local engine's machine has a route, without those of this server."""
@@ -182,7 +201,7 @@ class DockerExecutor:
 
     def forget_facts(self) -> None:
         """Read the facts of the engine again at the next observation."""
-        self._facts = FactsReader(self._host)
+        self._facts.forget()
         self._inventory.forget()
 
     def ensure_image(self, order: BuildOrder) -> None:
@@ -301,6 +320,8 @@ class DockerExecutor:
 
     def check_host(self) -> HostReport:
         with self.engine.api() as api:
+            api.ping()
+        with self.engine.api(patient=True) as api:  # a manager that is losing its leader takes 20 s to answer
             report = inspect_host(api, self._host)
             reach = check_reach(api, self._server, SUBNETS)
             stuck = tuple(

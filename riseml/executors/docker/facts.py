@@ -28,8 +28,9 @@ class EngineFacts:
     most_mem: int  # MiB that one job without its own limit may use
     version: str = ""  # of the engine: `20.10.24`
     address: str = ""  # the address at which the other members of the swarm reach it
-    swarm: str = ""  # id of the swarm; empty: none
+    managers: frozenset[str] = frozenset()  # ids of the managers of its swarm; empty: it is in none
     manager: bool = False  # it may create networks across the hosts of the swarm
+    leaderless: bool = False  # a manager that cannot ask its swarm now
 
 
 class FactsReader:
@@ -39,11 +40,15 @@ class FactsReader:
         self.last: EngineFacts | None = None  # None: never read
         self.info: dict[str, Any] = {}  # the engine's last answer; empty: none yet
         self._host = host
-        self._read_at = 0.0  # monotonic seconds
+        self._read_at: float | None = None  # monotonic seconds; None: read them again
+
+    def forget(self) -> None:
+        """Read the facts again the next time. Until then the last ones stay known."""
+        self._read_at = None
 
     def read_fresh(self, api: docker.APIClient, oldest: float = FRESH) -> EngineFacts:
         """Return facts that are at most `oldest` seconds old."""
-        if self.last is None or time.monotonic() - self._read_at > oldest:
+        if self.last is None or self._read_at is None or time.monotonic() - self._read_at > oldest:
             self.info = api.info()
             self.last, self._read_at = parse_facts(self.info, self._host), time.monotonic()
         return self.last
@@ -52,8 +57,8 @@ class FactsReader:
 def parse_facts(info: dict[str, Any], host: HostSpec) -> EngineFacts:
     """Return the facts in the answer of `GET /info` (Docker Engine API 1.41).
 
-    Only managers know the id of their swarm. All its members know its managers, so the smallest of the managers' ids
-    stands for the swarm.
+    Only managers know the id of their swarm. All its members know managers of it, also some that have gone, so that
+    hosts which know a manager in common are in one swarm.
 
     Args:
         info: the answer.
@@ -66,6 +71,6 @@ def parse_facts(info: dict[str, Any], host: HostSpec) -> EngineFacts:
     swarm = info.get("Swarm") or {}
     if swarm.get("LocalNodeState") != "active":
         return EngineFacts(capacity, most, version)
-    managers = [manager["NodeID"] for manager in swarm.get("RemoteManagers") or []]
-    address = str(swarm.get("NodeAddr") or "")
-    return EngineFacts(capacity, most, version, address, min(managers, default=""), bool(swarm.get("ControlAvailable")))
+    managers = frozenset(str(manager["NodeID"]) for manager in swarm.get("RemoteManagers") or [])
+    address, manages = str(swarm.get("NodeAddr") or ""), bool(swarm.get("ControlAvailable"))
+    return EngineFacts(capacity, most, version, address, managers, manages, manages and bool(swarm.get("Error")))

@@ -34,9 +34,9 @@ def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
         check_gpus(info, host),
     ]
     kept = tuple(one for one in found if one is not None)
-    swarm, kernel = parse_facts(info, host).swarm, str(info.get("KernelVersion") or "")
+    facts, kernel = parse_facts(info, host), str(info.get("KernelVersion") or "")
     engine = " ".join(str(info.get(key) or "") for key in ("ID", "Name", "DockerRootDir"))  # copied disks share an ID
-    return HostReport(kept, swarm, kernel, engine)
+    return HostReport(kept, facts.managers, facts.leaderless, kernel, engine)
 
 
 def check_version(version: dict[str, Any]) -> Finding | None:

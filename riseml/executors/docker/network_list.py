@@ -32,10 +32,15 @@ class NetworkList:
     def __init__(self, server: str, host: HostName) -> None:
         self._server = server
         self._host = host
+        self.last: NetworkSubnets | None = None  # what was read last; None: nothing yet
         self._across: dict[int, str] = {}  # subnets of the networks across hosts that this host created, by experiment
 
     def read(self, api: docker.APIClient, written_off: frozenset[str]) -> NetworkSubnets:
         """Return the subnets; without a leader, those of the swarm's networks come from the last complete list."""
+        self.last = self._read_now(api, written_off)
+        return self.last
+
+    def _read_now(self, api: docker.APIClient, written_off: frozenset[str]) -> NetworkSubnets:
         found = list_network_subnets(api, self._server, self._host, written_off)
         if self._across.keys() - found.own.keys():
             if _lacks_leader(api):

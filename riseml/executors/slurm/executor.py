@@ -201,7 +201,7 @@ class SlurmExecutor(RoleAccess):
                 self._environments.remove_environment(item.identity)
 
     def check_host(self) -> HostReport:
-        return HostReport(tuple(ClusterCheck(self.settings, self._commands).run()), "")
+        return HostReport(tuple(ClusterCheck(self.settings, self._commands).run()))
 
     def read_file(self, mount: Mount, name: str) -> bytes | None:
         with _translate_os_errors(mount.source):

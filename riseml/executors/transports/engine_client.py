@@ -99,18 +99,20 @@ class Engine:
         self._clients = threading.local()  # so that every thread drops its client
 
     @contextmanager
-    def api(self, *, patient: bool = False) -> Iterator[docker.APIClient]:
+    def api(self, *, patient: bool = False, brief: bool = False) -> Iterator[docker.APIClient]:
         """Give this thread's client; its errors become those of riseml.
 
         Args:
             patient: wait as long as creates and starts may take, which wait for disks.
+            brief: wait for a second only.
 
         Raises:
             Unreachable: the engine did not answer; the effect of the call is unknown.
             EngineError: the engine refused.
         """
-        seconds = self._timeouts.slow if patient else self._timeouts.quick
-        name = "patient" if patient else "quick"
+        seconds, name = self._timeouts.quick, "quick"
+        if patient or brief:
+            seconds, name = (self._timeouts.slow, "patient") if patient else (self._timeouts.brief, "brief")
         with self._translate_errors():
             held: _ThreadClient | None = getattr(self._clients, name, None)
             if held is None:

@@ -29,6 +29,7 @@ from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.mode import LocalMode, PoolMode, choose_network, shares_output
 from riseml.server.pool.pool_edit import rewrite_pool_file
 from riseml.server.pool.storage_mounts import find_mounts
+from riseml.server.pool.swarm_members import show_members
 from riseml.spec.pool.file_edit import HostEntry, UneditableFile, add_host, show_entry
 from riseml.spec.pool.loader import check_pool
 from riseml.spec.pool.types import HostSpec, PoolSpec
@@ -224,8 +225,7 @@ def _join_swarm(hosts: HostSet, candidate: Candidate, executor: Executor) -> lis
     """Make a candidate a member of the pool's swarm, where the pool has one."""
     if choose_network(PoolMode(candidate.pool)) is not Network.OVERLAY:
         return []
-    joined = hosts.join_with(candidate.host, executor)
-    return [{"host": name, "membership": how.value} for name, how in sorted(joined.items())]
+    return show_members(hosts.join_with(candidate.host, executor))
 
 
 def _add_to_text(path: Path, text: str, candidate: Candidate) -> str:

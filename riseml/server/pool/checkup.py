@@ -15,6 +15,7 @@ from riseml.names import HostName
 from riseml.records import dataclass
 from riseml.server.pool.encryption import check_encryption
 from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.swarm_ids import find_swarms
 from riseml.states import Network
 
 _TOKEN = ".riseml-check"  # the file that one host writes and the others read
@@ -28,7 +29,8 @@ class _Checked:
     name: HostName
     host: HostCheck | None  # None: it did not answer, or cannot be checked
     findings: tuple[Finding, ...]
-    swarm: str = ""  # id of its Docker Swarm; empty: none
+    managers: frozenset[str] = frozenset()  # ids of managers of its Docker Swarm; empty: none
+    leaderless: bool = False  # it manages that swarm, which has no leader now
     kernel: str = ""  # release of its kernel; empty: not known
 
 
@@ -40,7 +42,8 @@ def check_pool(hosts: HostSet) -> list[wire.PoolFinding]:
     found = [(one.name, finding) for one in checked for finding in one.findings]
     reached = [(one.name, one.host) for one in checked if one.host is not None]
     if hosts.network is Network.OVERLAY:
-        found += compare_swarms({one.name: one.swarm for one in checked if one.host is not None})
+        swarms = find_swarms({one.name: one.managers for one in checked if one.host is not None})
+        found += compare_swarms(swarms, frozenset(one.name for one in checked if one.leaderless))
         kernels = {one.name: one.kernel for one in checked}
         found += [(name, check_encryption(host, kernels[name], wanted=hosts.encrypted)) for name, host in reached]
     found += check_storage(hosts.find_mounts(), reached, shared=hosts.shared_output)
@@ -64,15 +67,28 @@ def show_findings(found: Iterable[tuple[HostName, Finding]]) -> list[wire.PoolFi
     ]
 
 
-def compare_swarms(swarms: dict[HostName, str]) -> Iterator[tuple[HostName, Finding]]:
-    """Yield one finding for each host: is it in the swarm that most hosts are in? Empty ids mean no swarm."""
+def compare_swarms(
+    swarms: dict[HostName, str], leaderless: frozenset[HostName] = frozenset()
+) -> Iterator[tuple[HostName, Finding]]:
+    """Yield one finding for each host: is it in the swarm that most hosts are in, and has that a leader?
+
+    Args:
+        swarms: the id of the swarm of each host; empty: it is in none.
+        leaderless: the hosts that manage a swarm without a leader.
+    """
     ids = [swarm for swarm in swarms.values() if swarm]
     most = max(ids, key=ids.count, default="")
     for name, swarm in swarms.items():
         message = "in the pool's swarm" if swarm == most else "in another swarm than the others"
         if not swarm:
             message = "in no swarm, so that no gang spans it and other hosts; `riseml pool join` makes one"
-        yield name, Finding("swarm", Outcome.OK if swarm and swarm == most else Outcome.FAILED, message)
+        if name in leaderless:
+            message = (
+                "manages a swarm that has no leader: more than half of its managers must answer, so that no gang can"
+                " start across hosts; start the others, or `riseml pool recover`"
+            )
+        is_right = swarm and swarm == most and name not in leaderless
+        yield name, Finding("swarm", Outcome.OK if is_right else Outcome.FAILED, message)
 
 
 def _check_host(name: HostName, executor: Executor) -> _Checked:
@@ -82,7 +98,7 @@ def _check_host(name: HostName, executor: Executor) -> _Checked:
         report: HostReport = executor.check_host()
     except RisemlError as error:
         return _Checked(name, None, (Finding("connection", Outcome.FAILED, error.message),))
-    return _Checked(name, executor, report.findings, report.swarm, report.kernel)
+    return _Checked(name, executor, report.findings, report.managers, report.leaderless, report.kernel)
 
 
 def check_storage(

@@ -1,13 +1,16 @@
-"""`riseml pool remove`: take a host out of pool.yml, and list what stays on it."""
+"""`riseml pool remove`: take a host out of the swarm and out of pool.yml, and list what stays on it."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from riseml import wire
 from riseml.errors import Conflict, NotFound, Refused, RisemlError, UsageError
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
+from riseml.executors.swarm_changes import Departure
 from riseml.names import HostName
 from riseml.server.pool.host_keys import find_pins
 from riseml.server.pool.host_set import HostSet
@@ -17,22 +20,25 @@ from riseml.spec.pool.file_edit import UneditableFile, remove_host
 from riseml.spec.pool.loader import check_pool
 from riseml.spec.pool.types import HostSpec
 from riseml.spec.yaml.problems import Severity
+from riseml.states import Network
+
+log = logging.getLogger(__name__)
 
 
 def dismiss_host(
     hosts: HostSet, host: HostSpec, jobs: Sequence[str], *, force: bool, dry_run: bool
 ) -> wire.RemovedHost:
-    """Take a host out of pool.yml, unless this is a dry run; nothing on the host changes.
+    """Take a host out of the swarm and out of pool.yml, unless this is a dry run.
 
     Args:
         hosts: the hosts of the server.
         host: the host in pool.yml.
         jobs: the IDs of the jobs that run there.
-        force: remove it although jobs run there.
+        force: remove it although jobs run there, or the swarm would lose the majority of its managers.
         dry_run: only return what would happen.
 
     Raises:
-        Refused: jobs run there, or it is the only host.
+        Refused: jobs run there, it is the only host, or the swarm would lose the majority of its managers.
         NotFound: the file has no such host any more.
     """
     path = hosts.settings.pool_file
@@ -43,11 +49,31 @@ def dismiss_host(
             f"{', '.join(jobs[:5])}{', ...' if len(jobs) > 5 else ''}",
             f"`riseml pool drain {host.name}` gives it no new jobs; remove it when they have ended, or with --force",
         )
+    _remove_from_text(path, path.read_text(encoding="utf-8"), host.name)
     if dry_run:
-        _remove_from_text(path, path.read_text(encoding="utf-8"), host.name)
         return shown
+    departure = _leave_swarm(hosts, host.name, force=force)
     rewrite_pool_file(path, lambda text: _remove_from_text(path, text, host.name))
-    return {**shown, "removed": True}
+    return {**shown, "removed": True, "departure": departure}
+
+
+def _leave_swarm(
+    hosts: HostSet, name: HostName, *, force: bool
+) -> Literal["none", "left", "removed", "shared", "services", "kept"]:
+    """Take a host out of the swarm of the pool, where it has one, and return what happened.
+
+    Raises:
+        RisemlError: the swarm would lose the majority of its managers, or an engine refuses; not with `force`.
+    """
+    if hosts.network is not Network.OVERLAY or not any(host.swarm for host in hosts.last_seen().values()):
+        return Departure.NONE.value
+    try:
+        return hosts.leave_swarm(name).value
+    except RisemlError as error:
+        if not force:
+            raise
+        log.warning("host %s keeps its place in the swarm: %s", name, error.message)
+        return "kept"
 
 
 def _remove_from_text(path: Path, text: str, name: HostName) -> str:
@@ -90,6 +116,7 @@ def _show_remains(hosts: HostSet, host: HostSpec, jobs: Sequence[str]) -> wire.R
         "environments": len(environments),
         "size": sum(item.size or 0 for item in images),
         "swarm": "" if seen is None or not seen.swarm else "manager" if seen.manager else "member",
+        "departure": "",
         "output": describe_root(hosts.roots.output),
         "shared_output": hosts.shared_output,
         "known_hosts": find_pins(host, hosts.settings.home),

@@ -6,6 +6,7 @@ Every pass of the loop calls `refresh`. A change of pool.yml takes effect at onc
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
@@ -16,8 +17,9 @@ from riseml.errors import RisemlError
 from riseml.executors.base import Executor
 from riseml.executors.docker import swarm
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.swarm import Membership
+from riseml.executors.docker.swarm import SwarmHost, SwarmManagement
 from riseml.executors.pool import HostPool
+from riseml.executors.swarm_changes import Departure, Membership, Recovery
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
 from riseml.names import SLURM_CLUSTER, THIS_MACHINE, HostName
@@ -85,6 +87,7 @@ class HostSet:
         # the problem of a pool.yml that cannot be used; the previous version stays in force
         self.trouble: RisemlError | None = None
         self._server = server
+        self._swarm_lock = threading.Lock()  # held while the swarm of the pool is changed
         self._file = PoolFile(settings.pool_file)
         self._now = _HostsInForce(LocalMode(DOCKER))
 
@@ -124,18 +127,69 @@ class HostSet:
         return tuple(executor for executor in self.pool.executors.values() if executor not in before)
 
     def join_swarm(self) -> dict[HostName, Membership]:
-        """Make one Docker Swarm of the pool's hosts, and return what each host had to do for it.
+        """Make one Docker Swarm of the pool's hosts that answer, and return what each host had to do for it.
 
         Raises:
-            RisemlError: a host does not answer, has no address, or is in another swarm.
+            RisemlError: no host answers, one has no address or is in another swarm, or the swarm has no leader.
         """
-        made = self._now.executors.items()
-        found = swarm.join_swarm(
-            {host.name: one.engine for host, one in made}, {host.name: host.address for host, _ in made}
-        )
-        for _, executor in made:
-            executor.forget_facts()
-        return found
+        with self._changing_swarm():
+            return swarm.join_swarm(self._list_swarm_hosts(), self._server)
+
+    def arrange_swarm(self, patient: frozenset[HostName]) -> dict[HostName, Membership]:
+        """Give the swarm of the pool the right managers, and return the hosts whose roles changed.
+
+        Args:
+            patient: hosts that do not answer and may come back soon.
+
+        Raises:
+            RisemlError: the swarm has no leader, or does not carry out a change.
+        """
+        with self._changing_swarm():
+            hosts = self._list_swarm_hosts()
+            names = frozenset(host.name for host in hosts)
+            return SwarmManagement(hosts, self._server, names, patient).arrange()
+
+    def leave_swarm(self, host: HostName) -> Departure:
+        """Take a host out of the swarm of the pool, and return what happened.
+
+        Raises:
+            RisemlError: the swarm would lose the majority of its managers, or an engine refuses.
+        """
+        with self._changing_swarm():
+            hosts = self._list_swarm_hosts()
+            names = frozenset(one.name for one in hosts)
+            management = SwarmManagement(hosts, self._server, names)
+            return management.take_out(host)
+
+    def plan_recovery(self, chosen: HostName | None) -> Recovery:
+        """Return how the swarm of the pool gets a new majority.
+
+        Raises:
+            Refused: it has a leader, or no host that answers is in a swarm.
+        """
+        return swarm.plan_recovery(self._list_swarm_hosts(), chosen)
+
+    def recover_swarm(self, recovery: Recovery) -> dict[HostName, Membership]:
+        """Give the swarm of the pool a new majority.
+
+        Raises:
+            RisemlError: an engine refuses or does not answer.
+        """
+        with self._changing_swarm():
+            return swarm.recover_swarm(self._list_swarm_hosts(), self._server, recovery)
+
+    @contextmanager
+    def _changing_swarm(self) -> Iterator[None]:
+        """Let one change of the swarm follow the other, and read the facts of all hosts again afterwards."""
+        with self._swarm_lock:
+            try:
+                yield
+            finally:
+                for executor in self._now.executors.values():
+                    executor.forget_facts()
+
+    def _list_swarm_hosts(self) -> list[SwarmHost]:
+        return [SwarmHost(host.name, one.engine, host.address) for host, one in self._now.executors.items()]
 
     @contextmanager
     def try_host(self, host: HostSpec) -> Iterator[Executor]:
@@ -147,24 +201,14 @@ class HostSet:
             executor.engine.close()
 
     def join_with(self, host: HostSpec, executor: Executor) -> dict[HostName, Membership]:
-        """Make one Docker Swarm of a new host and the answering hosts of the pool.
+        """Make one Docker Swarm of a new host and the hosts of the pool that answer.
 
         Raises:
             RisemlError: as `join_swarm`.
         """
-        seen = self.last_seen()
-        made = {
-            one: other
-            for one, other in self._now.executors.items()
-            if one.name in seen and seen[one.name].silent_since is None
-        }
-        engines = {one.name: other.engine for one, other in made.items()}
-        if isinstance(executor, DockerExecutor):
-            engines[host.name] = executor.engine
-        found = swarm.join_swarm(engines, {one.name: one.address for one in (*made, host)})
-        for other in made.values():
-            other.forget_facts()
-        return found
+        engines = [SwarmHost(host.name, executor.engine, host.address)] if isinstance(executor, DockerExecutor) else []
+        with self._changing_swarm():
+            return swarm.join_swarm([*self._list_swarm_hosts(), *engines], self._server)
 
     def reconnect(self, host: HostName) -> None:
         """Try a connection again at once instead of after its pause."""

@@ -12,6 +12,7 @@ from riseml.errors import RisemlError
 from riseml.model import HostSeen
 from riseml.names import HostName
 from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.swarm_ids import find_swarms
 from riseml.store.drained_hosts import DrainedHosts
 
 log = logging.getLogger(__name__)
@@ -23,9 +24,13 @@ def make_observation(
     """Return the observation of the hosts in `seen`: with drained hosts marked, and the values of settings and
     pool.yml."""
     not_taking = drained.load_drained()
+    swarms = find_swarms({name: host.swarm_managers for name, host in seen.items()})
     return Observation(
         now=moment,
-        hosts={name: replace(host, taking=name not in not_taking) for name, host in seen.items()},
+        hosts={
+            name: replace(host, taking=name not in not_taking, swarm=swarms[name] or host.swarm)
+            for name, host in seen.items()
+        },
         unseen=hosts.pool.list_unseen(),
         lost_after=hosts.settings.lost_after,
         subnets=hosts.settings.subnets,

@@ -34,6 +34,7 @@ from riseml.control.actions import (
 )
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
+from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.queue import make_queue
 from riseml.model import Experiment, HostSeen, Job, JobKey, World
 from riseml.names import HostName, JobName, experiment_name
@@ -76,6 +77,14 @@ def describe_hosts(before: Mapping[HostName, HostSeen], seen: Observation) -> li
             silence = (seen.now - old.silent_since).total_seconds()
             lines.append(LogLine(f"host {name} answers again after {silence:.0f} s", host=name, seconds=silence))
     return lines
+
+
+def describe_swarm(before: Observation | None, seen: Observation) -> list[LogLine]:
+    """Return a line when a swarm of the hosts has lost its leader since `before`, or has one again."""
+    known, trouble = "" if before is None else describe_leaderless(before), describe_leaderless(seen)
+    if trouble == known:
+        return []
+    return [LogLine(trouble or "the Docker swarm of the hosts has a leader again")]
 
 
 def describe_done(action: Action, experiment: Experiment | None, seconds: float) -> LogLine:

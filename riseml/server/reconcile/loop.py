@@ -21,7 +21,7 @@ from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.pool.observe import make_observation
 from riseml.server.reconcile.change_listeners import ChangeListeners
-from riseml.server.reconcile.decision_log import describe_hosts, describe_pass
+from riseml.server.reconcile.decision_log import describe_hosts, describe_pass, describe_swarm
 from riseml.server.reconcile.isolated_decide import decide_isolated
 from riseml.server.reconcile.stuck_waits import StuckWaits
 from riseml.server.services import Services
@@ -135,9 +135,10 @@ class Loop(threading.Thread):
             filled=services.saves.find_filled(world),
         )
         before = services.passes.observation
-        for line in describe_hosts({} if before is None else before.hosts, seen):
+        for line in (*describe_hosts({} if before is None else before.hosts, seen), *describe_swarm(before, seen)):
             write_line(log, line)
         services.passes.observation = seen
+        services.swarm.note(seen)
         return seen
 
     def _end_unwanted_builds(self, world: World) -> None:

@@ -46,8 +46,31 @@ Nothing changes before the last step, nor with `--dry-run`. The first host makes
 used unless you add it, too: the command refuses while jobs run here, and names the command that keeps this machine.
 
 `riseml pool remove NAME` takes the lines out again, with the comments inside them. It refuses while jobs run there
-(`--force`: they count as lost), and for the last host. It changes nothing on the host, and says what stays there:
-environments, outputs, membership of the swarm, and the pinned key on the server's machine.
+(`--force`: they count as lost), and for the last host. The host manages the swarm no longer first, and then leaves it;
+the command refuses where too few managers would be left for a majority, unless `--force` says otherwise. A host stays
+in the swarm when another riseml server has containers there, or when the swarm runs services. The command says what
+stays on the host: environments, outputs, and the pinned key on the server's machine.
+
+## The swarm
+
+With `network: overlay` the hosts are in one Docker swarm, which decides by the majority of its managers. One manager is
+right for two hosts, three for three to six, five from seven on: with two managers the loss of either one stops every
+gang across hosts. `pool add`, `pool remove` and `pool join` keep these numbers, and so does the server: it promotes a
+host when another one that managed the swarm is lost, and says so in its log. A host becomes a manager by leaving the
+swarm and joining it again, while none of its containers is connected across hosts. A swarm that has a manager which is
+in no pool keeps the managers that its administrator chose. Servers that share hosts know that by labels
+of the swarm's nodes (`riseml.server.ID`, with the host's name in pool.yml).
+
+`pool join` repairs what it finds: hosts that left the swarm, managers that are too few or too many, also with a host
+that does not answer.
+
+Too few managers, and the swarm has no leader. Then experiments on one host run and start as before. Jobs across hosts
+that run go on, too. Experiments that need several hosts wait (`NO_LEADER`), and the hosts are free for others
+meanwhile. `riseml status`, `explain`, `pool`, `pool check`, the log of the waiting experiment and the server's log say
+which managers do not answer. Start them again. When they are gone for good, `riseml pool recover` makes a new majority
+from what lives (`docker swarm init --force-new-cluster` on one manager): it says first what that costs, and asks. The
+jobs of experiments that run across hosts lose the network between them. If the other managers live and are only cut
+off, there will be two swarms, so mend the network instead.
 
 ## GPUs
 

@@ -76,7 +76,8 @@ class EngineHost:
     def start(self) -> None:
         """Start the engine and wait until it answers."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "docker.pid").unlink(missing_ok=True)
+        for pid_file in ("docker.pid", "exec/containerd/containerd.pid"):  # another process may have the number now
+            (self.folder / pid_file).unlink(missing_ok=True)
         with (self.folder / "dockerd.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [

@@ -264,6 +264,13 @@ class History:
         host.site = replace(host.site, taking=not host.site.taking)
         self._turn()
 
+    @rule(names=choice(("h1",), ("h1", "h2")))
+    def the_swarm_loses_its_leader_or_finds_one(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            host = self.simulation.hosts[HostName(name)]
+            host.site = replace(host.site, leaderless=host.site.manager and not host.site.leaderless)
+        self._turn()
+
     @rule(pick=integer(0, 99), code=choice(0, 1, 1), slow=choice(0, 3, 5))
     def an_end_meets_a_kill(self, pick: int, code: int, slow: int) -> None:
         """A user kills an experiment that is about to finish or to be retried."""
@@ -349,7 +356,7 @@ class History:
         for host in simulation.hosts.values():
             host.faults = type(host.faults)()
             host.drains = True
-            host.site = replace(host.site, taking=True)
+            host.site = replace(host.site, taking=True, leaderless=False)
         simulation.slow = 0
         simulation.finish()
 

@@ -24,6 +24,8 @@ Laws:
 20. With `restore`, no job of an attempt starts before its output is filled.
 21. On a network across hosts, no job starts on a host before the containers of its experiment that have ended there are
     removed.
+22. A gang gets several hosts only while a manager of their swarm has a leader, and no other manager is asked for its
+    network.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -121,6 +123,7 @@ class Laws(Witness):
                 assert not unread or key.experiment not in self.simulation.open, "10: its log was not read to its end"
             case PrepareHost(name, identity):
                 network_host = self.simulation.stored[identity].network_host
+                assert name != network_host or not host.leaderless, "22: no network can be made now"
                 if network_host not in (None, name):
                     assert identity in seen.hosts[network_host].networks, "the network_host first"
             case ReleaseHost(name, identity):
@@ -288,6 +291,7 @@ class Laws(Witness):
             assert "" not in swarms
             assert new.network_host is not None
             assert seen.hosts[new.network_host].manager
+            assert not seen.hosts[new.network_host].leaderless, "22: no network can be made now"
         else:
             assert new.network is Network.HOST
 

@@ -276,6 +276,10 @@ def fill_no_output(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda experiment, seen: None
 
 
+def find_no_swarm_without_a_leader(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda hosts: []
+
+
 MUTANTS: dict[str, tuple[Change, ...]] = {
     "orphans are left": ((converge, "_converge_container", leave_orphans),),
     "a ps outlives its master": ((verdict, "_end_job", let_servers_run_on),),
@@ -313,6 +317,10 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "one quiet job is a hang": ((verdict, "_is_idle", end_when_one_job_is_quiet),),
     "the last copy is forgotten": ((decide, "awaits_save", await_no_copy), (saving, "awaits_save", await_no_copy)),
     "jobs start before their output is filled": ((converge, "find_restore", fill_no_output),),
+    "a swarm needs no leader": (
+        (place, "list_leaderless", find_no_swarm_without_a_leader),
+        (room, "list_leaderless", find_no_swarm_without_a_leader),
+    ),
     "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }
 

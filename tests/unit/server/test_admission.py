@@ -113,7 +113,7 @@ def test_what_cannot_be_a_host_is_refused(
 def test_a_host_that_fails_a_check_is_refused_unless_forced(pooled: MemoryHosts) -> None:
     old = Finding("version", Outcome.FAILED, "Docker 19.03 is too old")
     late = Finding("clock", Outcome.NOTE, "within 90 s of this server's clock")
-    pooled.candidate.report = HostReport((old, late), "")
+    pooled.candidate.report = HostReport((old, late))
     with pytest.raises(Refused, match=r"host two does not fit: version: Docker 19.03 is too old$"):
         _add(pooled)
     assert _text(pooled) == POOL
@@ -124,7 +124,7 @@ def test_a_host_that_fails_a_check_is_refused_unless_forced(pooled: MemoryHosts)
 def test_one_engine_under_two_addresses_is_refused(pooled: MemoryHosts) -> None:
     (first,) = pooled.pool.executors.values()
     assert isinstance(first, MemoryExecutor)
-    first.report = pooled.candidate.report = HostReport((), "", engine="5GHB:Q4")
+    first.report = pooled.candidate.report = HostReport((), engine="5GHB:Q4")
     with pytest.raises(Refused, match="it is the engine of one under another address"):
         _add(pooled)
 

@@ -24,7 +24,7 @@ class ConfiguredHost:
     files: dict[str, bytes]
 
     def check_host(self) -> HostReport:
-        return HostReport((), "", RELEASE)
+        return HostReport((), kernel=RELEASE)
 
     def read_file(self, mount: Mount, name: str) -> bytes | None:
         if not any(path.startswith(mount.source + "/") for path in self.files):

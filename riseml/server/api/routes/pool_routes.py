@@ -21,9 +21,11 @@ from riseml.server.pool.choose_executor import PROCESS
 from riseml.server.pool.dismissal import dismiss_host
 from riseml.server.pool.host_keys import pin_host_keys, scan_host_keys
 from riseml.server.pool.mode import PoolMode
+from riseml.server.pool.swarm_members import show_members, show_recovery
 from riseml.server.services import Services
 from riseml.spec.pool.slurm import make_login_entry
 from riseml.spec.pool.types import EngineKind, HostSpec
+from riseml.states import Network
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +54,29 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
         _require_engines(services)
         found = services.hosts.join_swarm()
         wait_for_hosts(services)
-        return {"members": [{"host": name, "membership": how.value} for name, how in sorted(found.items())]}
+        return {"members": show_members(found)}
 
+    _add_recovery_route(router, services)
     _add_change_routes(router, services)
     _add_drain_routes(router, services)
     _add_key_routes(router, services)
+
+
+def _add_recovery_route(router: APIRouter, services: Services) -> None:
+    @router.post("/pool/recover")
+    def recover(*, host: Annotated[str, Query(max_length=100)] = "", dry_run: bool = True) -> wire.PoolRecovery:
+        wait_for_pool_file(services)
+        _require_pool(services)
+        _require_engines(services)
+        _require_swarm(services)
+        plan = services.hosts.plan_recovery(_require_host(services, host) if host else None)
+        experiments = services.experiments.load_world().experiments
+        if dry_run:
+            return show_recovery(plan, experiments)
+        done = services.hosts.recover_swarm(plan)
+        write_line(log, LogLine(f"the swarm of the pool has a new majority, managed by {plan.leader}"))
+        wait_for_hosts(services)
+        return show_recovery(plan, experiments, done)
 
 
 def _add_change_routes(router: APIRouter, services: Services) -> None:
@@ -139,6 +159,16 @@ def _require_engines(services: Services) -> None:
     if services.hosts.executor_name == EngineKind.SLURM.value:
         hint = "the administrator of the cluster adds nodes; `riseml pool check` says how riseml sees it"
         raise UsageError("the pool is a Slurm cluster, which has no Docker hosts", hint)
+
+
+def _require_swarm(services: Services) -> None:
+    """Check that the hosts of the pool are to be in one swarm.
+
+    Raises:
+        UsageError: there is one host, or jobs use the network of the hosts.
+    """
+    if services.hosts.network is not Network.OVERLAY:
+        raise UsageError("this pool needs no Docker swarm", "only `network: overlay` with several hosts needs one")
 
 
 def _require_change(services: Services) -> None:

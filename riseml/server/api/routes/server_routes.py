@@ -7,7 +7,7 @@ import logging
 from fastapi import APIRouter, Response
 
 from riseml import wire
-from riseml.server.api.views.pool_views import show_hosts
+from riseml.server.api.views.pool_views import find_swarm_trouble, show_hosts
 from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.pool.mode import LocalMode
@@ -52,7 +52,7 @@ def show_server(services: Services) -> wire.ServerView:
         "started_at": show_time(info.started_at) or "",
         "home": str(services.settings.home),
         "executor": hosts.executor_name,
-        "note": hosts.notice,
+        "note": hosts.notice or find_swarm_trouble(services),
         "missing_engine": hosts.find_missing_engine(),
         "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
         "output": str(services.settings.output),

@@ -6,6 +6,7 @@ from typing import Literal
 
 from riseml import wire
 from riseml.control.placement.free import find_free_resources
+from riseml.control.placement.leaders import describe_leaderless
 from riseml.model import Experiment, HostSeen
 from riseml.names import HostName, experiment_name
 from riseml.server.pool.host_set import HostSet
@@ -24,11 +25,18 @@ def show_pool(services: Services) -> wire.PoolView:
         "file": str(services.settings.pool_file) if isinstance(hosts.mode, PoolMode) else None,
         "trouble": "" if hosts.trouble is None else hosts.trouble.message,
         "network": hosts.network.value,
+        "swarm_trouble": find_swarm_trouble(services),
         "output": describe_root(hosts.roots.output),
         "data": describe_root(hosts.roots.data),
         "shared_output": hosts.shared_output,
         "hosts": show_hosts(services),
     }
+
+
+def find_swarm_trouble(services: Services) -> str:
+    """Return why the swarm of the hosts has no leader, as the last pass saw it, and what to do; else an empty text."""
+    seen = services.passes.observation
+    return "" if seen is None else describe_leaderless(seen)
 
 
 def show_hosts(services: Services) -> list[wire.HostView]:

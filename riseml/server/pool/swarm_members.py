@@ -1,0 +1,40 @@
+"""What was done with hosts for the swarm of the pool, in the shapes of the HTTP API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from riseml import wire
+from riseml.executors.swarm_changes import Membership, Recovery
+from riseml.model import Experiment
+from riseml.names import HostName, experiment_name
+from riseml.states import PLACED, Network
+
+
+def show_members(found: Mapping[HostName, Membership]) -> list[wire.PoolMember]:
+    """Return what was done with each host, sorted by name."""
+    return [{"host": name, "membership": how.value} for name, how in sorted(found.items())]
+
+
+def show_recovery(
+    recovery: Recovery, experiments: Iterable[Experiment], done: Mapping[HostName, Membership] | None = None
+) -> wire.PoolRecovery:
+    """Return how the swarm gets a new majority, and which running experiments that breaks.
+
+    Args:
+        recovery: the plan.
+        experiments: every open experiment.
+        done: what was done with each host; None: nothing yet.
+    """
+    return {
+        "leader": recovery.leader,
+        "keeps_swarm": recovery.keeps_swarm,
+        "lost": sorted(recovery.lost),
+        "breaks": [experiment_name(one.number, one.sub) for one in experiments if _needs_swarm(one)],
+        "done": done is not None,
+        "members": [] if done is None else show_members(done),
+    }
+
+
+def _needs_swarm(experiment: Experiment) -> bool:
+    return experiment.network is Network.OVERLAY and any(job.state in PLACED for job in experiment.gang)

@@ -1,0 +1,178 @@
+"""The Docker Swarm of real hosts: its managers while hosts come, go and die, and a swarm without a leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.real.pool.conftest import PoolRig
+from tests.real.pool.engines import EngineHost
+from tests.real.pool.test_commands import ask
+from tests.support.rig import BASE, GO, gang, single
+
+
+def leave_swarms(engines: tuple[EngineHost, ...]) -> None:
+    """Let every engine leave its swarm, whatever other tests have made of it."""
+    for host in engines:
+        host.mend()
+        if host.process is None or host.process.poll() is not None:
+            host.start()
+        api = docker.APIClient(base_url=host.socket, version="1.41", timeout=60)
+        with api, suppress(docker.errors.APIError):  # it is in none
+            api.leave_swarm(force=True)
+
+
+@pytest.fixture
+def rig(tmp_path: Path, engines: tuple[EngineHost, ...]) -> Iterator[PoolRig]:
+    """A pool of h1 alone, of hosts in no swarm; afterwards they are in none again."""
+    for name in ("output", "data"):
+        (tmp_path / "shared" / name).mkdir(parents=True)
+    leave_swarms(engines)
+    with PoolRig(tmp_path / "home", engines, tmp_path / "shared") as rig:
+        rig.write_pool("h1")
+        rig.wait_up("h1")
+        yield rig
+        leave_swarms(engines)
+        rig.clean_up()
+
+
+def add(rig: PoolRig, *names: str) -> None:
+    for host in rig.hosts:
+        if host.name in names:
+            ask(rig, "pool", "add", host.name, host.url, "--insecure", "--cpus", "2")
+
+
+def roles(rig: PoolRig) -> dict[str, str]:
+    """What each host of the pool is in its swarm, as the server sees it."""
+    return {host["name"]: host["swarm"] for host in rig.get("/v1/pool")["hosts"]}
+
+
+def managers(rig: PoolRig) -> list[str]:
+    return [name for name, role in roles(rig).items() if role == "manager"]
+
+
+def test_hosts_that_are_added_one_by_one_make_a_swarm_with_one_manager_and_then_three(rig: PoolRig) -> None:
+    add(rig, "h2")
+    assert roles(rig) == {"h1": "manager", "h2": "member"}
+    add(rig, "h3")
+    assert roles(rig) == dict.fromkeys(("h1", "h2", "h3"), "manager")
+    removed = ask(rig, "pool", "remove", "h1")
+    assert "It has left the swarm." in removed
+    assert sorted(roles(rig).values()) == ["manager", "member"]
+    assert not rig.hosts[0].api.info()["Swarm"]["ControlAvailable"]
+    add(rig, "h1")
+    assert len(managers(rig)) == 3
+    for name in ("h2", "h3"):
+        assert "It has left the swarm." in ask(rig, "pool", "remove", name)
+    assert roles(rig) == {"h1": "manager"}
+    assert len(rig.hosts[0].api.nodes()) == 1, "the swarm has forgotten those that left"
+
+
+def test_joining_repairs_two_managers_and_a_dead_host(rig: PoolRig) -> None:
+    first, second, third = rig.hosts
+    first.api.init_swarm(advertise_addr=first.address)
+    token = first.api.inspect_swarm()["JoinTokens"]["Manager"]
+    second.api.join_swarm([first.address], token, advertise_addr=second.address)
+    rig.write_pool("h1", "h2")
+    ask(rig, "pool", "join")  # or the server by itself, if it was first
+    assert sorted(roles(rig).values()) == ["manager", "member"]
+    rig.write_pool()
+    third.kill()
+    shown = ask(rig, "pool", "join")
+    assert "h3    does not answer, and was left as it is" in shown
+    assert len(managers(rig)) == 1
+    third.start()
+    rig.wait_up("h3")
+    assert "h3    joined the swarm" in ask(rig, "pool", "join")
+    assert len(managers(rig)) == 3
+    third.kill()
+    removed = ask(rig, "pool", "remove", "h3")
+    assert "The swarm has forgotten it." in removed
+    assert sorted(roles(rig).values()) == ["manager", "member"]
+
+
+def test_the_server_keeps_the_managers_by_itself(rig: PoolRig) -> None:
+    add(rig, "h2", "h3")
+    rig.write_pool("h1", "h2")  # by hand
+    rig.wait("one of two hosts manages the swarm", lambda: len(managers(rig)) == 1)
+    rig.write_pool()
+    rig.wait("the third host manages it, too", lambda: len(managers(rig)) == 3)
+    assert "manages the swarm of the pool now" in rig.last_words()
+
+
+def test_a_host_without_which_the_swarm_has_no_majority_stays(rig: PoolRig) -> None:
+    add(rig, "h2")
+    (manager,) = managers(rig)
+    other = next(host for host in rig.hosts[:2] if host.name != manager)
+    other.kill()
+    refused = ask(rig, "pool", "remove", manager, code=4)
+    assert "would lose the majority of its managers" in refused
+    assert set(roles(rig)) == {"h1", "h2"}
+    assert "The swarm has forgotten it." in ask(rig, "pool", "remove", other.name)
+
+
+WIDE = {"cpus": 1, "mem": "64MiB"}  # with two cpus a host, a gang of four needs two hosts
+SMALL = {"cpus": 0.1, "mem": "32MiB"}
+GANG = {"master": GO, "worker.1": GO, "worker.2": GO, "ps.1": "sleep 600"}
+
+
+def cut(rig: PoolRig, name: str) -> None:
+    """Cut the link of a host, and wait until the server notices. The other hosts go on answering."""
+    host = next(one for one in rig.hosts if one.name == name)
+    host.cut()
+    rig.wait(f"{name} is silent", lambda: states(rig)[name] == "silent")
+
+
+def states(rig: PoolRig) -> dict[str, str]:
+    return {host["name"]: host["state"] for host in rig.get("/v1/pool")["hosts"]}
+
+
+def find_leader(rig: PoolRig, name: str) -> str:
+    """The host that leads the swarm, as the engine of one host knows it."""
+    host = next(one for one in rig.hosts if one.name == name)
+    nodes = {node["Status"]["Addr"]: node for node in host.api.nodes()}
+    (address,) = (one for one, node in nodes.items() if (node.get("ManagerStatus") or {}).get("Leader"))
+    return next(one.name for one in rig.hosts if one.address == address)
+
+
+def test_a_swarm_survives_each_host_and_a_new_majority_survives_two(rig: PoolRig) -> None:
+    for host in rig.hosts[1:]:
+        if not host.api.images(BASE):
+            host.api.load_image(rig.hosts[0].api.get_image(BASE))
+    add(rig, "h2", "h3")
+    leader = find_leader(rig, "h1")
+    kept, other = sorted({"h1", "h2", "h3"} - {leader})
+    cut(rig, leader)
+    assert [states(rig)[kept], states(rig)[other]] == ["up", "up"], "they answer for their containers"
+    rig.submit(gang(GANG, resources=WIDE))  # it needs both
+    rig.wait_state("1", "RUNNING")
+    assert set(rig.where().values()) == {kept, other}
+    rig.go_file("1").touch()
+    rig.wait_closed("1")
+    cut(rig, other)
+    rig.wait("the swarm has no leader", lambda: rig.get("/v1/pool")["swarm_trouble"])
+    assert states(rig)[kept] == "up"
+    rig.submit(gang({"master": GO, "worker.1": GO}, resources={**WIDE, "cpus": 1.5}))
+    rig.submit(single("exit 0", resources=SMALL))
+    assert rig.wait_closed("3")["state"] == "FINISHED", "one host needs no swarm"
+    named = "has no leader"
+    for words in (("pool",), ("explain", "2"), ("status",), ("status", "2"), ("logs", "2", "--no-follow")):
+        assert named in ask(rig, *words), words
+    assert "no leader" in ask(rig, "pool", "check", code=1)
+    assert named in rig.last_words()
+    refused = ask(rig, "pool", "remove", kept, code=4)
+    assert "has no leader" in refused
+    asked = ask(rig, "pool", "recover", code=4)
+    assert f"{kept} manages the swarm alone at first" in asked
+    assert "no experiment runs across hosts, so that none is disturbed" in asked
+    assert f"{kept}    manages the swarm alone" in ask(rig, "pool", "recover", "--yes")
+    assert "has a leader" in ask(rig, "pool", "recover", "--yes", code=4)
+    for host in rig.hosts:
+        host.mend()
+    rig.wait_state("2", "RUNNING")
+    assert len(set(rig.where().values())) == 2
+    rig.wait("all three manage the swarm again", lambda: len(managers(rig)) == 3)

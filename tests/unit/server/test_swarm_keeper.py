@@ -1,0 +1,109 @@
+"""When the server looks at the managers of the pool's swarm by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from riseml.control.observation import Observation
+from riseml.errors import EngineError
+from riseml.executors.pool import HostPool
+from riseml.executors.swarm_changes import Membership
+from riseml.names import HostName
+from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.swarm_ids import find_swarms
+from riseml.server.pool.swarm_keeper import SwarmKeeper
+from riseml.settings import Settings
+from riseml.states import Network
+from tests.support.waiting import DEADLINE, wait_for
+from tests.unit.control.pools import look, site
+from tests.unit.control.simulation import START
+
+
+class AskedHosts(HostSet):
+    """Hosts that note which of them the keeper waits for, and may refuse."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(Settings(home, home / "output", home / "data"), "5e17e4", HostPool((), 1.0, lambda *_: None))
+        self.asked: list[frozenset[HostName]] = []
+        self.refuses = False
+
+    def arrange_swarm(self, patient: frozenset[HostName]) -> dict[HostName, Membership]:
+        self.asked.append(patient)
+        if self.refuses:
+            raise EngineError("the swarm did not promote its node")
+        return {HostName("h2"): Membership.PROMOTED}
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[AskedHosts]:
+    yield AskedHosts(tmp_path)
+
+
+def note(keeper: SwarmKeeper, hosts: AskedHosts, seen: Observation, looks: int) -> None:
+    """Let the keeper see an observation, and wait until it has looked this often in all."""
+    keeper.note(seen)
+    wait_for(f"{looks} looks", lambda: len(hosts.asked) == looks and not keeper.is_busy, DEADLINE)
+
+
+def test_a_look_follows_what_matters_and_nothing_else(hosts: AskedHosts) -> None:
+    times = iter(range(0, 10_000, 20))
+    keeper = SwarmKeeper(hosts, lambda: float(next(times)))
+    three = look(h1=site(3), h2=site(3, manager=False), h3=site(3))
+    note(keeper, hosts, three, 1)
+    note(keeper, hosts, three, 1)
+    silent = replace(three.hosts[HostName("h3")], silent_since=START - timedelta(seconds=20))
+    note(keeper, hosts, replace(three, hosts={**three.hosts, HostName("h3"): silent}), 1)
+    lost = replace(silent, silent_since=START - timedelta(seconds=400))
+    note(keeper, hosts, replace(three, hosts={**three.hosts, HostName("h3"): lost}), 2)
+    assert hosts.asked == [frozenset(), frozenset()]
+
+
+def test_a_host_that_may_come_back_keeps_its_role(hosts: AskedHosts) -> None:
+    keeper = SwarmKeeper(hosts)
+    silent = site(3, silent_since=START - timedelta(seconds=20))
+    seen = replace(look(h1=site(3), h2=silent), unseen={HostName("h3"): START})
+    note(keeper, hosts, seen, 1)
+    assert hosts.asked == [frozenset({"h2", "h3"})]
+
+
+def test_a_refusal_is_tried_again_later(hosts: AskedHosts) -> None:
+    now = 0.0
+    keeper = SwarmKeeper(hosts, lambda: now)
+    hosts.refuses = True
+    two = look(h1=site(3), h2=site(3))
+    note(keeper, hosts, two, 1)
+    now = 30.0
+    note(keeper, hosts, two, 1)
+    now = 100.0
+    note(keeper, hosts, two, 2)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        look(h1=site(3, leaderless=True), h2=site(3, manager=False)),
+        look(h1=site(3, swarm="", manager=False)),
+        look(Network.HOST, h1=site(3), h2=site(3)),
+        look(h1=site(3, silent_since=START), h2=site(3, manager=False)),
+    ],
+    ids=["no leader", "no swarm", "the hosts' own network", "its manager is silent"],
+)
+def test_a_swarm_that_cannot_be_changed_or_is_not_needed_is_left_alone(hosts: AskedHosts, seen: Observation) -> None:
+    keeper = SwarmKeeper(hosts)
+    note(keeper, hosts, seen, 0)
+
+
+def test_members_that_know_a_manager_in_common_are_in_one_swarm() -> None:
+    known = {
+        HostName("h1"): frozenset({"b"}),
+        HostName("h2"): frozenset({"a", "b", "c"}),  # it does not know yet that two have gone
+        HostName("h3"): frozenset({"x"}),
+        HostName("h4"): frozenset[str](),
+    }
+    assert find_swarms(known) == {"h1": "a", "h2": "a", "h3": "x", "h4": ""}
+    assert find_swarms({**known, HostName("h5"): frozenset({"c", "x"})})[HostName("h3")] == "a"
