@@ -16,15 +16,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import docker
-from docker.errors import APIError, NotFound
+from docker.errors import APIError
 
 from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, RisemlError, Unreachable
-from riseml.executors.base import BuildOrder, Output, Report, Share, ignore_report
+from riseml.executors.base import BuildOrder, NotThere, Output, Report, Share, ignore_report
 from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome, StorageOrder
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
+from riseml.executors.docker.container_inspections import ContainerInspections
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.data_volumes import EngineData, demand_volumes
 from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
@@ -108,6 +109,7 @@ class DockerExecutor:
         self._stuck = StuckNetworks()
         self._networks = NetworkList(server, host.name)
         self._leader = LeaderWatch(engine)
+        self._inspections = ContainerInspections(engine)
         self._helpers = StorageHelpers(engine, server)
         self._code = CodeLayers(server)
 
@@ -179,23 +181,27 @@ class DockerExecutor:
         """
         listed = api.containers(all=True, filters={"label": labels.label_filter(labels.SERVER, self._server)})
         rows = [row for row in map(parse_row, listed) if row is not None]
-        found = [self._observe_container(api, row, changed=row.id in changed) for row in rows]
+        self._inspections.begin_observation(frozenset(row.id for row in rows))
+        found = [self._observe_container(row, changed=row.id in changed) for row in rows]
         merged = [one for one in found if one is not None]
         if any(one.needs_ping for one in merged):
             with self.engine.stream() as fresh:
                 fresh.ping()
         return merged
 
-    def _observe_container(self, api: docker.APIClient, row: ContainerRow, *, changed: bool) -> Merged | None:
+    def _observe_container(self, row: ContainerRow, *, changed: bool) -> Merged | None:
         """Return one container; None: it was removed after it was listed."""
-        events = self._exit_events.find_events(row.id, changed=changed)
-        merged = merge_row(row, self._seen.get(row.id), events, self._outages)
+        events, known = self._exit_events.find_events(row.id, changed=changed), self._seen.get(row.id)
+        merged = merge_row(row, known, events, self._outages)
         if merged is not None:
             return merged
         try:
-            inspected = parse_inspection(row.key, api.inspect_container(row.id))
-        except NotFound:
+            found = self._inspections.inspect(row.id)
+        except NotThere:
             return None
+        if found is None:  # the engine connects it to a network, or takes it out of one
+            return Merged(known or ContainerSeen(row.key, row.id, started=False))
+        inspected = parse_inspection(row.key, found)
         events = self._exit_events.find_events(row.id, changed=changed)  # further events may have arrived meanwhile
         return merge_inspection(inspected, events, self._outages)
 

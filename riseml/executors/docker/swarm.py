@@ -19,6 +19,7 @@ import docker
 
 from riseml.errors import EngineError, Refused, Unreachable, UsageError
 from riseml.executors.docker import labels
+from riseml.executors.docker.leader_watch import NOT_A_MANAGER
 from riseml.executors.docker.swarm_plan import CLAIM, RoleChange, SwarmNode, find_next_change, parse_node
 from riseml.executors.swarm_changes import Departure, Membership, Recovery
 from riseml.executors.transports.engine_client import Engine
@@ -463,8 +464,9 @@ def recover_swarm(hosts: Sequence[SwarmHost], server: str, recovery: Recovery) -
 
 
 def lacks_leader(message: str) -> bool:
-    """Return True for the words with which a manager says that it cannot ask its swarm."""
-    return any(words in message for words in ("does not have a leader", "DeadlineExceeded", "control.sock"))
+    """Return True for the words with which a manager, or a former one, says that it cannot ask its swarm."""
+    found = ("does not have a leader", "DeadlineExceeded", "control.sock", NOT_A_MANAGER)
+    return any(words in message for words in found)
 
 
 def _manages(engine: Engine) -> bool:

@@ -104,7 +104,7 @@ class Engine:
 
         Args:
             patient: wait as long as creates and starts may take, which wait for disks.
-            brief: wait for a second only.
+            brief: wait for less than a second, so that a pass of the loop does not wait.
 
         Raises:
             Unreachable: the engine did not answer; the effect of the call is unknown.

@@ -62,7 +62,7 @@ class Keepalive:
 class Timeouts:
     """How long calls to an engine wait."""
 
-    brief: float = 1.0  # seconds for a question that a healthy engine answers at once, while others wait
+    brief: float = 0.7  # seconds for a question that a healthy engine answers at once, while others wait
     quick: float = 10.0  # seconds for lists and inspections
     slow: float = 120.0  # seconds for creates and starts, which wait for disks
     tcp: Keepalive = field(default_factory=Keepalive)
