@@ -181,6 +181,7 @@ from riseml.wire.plans import (
     PlanView,
 )
 from riseml.wire.pool import (
+    GoneHost,
     HostFinding,
     HostFindings,
     HostKeys,
@@ -281,6 +282,7 @@ __all__ = [
     "ForwardView",
     "Forwards",
     "GitState",
+    "GoneHost",
     "GpuList",
     "GpuTrouble",
     "GpuView",

@@ -29,6 +29,14 @@ class HostView(TypedDict):
     gpus_used: int  # GPUs that jobs hold
 
 
+class GoneHost(TypedDict):
+    """A host that pool.yml does not name any more, and on which jobs still run."""
+
+    host: str  # its name
+    jobs: list[str]  # IDs of the jobs
+    seconds_left: float  # until the first of them counts as lost
+
+
 class PoolView(TypedDict):
     """The pool."""
 
@@ -40,6 +48,7 @@ class PoolView(TypedDict):
     data: str  # where the data is on every host
     shared_output: bool  # every host sees the same outputs
     hosts: list[HostView]
+    gone: list[GoneHost]  # hosts that the file does not name any more, with jobs
 
 
 class QueuedView(TypedDict):
@@ -87,8 +96,8 @@ class PoolUsage(TypedDict):
 class PoolFinding(TypedDict):
     """One thing that `pool check` examined."""
 
-    host: str  # its name
-    # `connection`, `version`, `clock`, `images`, `gpus`, `swarm`, `encryption`, `isolation`, `data` or `output`
+    host: str  # its name; empty: pool.yml itself
+    # `file`, `connection`, `version`, `clock`, `images`, `gpus`, `swarm`, `encryption`, `isolation`, `data` or `output`
     topic: str
     outcome: Literal["ok", "note", "failed"]  # note: no failure, but worth knowing
     message: str

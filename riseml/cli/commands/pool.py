@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from riseml.client.server_client import Client
 
 pool_app = typer.Typer(help="Show the hosts of the pool; add, remove and check them.")
 
@@ -26,12 +29,20 @@ def _check_host_name(text: str) -> str:
 HostArgument = Annotated[
     str, typer.Argument(help="Name of a host in pool.yml.", metavar="HOST", callback=_check_host_name)
 ]
+NewHostArgument = Annotated[
+    str,
+    typer.Argument(
+        help="The name that you give the host: pool.yml, `riseml status` and the label `host` have it.",
+        metavar="HOST",
+        callback=_check_host_name,
+    ),
+]
 
 
 @pool_app.callback(invoke_without_command=True)
 def show_pool(context: typer.Context, *, json: JsonOption = False) -> None:
     """Show the hosts: their state, what they hold, what is in use, and what runs where."""
-    from riseml.cli.output.host_views import list_host_warnings, list_pool
+    from riseml.cli.output.host_views import list_file_warnings, list_host_warnings, list_pool
 
     if context.invoked_subcommand is not None:
         return
@@ -46,8 +57,8 @@ def show_pool(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.warn(warning)
     if found.get("swarm_trouble"):  # a server of an earlier version does not say
         command.printer.warn(found["swarm_trouble"])
-    if found["trouble"]:
-        command.printer.warn(f"pool.yml has changed and is not in use: {found['trouble']}")
+    for warning in list_file_warnings(found):
+        command.printer.warn(warning)
 
 
 @pool_app.command("check")
@@ -164,12 +175,21 @@ def _confirm_fingerprints(command: CommandContext, host: str, fingerprints: list
         raise Exit(0)
 
 
+def _warn_of_file(command: CommandContext, client: Client) -> None:
+    """Warn when pool.yml has problems, or has lost hosts on which jobs run."""
+    from riseml.cli.output.host_views import list_file_warnings
+
+    for warning in list_file_warnings(client.get_pool()):
+        command.printer.warn(warning)
+
+
 @pool_app.command("drain")
 def drain_host(context: typer.Context, host: HostArgument, *, json: JsonOption = False) -> None:
     """Give a host no new jobs; jobs that run there continue."""
     command: CommandContext = context.obj
     with command.connect() as client:
         found = client.drain_host(host)
+        _warn_of_file(command, client)
     if json:
         command.printer.print_json(found)
         return
@@ -186,6 +206,7 @@ def resume_host(context: typer.Context, host: HostArgument, *, json: JsonOption 
     command: CommandContext = context.obj
     with command.connect() as client:
         found = client.resume_host(host)
+        _warn_of_file(command, client)
     if json:
         command.printer.print_json(found)
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from riseml.cli.commands.options import JsonOption
-from riseml.cli.commands.pool import HostArgument, pool_app
+from riseml.cli.commands.pool import HostArgument, NewHostArgument, pool_app
 from riseml.cli.context import CommandContext, Exit
 from riseml.errors import Refused, UsageError
 
@@ -44,7 +44,7 @@ _ForceOption = Annotated[bool, typer.Option("--force", help="Add it although a c
 @pool_app.command("add")
 def add_host(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
-    host: HostArgument,
+    host: NewHostArgument,
     url: _UrlArgument,
     *,
     host_key: _HostKeyOption = None,
@@ -63,7 +63,7 @@ def add_host(  # noqa: PLR0913  # one parameter for each option of the command
     """Check a host, make it a member of the swarm, and write it into pool.yml.
 
     The command shows the ssh host key and asks whether it is right, unless `--host-key` names it. A host that does not
-    answer, or does not fit, changes nothing.
+    answer, or does not fit, changes nothing. A clock that is more than 30 s wrong does not fit.
     """
     command: CommandContext = context.obj
     if cpus is not None and cpus <= 0:
@@ -107,6 +107,9 @@ def _print_added(command: CommandContext, found: wire.AddedHost) -> None:
 
     command.printer.print_lines(list_findings(found["findings"], command.printer.style))
     command.printer.print_lines(describe_added(found))
+    for one in found["findings"]:
+        if (one["topic"], one["outcome"]) == ("clock", "note"):
+            command.printer.warn(f"the clock of {one['host']} is {one['message']}")
 
 
 def _read_gpus(text: str | None) -> dict[str, object]:

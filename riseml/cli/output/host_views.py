@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
-from riseml.cli.output.text import clean_text, count_noun, format_fields
+from riseml.cli.output.text import clean_text, count_noun, format_fields, format_seconds
 from riseml.project.messages import format_size
 
 if TYPE_CHECKING:
@@ -86,6 +86,18 @@ def _list_pool_heads(pool: wire.PoolView) -> Iterator[str]:
 def list_host_warnings(hosts: Sequence[wire.HostView]) -> list[str]:
     """Return why hosts do not answer."""
     return [f"{host['name']}: {host['message']}" for host in hosts if host["message"]]
+
+
+def list_file_warnings(pool: wire.PoolView) -> list[str]:
+    """Return why pool.yml is not in use, and which hosts with jobs it does not name any more."""
+    warnings = [f"pool.yml has changed and is not in use: {pool['trouble']}"] if pool["trouble"] else []
+    for gone in pool.get("gone", ()):  # a server of an earlier version does not say
+        jobs = ", ".join(gone["jobs"])
+        warnings.append(
+            f"host {gone['host']} is not in pool.yml any more, and these jobs run there: {jobs}. They count as lost"
+            f" in {format_seconds(gone['seconds_left'])}, unless the host is back in the file by then"
+        )
+    return warnings
 
 
 def _format_state(host: wire.HostView) -> str:

@@ -44,7 +44,7 @@ def list_keys(found: wire.HostKeys, style: Style) -> list[str]:
 
 def list_findings(findings: Sequence[wire.PoolFinding], style: Style) -> list[str]:
     """Return a table of what checks found."""
-    rows = [[one["host"], one["topic"], one["outcome"], one["message"]] for one in findings]
+    rows = [[one["host"] or "pool.yml", one["topic"], one["outcome"], one["message"]] for one in findings]
     return build_table(_FINDINGS, rows, style)
 
 

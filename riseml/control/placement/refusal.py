@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from riseml.control.observation import Observation
@@ -17,6 +17,7 @@ from riseml.spec.config.types import Labels, Resources
 from riseml.states import Network
 
 _ANY_LINK = "any"
+_MOST_LABELS = 8  # that a hint names
 
 
 def describe_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tuple[str, ...]:
@@ -44,6 +45,34 @@ def describe_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tu
         *_describe_unknown_models(gang, candidates),
         *(_describe_host(name, host, gang, candidates[name]) for name, host in sorted(seen.hosts.items())),
     )
+
+
+def suggest_remedy(needs: Mapping[JobName, Resources], seen: Observation) -> str:
+    """Return what to do about a gang that no hosts could hold: the labels that no host has, or fewer resources."""
+    wanted = sorted({label for need in needs.values() for label in need.labels})
+    hosts = {name: dict(host.labels) for name, host in sorted(seen.hosts.items()) if host.queue is None}
+    missing = [label for label in wanted if not any(labels.get(label[0]) == label[1] for labels in hosts.values())]
+    if not hosts or not wanted:
+        return "lower train.resources or the number of workers, or add a host"
+    together = next((need.labels for need in needs.values() if not _has_host(hosts.values(), need.labels)), ())
+    if together and not missing:
+        return f"no host has {' and '.join(map(show_label, together))} together: correct train.resources.labels"
+    if not missing:
+        return "lower train.resources or the number of workers, or add a host"
+    known: dict[tuple[str, str], list[HostName]] = {}
+    for name, labels in hosts.items():
+        for label in labels.items():
+            known.setdefault(label, []).append(name)
+    same = [label for label in known if label[0] in {name for name, _ in missing}]
+    shown = [f"{show_label(label)} ({', '.join(known[label])})" for label in (same or list(known))[:_MOST_LABELS]]
+    listed = f"; the hosts have {', '.join(shown)}" if shown else ""
+    subject = f"the label {show_label(missing[0])}" if len(missing) == 1 else ", ".join(map(show_label, missing))
+    return f"no host has {subject}{listed}: correct train.resources.labels, or give a host the label in pool.yml"
+
+
+def _has_host(hosts: Iterable[Mapping[str, str]], labels: Labels) -> bool:
+    """Return True when a host has all of these labels."""
+    return any(all(known.get(name) == value for name, value in labels) for known in hosts)
 
 
 def describe_resources(need: Resources) -> str:

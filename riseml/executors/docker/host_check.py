@@ -19,17 +19,19 @@ _OLDEST = (1, 41)  # version of the Docker Engine API; Docker 20.10
 # the first Docker that protects the files of containers from other users of the machine
 _CLOSED_DATA_ROOT = (20, 10, 9)
 _SKEW = 5.0  # seconds between two clocks that make logs hard to read together
+_MOST_SKEW = 30.0  # seconds from which on a host does not fit: graces and limits of time are wrong by that much
 
 
 def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
     """Return one finding for each topic; a topic without a problem may have none."""
-    version, info, now = api.version(), api.info(), time.time()
+    version, asked_at = api.version(), time.time()
+    info, answered_at = api.info(), time.time()
     environments = api.images(filters={"label": labels.ENVIRONMENT})
     found = [
         Finding("connection", Outcome.OK, f"Docker {version['Version']} at {host.url}"),
         check_version(version),
         check_data_root(version),
-        check_clock(info["SystemTime"], now),
+        check_clock(info["SystemTime"], asked_at, answered_at),
         _count_environments(environments),
         check_gpus(info, host),
     ]
@@ -57,11 +59,25 @@ def check_data_root(version: dict[str, Any]) -> Finding | None:
     return Finding("isolation", Outcome.NOTE, message)
 
 
-def check_clock(system_time: str, now: float) -> Finding:
-    """Compare the engine's clock (RFC 3339) with this machine's (seconds since 1970)."""
-    skew = abs(datetime.fromisoformat(system_time[:19] + "+00:00").timestamp() - now)
-    outcome = Outcome.OK if skew < _SKEW else Outcome.NOTE
-    return Finding("clock", outcome, f"within {skew:.0f} s of this server's clock")
+def check_clock(system_time: str, asked_at: float, answered_at: float) -> Finding:
+    """Compare the engine's clock with this machine's.
+
+    Args:
+        system_time: the engine's time, RFC 3339, which it read between the question and its answer.
+        asked_at, answered_at: the times of this machine, seconds since 1970.
+    """
+    found = datetime.fromisoformat(system_time[:19] + "+00:00").timestamp()
+    ahead, behind = found - answered_at, asked_at - found - 1.0  # the text has whole seconds
+    skew = max(0.0, ahead, behind)
+    if skew < _SKEW:
+        return Finding("clock", Outcome.OK, f"within {skew:.0f} s of this server's clock")
+    outcome = Outcome.NOTE if skew <= _MOST_SKEW else Outcome.FAILED
+    direction = "ahead of" if ahead > behind else "behind"
+    message = (
+        f"{skew:.0f} s {direction} this server's clock, so that the times of its jobs and lines are wrong by that"
+        " much: set its clock (`timedatectl set-ntp true` there), or this server's if that is the wrong one"
+    )
+    return Finding("clock", outcome, message)
 
 
 def check_gpus(info: dict[str, Any], host: HostSpec) -> Finding | None:

@@ -22,7 +22,7 @@ from riseml.executors.pool import HostPool
 from riseml.executors.swarm_changes import Departure, Membership, Recovery
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
-from riseml.names import SLURM_CLUSTER, THIS_MACHINE, HostName
+from riseml.names import SLURM_CLUSTER, THIS_MACHINE, HostName, experiment_name
 from riseml.planning.launch import LaunchTarget, StorageRoots
 from riseml.records import dataclass
 from riseml.server.pool.choose_executor import (
@@ -50,7 +50,7 @@ from riseml.server.pool.pool_file import PoolFile
 from riseml.server.pool.storage_mounts import find_mounts, find_roots
 from riseml.settings import Settings
 from riseml.spec.pool.types import HostSpec, PoolSpec, SlurmSpec
-from riseml.states import Network
+from riseml.states import PLACED, Network
 
 if TYPE_CHECKING:
     from riseml.executors.slurm.executor import SlurmExecutor
@@ -121,6 +121,7 @@ class HostSet:
             self._apply(self._load_pool(world), world)
             self.trouble = None
             log.info("the hosts are now %s", ", ".join(sorted(self.pool.executors)))
+            self._warn_of_jobs(world, {executor.name for executor in before} - self.pool.executors.keys())
         except RisemlError as error:
             self.trouble = error
             log.warning("pool.yml cannot be used, the version before stays in force: %s", error.message)
@@ -314,6 +315,19 @@ class HostSet:
         """Return True when the server sees the files of a host."""
         engine = self._now.engines.get(host)
         return engine is None or engine.is_local
+
+    def _warn_of_jobs(self, world: World, gone: set[HostName]) -> None:
+        """Log which jobs run on hosts that a user has just taken out of pool.yml."""
+        for name in sorted(gone):
+            jobs = [
+                f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
+                for experiment in world.experiments
+                for job in experiment.gang
+                if job.host == name and job.state in PLACED
+            ]
+            if jobs:
+                said = "host %s is not in pool.yml any more, and these jobs run there: %s; they count as lost in %.0f s"
+                log.warning(said, name, ", ".join(jobs), self.settings.lost_after)
 
     def _has_new_consent(self) -> bool:
         undecided = isinstance(self.mode, LocalMode) and self.mode.undecided

@@ -36,7 +36,8 @@ _TAIL = """\
    reached through another one (ProxyJump) cannot be scanned: its key must be in `known_hosts` already.
 2. It reads the host's cores, memory and engine, and runs the checks of `riseml pool check` on it: versions, clock,
    encryption, and that it sees the storage that the other hosts write. It refuses an engine that the pool has under
-   another address. `--force` adds a host although a check fails.
+   another address, and a clock that is more than 30 s wrong; it warns of one that is more than 5 s wrong. `--force`
+   adds a host although a check fails.
    An alias of your ssh configuration becomes `address`, which the other hosts need.
 3. It pins the key, makes the host a member of the swarm (`network: overlay`, from the second host on), and inserts its
    lines below the last host. Every other character of the file stays. Two commands take turns; when you save the file
@@ -50,6 +51,10 @@ used unless you add it, too: the command refuses while jobs run here, and names 
 the command refuses where too few managers would be left for a majority, unless `--force` says otherwise. A host stays
 in the swarm when another riseml server has containers there, or when the swarm runs services. The command says what
 stays on the host: environments, outputs, and the pinned key on the server's machine.
+
+A host that you take out of the file by hand while jobs run there is named by `riseml pool`, `pool check` and the
+server's log: its jobs count as lost after `RISEML_LOST_AFTER`, unless the host is back in the file by then. A file with
+problems changes nothing, and these commands and `pool drain` say so.
 
 ## The swarm
 

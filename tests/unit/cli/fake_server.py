@@ -182,6 +182,8 @@ class FakeServer:
         match request.method, parts:
             case "GET", ["server"] | ["system"]:
                 return JSONResponse(self.server if parts[0] == "server" else {"server": self.server, "hosts": HOSTS})
+            case "GET", ["pool"]:
+                return JSONResponse({"trouble": "", "gone": [], "hosts": HOSTS})
             case _, ["snapshots", digest, *rest]:
                 return self._answer_files(request.method, digest, rest, body)
             case "POST", ["packs", name]:

@@ -15,7 +15,7 @@ from riseml.control.placement.fit import find_hosts, make_gang
 from riseml.control.placement.free import FreeResources
 from riseml.control.placement.gpu_models import matches_model
 from riseml.control.placement.place import place_gangs
-from riseml.control.placement.refusal import describe_misfit
+from riseml.control.placement.refusal import describe_misfit, suggest_remedy
 from riseml.model import Gpu, HostSeen, World
 from riseml.names import JobName
 from riseml.spec.config.types import Resources
@@ -276,3 +276,26 @@ def test_placing_is_deterministic() -> None:
     experiments = [ready(n, GANG) for n in range(1, 5)]
     first = place_all(look(**hosts), *experiments)
     assert first == place_all(look(**dict(reversed(hosts.items()))), *experiments)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({"gpu": "h100"}, "no host has the label gpu=h100; the hosts have gpu=a100 (h1), gpu=t4 (h2): correct"),
+        ({"zone": "x"}, "no host has the label zone=x; the hosts have gpu=a100 (h1), rack=b2 (h1, h2), gpu=t4 (h2): "),
+        ({"gpu": "h100", "zone": "x"}, "no host has gpu=h100, zone=x; the hosts have gpu=a100 (h1), gpu=t4 (h2)"),
+        ({"gpu": "a100", "rack": "b2"}, "lower train.resources or the number of workers, or add a host"),
+        ({}, "lower train.resources or the number of workers, or add a host"),
+    ],
+)
+def test_the_remedy_names_labels_that_no_host_has(labels: dict[str, str], words: str) -> None:
+    pool = look(h1=site(2, labels={"gpu": "a100", "rack": "b2"}), h2=site(2, labels={"gpu": "t4", "rack": "b2"}))
+    need = Resources(cpus=8, mem=64, labels=tuple(sorted(labels.items())))
+    assert suggest_remedy({JobName("train"): need}, pool).startswith(words)
+
+
+def test_the_remedy_names_labels_that_no_host_has_together() -> None:
+    pool = look(h1=site(2, labels={"gpu": "a100"}), h2=site(2, labels={"rack": "b2"}))
+    need = Resources(cpus=1, mem=64, labels=(("gpu", "a100"), ("rack", "b2")))
+    found = suggest_remedy({JobName("train"): need}, pool)
+    assert found == "no host has gpu=a100 and rack=b2 together: correct train.resources.labels"

@@ -53,9 +53,29 @@ def test_a_file_system_that_keeps_no_modes_is_found() -> None:
     assert not keeps_modes(0o755), "vfat"
 
 
-@pytest.mark.parametrize(("offset", "outcome"), [(-4, Outcome.OK), (4, Outcome.OK), (6, Outcome.NOTE)])
-def test_a_clock_that_differs_by_more_than_five_seconds_is_noted(offset: float, outcome: Outcome) -> None:
-    assert check_clock("2026-08-31T07:23:46.123456789Z", 1_788_161_026 + offset).outcome is outcome
+@pytest.mark.parametrize(
+    ("offset", "outcome", "words"),
+    [
+        (-4, Outcome.OK, "within 4 s of"),
+        (4, Outcome.OK, "within 3 s of"),
+        (7, Outcome.NOTE, "6 s behind this server's clock"),
+        (-6, Outcome.NOTE, "6 s ahead of this server's clock"),
+        (30, Outcome.NOTE, "29 s behind"),
+        (-31, Outcome.FAILED, "31 s ahead of"),
+        (600, Outcome.FAILED, "599 s behind"),
+    ],
+)
+def test_a_clock_is_noted_beyond_5_s_and_fails_beyond_30_s(offset: float, outcome: Outcome, words: str) -> None:
+    asked_at = 1_788_161_026 + offset
+    found = check_clock("2026-08-31T07:23:46.123456789Z", asked_at, asked_at)
+    assert found.outcome is outcome
+    assert words in found.message
+    assert ("set its clock" in found.message) == (outcome is not Outcome.OK)
+
+
+def test_a_late_answer_is_no_wrong_clock() -> None:
+    asked_at = 1_788_161_016
+    assert check_clock("2026-08-31T07:23:46Z", asked_at, asked_at + 20).outcome is Outcome.OK, "the engine was busy"
 
 
 def test_gpus_need_the_nvidia_runtime() -> None:

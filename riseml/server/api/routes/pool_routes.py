@@ -11,7 +11,7 @@ from riseml import wire
 from riseml.errors import NotFound, UsageError
 from riseml.names import HostName
 from riseml.server.api.submissions.submit import check_text
-from riseml.server.api.views.pool_views import list_jobs_on, show_hosts, show_pool
+from riseml.server.api.views.pool_views import list_file_findings, list_jobs_on, show_hosts, show_pool
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
@@ -45,7 +45,7 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
     def check() -> wire.PoolFindings:
         wait_for_pool_file(services)
         _require_pool(services)
-        return {"findings": check_pool(services.hosts)}
+        return {"findings": [*list_file_findings(services), *check_pool(services.hosts)]}
 
     @router.post("/pool/join")
     def join() -> wire.PoolMembers:

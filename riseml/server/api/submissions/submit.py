@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from riseml import wire
 from riseml.consent import make_process_refusal
-from riseml.control.placement.refusal import describe_misfit
+from riseml.control.placement.refusal import describe_misfit, suggest_remedy
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan, Resolved
 from riseml.names import JobName, name_repository
@@ -188,7 +188,7 @@ def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] 
             point = ", ".join(f"{name}={value}" for name, value in plan.parameters) if len(gangs) > 1 else ""
             raise Refused(
                 f"this can never run{point and f' with {point}'}: {'; '.join(reasons)}",
-                "lower train.resources or the number of workers, or add a host",
+                suggest_remedy(dict(gang), seen),
             )
 
 

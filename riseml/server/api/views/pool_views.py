@@ -9,6 +9,7 @@ from riseml.control.placement.free import find_free_resources
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.model import Experiment, HostSeen
 from riseml.names import HostName, experiment_name
+from riseml.server.clock import now
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.mode import PoolMode
 from riseml.server.pool.storage_mounts import describe_root
@@ -30,7 +31,36 @@ def show_pool(services: Services) -> wire.PoolView:
         "data": describe_root(hosts.roots.data),
         "shared_output": hosts.shared_output,
         "hosts": show_hosts(services),
+        "gone": find_gone_hosts(services),
     }
+
+
+def find_gone_hosts(services: Services) -> list[wire.GoneHost]:
+    """Return the hosts that pool.yml does not name any more, and on which jobs still run."""
+    names, moment, limit = frozenset(services.hosts.names), now(), services.settings.lost_after
+    left: dict[HostName, float] = {}  # seconds
+    experiments = services.experiments.load_world().experiments
+    for job in (job for experiment in experiments for job in experiment.gang):
+        if job.host is not None and job.host not in names and job.state in PLACED:
+            silent = 0.0 if job.unseen_since is None else (moment - job.unseen_since).total_seconds()
+            left[job.host] = min(left.get(job.host, limit), max(0.0, limit - silent))
+    return [
+        {"host": name, "jobs": list_jobs_on(experiments, name), "seconds_left": seconds}
+        for name, seconds in sorted(left.items())
+    ]
+
+
+def list_file_findings(services: Services) -> list[wire.PoolFinding]:
+    """Return what `pool check` finds in pool.yml itself: its problems, and hosts with jobs that it does not name."""
+    trouble, found = services.hosts.trouble, list[wire.PoolFinding]()
+    if trouble is not None:
+        message = f"it has changed and is not in use: {trouble.message}"
+        found.append({"host": "", "topic": "file", "outcome": "failed", "message": message})
+    for gone in find_gone_hosts(services):
+        jobs = ", ".join(gone["jobs"])
+        message = f"is not in pool.yml any more, and these jobs run there, and count as lost soon: {jobs}"
+        found.append({"host": gone["host"], "topic": "file", "outcome": "failed", "message": message})
+    return found
 
 
 def find_swarm_trouble(services: Services) -> str:
