@@ -83,7 +83,7 @@ def _explain_turn(world: World, placement: PlacementPass, queue: Sequence[Experi
     place = QueuePlace(index + 1, len(queue), tuple(waiting.id for waiting in queue[:index]))
     name = ExperimentNamer(world, experiment.owner.user)
     blockers = tuple(_find_blockers(world, placement, experiment, name))
-    hosts = describe_hosts(world, placement, experiment, name)
+    hosts = describe_hosts(world, placement, experiment, name, blockers)
     parts = [blocker.text for blocker in blockers]
     if any(blocker.kind is BlockerKind.ROOM for blocker in blockers):
         parts.append(describe_nearest(hosts, placement.gang_of(experiment)))

@@ -84,7 +84,7 @@ class HostFit:
     host: HostName
     obstacle: Obstacle | None  # why it gets no new jobs; None: it does
     since: datetime | None  # since when it does not answer; None: it answers
-    text: str  # the obstacle for people; empty without an obstacle
+    text: str  # the obstacle for people, or why the gang does not get its room; empty: jobs lack something
     jobs: tuple[JobFit, ...]  # one for each job of the gang
 
 

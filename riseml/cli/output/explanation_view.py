@@ -67,7 +67,7 @@ def _make_shortage_rows(hosts: list[wire.HostFitView]) -> Iterator[list[str]]:
         for fit in lacking:
             yield [host["host"], fit["job"], "; ".join(one["text"] for one in fit["shortages"])]
         if not lacking:
-            yield [host["host"], "each", "has room for any one of the jobs, not for all together"]
+            yield [host["host"], "each", host["text"] or "has room"]  # a server of an earlier version gives no reason
 
 
 def _list_places(jobs: list[wire.JobPlaceView], style: Style) -> list[str]:

@@ -196,7 +196,9 @@ class PlacementPass:
         if self.head is not None or not self.could_ever_start(waiting):
             return
         gang = self.gang_of(waiting)
-        self.head = QueueHead(waiting, self.room.reserve_for(gang))
+        among = self.seen.copied.get(waiting.id)
+        settled = not self.obstacles and waiting.placed_at is None and not self.seen.unseen
+        self.head = QueueHead(waiting, self.room.reserve_for(gang, among, settled=settled))
         self.addresses.keep_subnet_for(gang.size)
 
 

@@ -5,17 +5,20 @@ starts behind the head is sure to end before the head can start. Therefore a gan
 head cannot use, in whichever order the running jobs end. For one host this is exact: over all ways in which its free
 resources can grow, and over all that the head could put on the host then, take the least that is left over. As long as
 gangs behind the head take no more than that from any host, the head keeps every place that it could get.
+
+It needs only one of these places. So a gang may also take more, if the head starts as early without it in every order
+of ends (`OrderOfEnds`): of three free hosts a head that needs one more keeps one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
 from riseml.control.placement.candidates import CandidateHost
-from riseml.control.placement.fit import Gang
-from riseml.control.placement.free import SLACK, FreeResources
+from riseml.control.placement.fit import Gang, find_hosts
+from riseml.control.placement.free import SLACK, FreeByHost, FreeResources
 from riseml.model import Capacity, Job
 from riseml.names import HostName
 from riseml.spec.config.types import Resources
@@ -23,10 +26,75 @@ from riseml.spec.config.types import Resources
 _MOST_PAIRS = 200
 """Pairs of a way to grow and a use by the head. Above it, the largest use replaces all others, which keeps more."""
 
+_MOST_FITS = 2000
+"""Hosts times orders of ends that one question may look at. Above it, the head keeps every place that it could get."""
+
+_MOST_QUESTIONS = 20  # in one pass
+
 Amount = tuple[float, int, int]
 """Cores, MiB, GPUs."""
 
 _NOTHING: Amount = (0.0, 0, 0)
+
+
+class OrderOfEnds:
+    """All ways in which running jobs may end before the head starts, and whether the head starts then.
+
+    Args:
+        head: the gang of the head.
+        candidates: the hosts that it may get.
+        held: the jobs that hold resources, by host.
+        free: what is free on the hosts now.
+    """
+
+    def __init__(
+        self,
+        head: Gang,
+        candidates: Mapping[HostName, CandidateHost],
+        held: Mapping[HostName, Iterable[Job]],
+        free: FreeByHost,
+    ) -> None:
+        usable = {name: one for name, one in candidates.items() if any(one.accepts(kind.need) for kind in head.kinds)}
+        self._head = head
+        self._candidates = usable
+        self._free = {name: free[name] for name in usable if name in free}
+        self._parts = Counter((name, _amount(job.resources)) for name in self._free for job in held.get(name, ()))
+        ways = _count_ways(self._parts.values()) * max(1, len(self._free))
+        self.is_known = ways <= _MOST_FITS and self._fits(dict.fromkeys(self._parts, 0), {}) is False
+        self._earliest = list(self._find_earliest()) if self.is_known else []
+        self.is_known = self.is_known and bool(self._earliest)
+
+    def start_as_early_without(self, taken: Mapping[HostName, Resources]) -> bool:
+        """Return True when the head starts after the same ends if this much more is taken from the hosts.
+
+        False also when there are too many orders to look at.
+        """
+        return self.is_known and all(self._fits(ended, taken) for ended in self._earliest)
+
+    def _find_earliest(self) -> Iterator[Mapping[tuple[HostName, Amount], int]]:
+        """Yield the fewest ends after which the head starts: with one end less it would not."""
+        parts = list(self._parts.items())
+        starts = {
+            ended
+            for ended in product(*(range(count + 1) for _, count in parts))
+            if self._fits(dict(zip(self._parts, ended, strict=True)), {})
+        }
+        for ended in starts:
+            fewer = ((*ended[:place], count - 1, *ended[place + 1 :]) for place, count in enumerate(ended) if count)
+            if not any(one in starts for one in fewer):
+                yield dict(zip(self._parts, ended, strict=True))
+
+    def _fits(self, ended: Mapping[tuple[HostName, Amount], int], taken: Mapping[HostName, Resources]) -> bool:
+        """Return True when the head fits after these ends, while this much more is taken."""
+        grown = dict(self._free)
+        for (name, (cpus, mem, gpus)), count in ended.items():
+            one = grown[name]
+            devices = (*one.gpus, *(f"{name} {number}" for number in range(gpus * count)))
+            grown[name] = FreeResources(one.cpus + cpus * count, one.mem + mem * count, devices)
+        for name, need in taken.items():
+            if name in grown:
+                grown[name] = grown[name].without(need)
+        return find_hosts(self._head, grown, self._candidates) is not None
 
 
 class Reserve:
@@ -37,6 +105,8 @@ class Reserve:
         candidates: the hosts that may get new jobs.
         capacities: what those hosts hold in all.
         held: the jobs that hold resources, by host; a live view, which grows while gangs get their places.
+        among: the hosts that have the data of the head; None: each.
+        settled: no other host may become usable for the head: none is silent, drained or being cleared.
     """
 
     def __init__(
@@ -45,7 +115,14 @@ class Reserve:
         candidates: Mapping[HostName, CandidateHost],
         capacities: Mapping[HostName, Capacity],
         held: Mapping[HostName, Iterable[Job]],
+        among: frozenset[HostName] | None = None,
+        *,
+        settled: bool = False,
     ) -> None:
+        self._among = among
+        self._settled = settled
+        self._orders: OrderOfEnds | None = None  # of the present room; None: not looked at yet
+        self._questions = 0
         self._head = head
         self._candidates = candidates
         self._capacities = capacities
@@ -60,8 +137,19 @@ class Reserve:
             self._surplus[name] = found = self.compute_surplus(name, free)
         return found
 
+    def delays_nothing(self, taken: Mapping[HostName, Resources], free: FreeByHost) -> bool:
+        """Return True when the head starts as early, whatever ends first, if this much is taken from what is free."""
+        if not self._settled or self._questions >= _MOST_QUESTIONS:
+            return False
+        self._questions += 1
+        if self._orders is None:
+            hosts = {name: one for name, one in self._candidates.items() if self._among is None or name in self._among}
+            self._orders = OrderOfEnds(self._head, hosts, self._held, free)
+        return self._orders.start_as_early_without(taken)
+
     def spend(self, jobs: Iterable[Job]) -> None:
         """Subtract jobs after the head that got their place."""
+        self._orders = None
         for job in jobs:
             if job.host in self._surplus:
                 self._surplus[job.host] = self._surplus[job.host].without(job.resources)

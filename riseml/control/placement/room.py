@@ -13,6 +13,7 @@ from riseml.control.placement.leaders import list_leaderless
 from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment, Job
 from riseml.names import HostName
+from riseml.spec.config.types import Resources
 
 Among = frozenset[HostName] | None
 """The hosts that may be chosen; None: every candidate."""
@@ -57,16 +58,36 @@ class Room:
         """Return a host for every job of a gang behind the head, so that the head is not delayed; None when there are
         none.
         """
-        return find_hosts(gang, _choose(self.free_beside(reserve, gang), among), self.candidates)
+        hosts = find_hosts(gang, _choose(self.free_beside(reserve, gang), among), self.candidates)
+        return self._find_harmless_hosts(reserve, gang, among) if hosts is None else hosts
+
+    def _find_harmless_hosts(self, reserve: Reserve, gang: Gang, among: Among) -> tuple[HostName, ...] | None:
+        """Return hosts that the head could use and can do without: one for the whole gang if there is one."""
+        free = _choose(self._free, among)
+        left = dict(free)
+        while left:
+            hosts = find_hosts(gang, left, self.candidates)
+            if hosts is None:
+                return None
+            taken: dict[HostName, Resources] = {}
+            for kind in gang.kinds:
+                for place in kind.places:
+                    taken[hosts[place]] = _sum_needs(taken.get(hosts[place]), kind.need)
+            if reserve.delays_nothing(taken, self._free):
+                return hosts
+            if len(taken) > 1:
+                return None
+            del left[hosts[0]]  # the next best host
+        return None
 
     def find_hosts_when_empty(self, gang: Gang, among: Among) -> tuple[HostName, ...] | None:
         """Return a host for every job of the gang if nothing ran on the candidates; None when it does not fit."""
         empty = {name: free_after(capacity, ()) for name, capacity in self._capacities.items()}
         return find_hosts(gang, _choose(empty, among), self.candidates)
 
-    def reserve_for(self, head: Gang) -> Reserve:
-        """Return what the head leaves for the gangs after it."""
-        return Reserve(head, self.candidates, self._capacities, self._held)
+    def reserve_for(self, head: Gang, among: Among = None, *, settled: bool = False) -> Reserve:
+        """Return what the head leaves for the gangs after it; see `Reserve`."""
+        return Reserve(head, self.candidates, self._capacities, self._held, among, settled=settled)
 
     def free_beside(self, reserve: Reserve, gang: Gang) -> FreeByHost:
         """Return the free resources for a gang after the head, without the hosts that have too little for its largest
@@ -93,15 +114,25 @@ class Room:
         }
 
 
+def _sum_needs(left: Resources | None, right: Resources) -> Resources:
+    if left is None:
+        return Resources(right.cpus, right.mem, right.gpus)
+    return Resources(left.cpus + right.cpus, left.mem + right.mem, left.gpus + right.gpus)
+
+
 def _choose(free: FreeByHost, among: Among) -> FreeByHost:
     return free if among is None else {name: one for name, one in free.items() if name in among}
 
 
 def awaits_leader(gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:
-    """Return True when the pool could hold the gang if nothing ran and its swarm had a leader, and only then."""
+    """Return True when the pool could hold the gang if nothing ran and its swarm had a leader, and only then.
+
+    Hosts that are lost count as there: that they do not answer is why there is no leader.
+    """
     if gang.size == 1 or not list_leaderless(seen.hosts) or could_hold_when_empty(gang, seen, obstacles):
         return False
-    return _could_hold(gang, seen, obstacles, without=())
+    drained = {name: why for name, why in obstacles.items() if why is Obstacle.DRAINED}
+    return _could_hold(gang, seen, drained, without=())
 
 
 def could_hold_when_empty(gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:

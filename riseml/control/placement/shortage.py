@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from riseml.control.explanation import HostFit, JobFit, Lack, Obstacle, Shortage
-from riseml.control.placement.fit import Gang
+from riseml.control.explanation import Blocker, HostFit, JobFit, Lack, Obstacle, Shortage
+from riseml.control.placement.fit import Gang, find_hosts
 from riseml.control.placement.free import SLACK, FreeResources, find_free_resources
 from riseml.control.placement.gpu_models import describe_models, describe_wanted, has_wanted_gpus, list_models
 from riseml.control.placement.place import PlacementPass
@@ -42,10 +42,22 @@ class ExperimentNamer:
 
 
 def describe_hosts(
-    world: World, placement: PlacementPass, experiment: Experiment, name: ExperimentNamer
+    world: World,
+    placement: PlacementPass,
+    experiment: Experiment,
+    name: ExperimentNamer,
+    blockers: Sequence[Blocker] = (),
 ) -> tuple[HostFit, ...]:
-    """Return every host with what it lacks for each job of the experiment, each job taken alone."""
-    seen = placement.seen
+    """Return every host with what it lacks for each job of the experiment, each job taken alone.
+
+    Args:
+        world: every open experiment.
+        placement: the pass, which has just come to the experiment.
+        experiment: it waits.
+        name: names experiments for the user.
+        blockers: what the experiment waits for; the reason of a host that lacks nothing.
+    """
+    seen, gang = placement.seen, placement.gang_of(experiment)
     room = find_free_resources(world.experiments, seen.hosts)
     room.update(placement.room.free)
     holders = _find_holders(world)
@@ -57,8 +69,20 @@ def describe_hosts(
             JobFit(job.name, tuple(_find_shortages(job, host, room[host_name], held, name))) for job in experiment.gang
         )
         text = "" if obstacle is None else _OBSTACLES[obstacle]
+        if obstacle is None and not any(job.shortages for job in jobs):
+            text = _explain_room(gang, host_name, placement, blockers)
         found.append(HostFit(host_name, obstacle, host.silent_since, text, jobs))
     return tuple(found)
+
+
+def _explain_room(gang: Gang, host: HostName, placement: PlacementPass, blockers: Sequence[Blocker]) -> str:
+    """Return why a gang does not get a host that has room for each of its jobs."""
+    candidates = placement.room.candidates
+    free = {host: placement.room.free[host]} if host in placement.room.free else {}
+    if gang.size > 1 and host in candidates and find_hosts(gang, free, candidates) is None:
+        return "has room for any one of the jobs, not for all together"
+    why = next((blocker.text for blocker in blockers), "")
+    return f"has room: {why}" if why else "has room"
 
 
 def describe_nearest(hosts: Iterable[HostFit], gang: Gang) -> str:
@@ -69,7 +93,7 @@ def describe_nearest(hosts: Iterable[HostFit], gang: Gang) -> str:
         return f"host {nearest.host} {nearest.text}"
     if found:
         return f"host {nearest.host}: {', '.join(dict.fromkeys(found))}"
-    return f"host {nearest.host} has room for each job, but not for all {gang.size} together"
+    return f"host {nearest.host} {nearest.text}"
 
 
 def _count_lacking_jobs(host: HostFit) -> int:

@@ -385,6 +385,7 @@ class History:
     def _turn(self, seconds: float = 1.0) -> Decision:
         decision = self.simulation.turn(seconds=seconds)
         self.laws.check()
+        self.laws.check_no_host_idles(decision.world, self.simulation.observed)
         return decision
 
     def _kill(self, identity: int) -> None:

@@ -26,6 +26,8 @@ Laws:
     removed.
 22. A gang gets several hosts only while a manager of their swarm has a leader, and no other manager is asked for its
     network.
+23. No host idles that cannot help the head of the queue: what waits behind the head runs there, when the head starts as
+    early without that host in whatever order the running jobs end.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -47,17 +49,26 @@ I15. A second pass without news makes no call that writes, and no save.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, ShareImage, StartGang, StartJob
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
+from riseml.control.placement.candidates import CandidateHost, find_candidates, find_obstacles
+from riseml.control.placement.fit import Gang, find_hosts, make_gang
+from riseml.control.placement.free import FreeResources, find_held_jobs, free_after
+from riseml.control.placement.leaders import list_leaderless
 from riseml.executors.memory_cluster import MemoryCluster
-from riseml.model import Experiment, HostSeen, Job, JobKey, Launch
+from riseml.model import Experiment, HostSeen, Job, JobKey, Launch, World
 from riseml.names import HostName, JobName, job_type
 from riseml.spec.config.types import RetryScope
 from riseml.states import PLACED, TERMINAL, Network, Part, Reason, State, Wanted
 from tests.unit.control.simulation import LOST_AFTER, Simulation, Witness
+
+MOST_ENDS = 7
+"""Jobs whose orders of ends law 23 tries: each doubles them."""
 
 
 def gang_of(experiment: Experiment) -> list[Job]:
@@ -175,6 +186,45 @@ class Laws(Witness):
         for experiment in self.simulation.open.values():
             for job in experiment.jobs:
                 assert job.host != name or job.state in TERMINAL or self._is_the_only_host(name), "I1: its host is lost"
+
+    def check_no_host_idles(self, world: World, seen: Observation) -> None:
+        """23: check what the experiments behind the head could get without delaying it, by trying every order of ends.
+
+        Args:
+            world: the records after a pass.
+            seen: what the pass saw.
+        """
+        head = next((one for one in world.experiments if one.reason is Reason.NEXT), None)
+        waiting = [one for one in world.experiments if one.reason is Reason.NO_ROOM and one.state is State.PENDING]
+        if (
+            head is None
+            or not waiting
+            or seen.unseen
+            or find_obstacles({one.id: one for one in world.experiments}, seen)
+        ):
+            return
+        if any(isinstance(action, ReleaseHost) for action in seen.busy):
+            return
+        candidates = find_candidates(seen, (), list_leaderless(seen.hosts))
+        held = {name: jobs for name, jobs in find_held_jobs(world.experiments).items() if name in candidates}
+        ends = [(name, job) for name, jobs in held.items() for job in jobs]
+        if len(ends) > MOST_ENDS:
+            return
+        gang = _gang_of_needs(head)
+        orders = [_free_after(seen, candidates, held, ended) for ended in product((False, True), repeat=len(ends))]
+        starts = [free for free in orders if find_hosts(gang, free, candidates) is not None]
+        if not starts:
+            return
+        for one in waiting:
+            need = _gang_of_needs(one)
+            for name, free in _free_after(seen, candidates, held, (False,) * len(ends)).items():
+                if find_hosts(need, {name: free}, candidates) is None:
+                    continue
+                less = [{**order, name: order[name].without(need.whole)} for order in starts]
+                delays = any(find_hosts(gang, order, candidates) is None for order in less)
+                assert delays, (
+                    f"23: {name} idles for {head.id}, which needs it in no order of ends, while {one.id} waits"
+                )
 
     def _is_the_only_host(self, name: HostName) -> bool:
         return set(self.simulation.hosts) - {name} <= set(self.dark_since)
@@ -378,6 +428,22 @@ class Laws(Witness):
             for other in others:
                 assert identity not in other.networks, "the network_host last"
                 assert not any(key.experiment == identity for key in other.containers), "the network_host last"
+
+
+def _gang_of_needs(experiment: Experiment) -> Gang:
+    return make_gang([job.resources for job in gang_of(experiment)])
+
+
+def _free_after(
+    seen: Observation,
+    candidates: Mapping[HostName, CandidateHost],
+    held: Mapping[HostName, list[Job]],
+    ended: tuple[bool, ...],
+) -> dict[HostName, FreeResources]:
+    """Return what is free on each candidate after some of its jobs have ended, in the order of `held`."""
+    over = iter(ended)
+    left = {name: [job for job in jobs if not next(over)] for name, jobs in held.items()}
+    return {name: free_after(seen.hosts[name].capacity, left.get(name, ())) for name in candidates}
 
 
 def count_attempts(simulation: Simulation, identity: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from riseml.control import converge, decide, images, networks, observation, saving, settle, verdict
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
 from riseml.control.explanation import Obstacle
-from riseml.control.placement import candidates, fit, place, room
+from riseml.control.placement import candidates, fit, place, reserve, room
 from riseml.model import Experiment, Job, JobKey, World
 from riseml.states import TERMINAL, Part, State, Wanted
 from riseml.store import experiments as rows
@@ -280,6 +280,10 @@ def find_no_swarm_without_a_leader(original: Callable[..., Any]) -> Callable[...
     return lambda hosts: []
 
 
+def keep_every_host_for_the_head(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: False
+
+
 MUTANTS: dict[str, tuple[Change, ...]] = {
     "orphans are left": ((converge, "_converge_container", leave_orphans),),
     "a ps outlives its master": ((verdict, "_end_job", let_servers_run_on),),
@@ -321,6 +325,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (place, "list_leaderless", find_no_swarm_without_a_leader),
         (room, "list_leaderless", find_no_swarm_without_a_leader),
     ),
+    "the head keeps hosts that it does not need": ((reserve.Reserve, "delays_nothing", keep_every_host_for_the_head),),
     "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }
 

@@ -103,6 +103,7 @@ class Simulation:
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
     witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
+    observed: Observation = field(default_factory=lambda: Observation(START, {}))  # what the last pass saw
 
     def submit(self, experiment: Experiment) -> Experiment:
         """Accept an experiment."""
@@ -179,7 +180,7 @@ class Simulation:
         """
         told = crash or (lambda _: None)
         self.pass_time(seconds)
-        seen = self.observe()
+        self.observed = seen = self.observe()
         world = self.world()
         decision = self.decide(world, seen)
         told("decided")

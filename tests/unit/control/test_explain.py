@@ -59,6 +59,20 @@ def test_experiments_ahead_and_what_is_kept_for_them_are_named() -> None:
 ONE_JOB = {"train": ONE}
 
 
+def test_a_host_with_room_has_the_reason_why_the_experiment_does_not_get_it() -> None:
+    running, head = ready(1, {"train": Resources(6, 64)}), ready(2, {"train": Resources(8, 64)})
+    found = tell(look(h1=site(8)), running, head, ready(3, {"train": Resources(0.1, 64)}))
+    assert found.hosts[0].text == "has room: what is free is kept for 2, which is next"
+    busy = look(Network.HOST, h1=site(8, address="192.0.2.1", busy_ports=frozenset(PORTS)))
+    assert tell(busy, ready(1, ONE_JOB)).hosts[0].text == "has room: no port is left on one of its hosts"
+    members = [ready(n, ONE_JOB, set_id=1, sub=n, number=5, concurrency=1) for n in (1, 2)]
+    assert tell(look(h1=site(8)), *members).hosts[0].text.startswith("has room: train.concurrency: 1 of the set")
+    running = ready(1, {"train": Resources(1, 64)})
+    found = tell(look(Network.BRIDGE, h1=site(3), h2=site(3)), running, ready(2, GANG))
+    assert [one.text for one in found.hosts] == ["has room for any one of the jobs, not for all together"] * 2
+    assert "not for all together" not in tell(look(h1=site(8)), ready(1, ONE_JOB)).summary
+
+
 def test_hosts_that_get_no_new_jobs_are_named() -> None:
     pool = look(
         h1=replace(site(8), silent_since=START),

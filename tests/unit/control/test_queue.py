@@ -93,6 +93,34 @@ def test_gangs_behind_the_head_get_what_it_cannot_use() -> None:
     assert {job.host for job in found[3].jobs} == {None, "h2"}, "the head cannot use that host"
 
 
+def test_of_three_free_hosts_a_head_that_needs_one_keeps_one() -> None:
+    pool = look(**{f"h{n}": site(2) for n in (1, 2, 3)}, h4=site(2, labels={"disk": "fast"}))
+    fast, whole = Resources(2, 64, labels=(("disk", "fast"),)), Resources(2, 64)
+    running = ready(1, {"train": fast})
+    head = ready(2, {"master": fast, "worker.1": whole})  # it waits for h4, and needs one of the others
+    small = [ready(n, {"train": Resources(0.1, 64)}) for n in range(3, 6)]
+    large = [ready(n, {"train": whole}) for n in range(6, 9)]
+    found = place_all(pool, running, head, *small, *large)
+    assert found[2].reason is Reason.NEXT
+    assert [found[n].placed_at is not None for n in range(3, 9)] == [True, True, True, True, False, False]
+    taken = {job.host for n in range(3, 9) for job in found[n].jobs} - {None}
+    assert len(taken) == 2, "the third host is the head's"
+
+
+def test_a_host_that_the_head_may_need_is_kept() -> None:
+    pool = look(h1=site(4), h2=site(4))
+    running = [ready(n, {"train": Resources(3, 64)}) for n in (1, 2)]
+    found = place_all(pool, *running, ready(3, {"train": Resources(4, 64)}), ready(4, {"train": Resources(1, 64)}))
+    assert found[4].placed_at is None, "either host may be free first"
+    silent = replace(site(2), silent_since=START)
+    found = place_all(
+        look(h1=site(2), h2=site(2), h3=silent),
+        ready(1, {f"worker.{n}": Resources(2, 64) for n in (1, 2, 3)}),
+        ready(2, {"train": Resources(1, 64)}),
+    )
+    assert (found[1].reason, found[2].placed_at) == (Reason.NEXT, None), "the silent host may be back at any moment"
+
+
 def test_gpus_are_kept_for_the_head_and_cores_are_not() -> None:
     pool = look(h1=site(64, "a", "b", "c", "d"))
     running = place_all(pool, ready(1, {"train": Resources(1, 64, 2)}))[1]
