@@ -37,7 +37,7 @@ riseml_list() {
 riseml_name() {
   riseml_names=
   for riseml_pid in $1; do
-    set -- $(tr -c '[:print:]' ' ' </proc/$riseml_pid/cmdline)
+    set -- $(tr -c ' -~' ' ' </proc/$riseml_pid/cmdline)
     [ -n "$1" ] || continue
     [ "$riseml_count" -lt 3 ] && riseml_names="$riseml_names, $(printf %.60s "${1##*/}${2:+ $2}")"
     riseml_count=$((riseml_count + 1))
