@@ -1,8 +1,9 @@
 """Copy files out of a running job and into one, as a tar that `tar` in the job writes or reads.
 
-Data from a job is not trusted: the strict reader of project archives reads it, riseml writes it into a new folder next
-to the target without following links, and renames the folder when it is complete. A job controls only the content below
-the one name that the user has requested.
+Data from a job is not trusted: the strict reader of project archives reads it while it arrives, riseml writes it into a
+new folder next to the target without following links, and renames the folder when it is complete. A job controls only
+the content below the one name that the user has requested. What it sends beyond that is written nowhere, and no file is
+begun that would not leave `_LEFT_FREE` bytes of the disk.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ import posixpath
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
+from riseml.amounts import format_bytes
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.project_files import OpenTar
+from riseml.archives.reader import read_content, read_entries
 from riseml.archives.writer import END, pad_content, write_header
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, command_path, open_stream
-from riseml.errors import NotFound, Refused, RisemlError, UsageError
+from riseml.errors import NotFound, Refused, RisemlError, TooLarge, UsageError
 from riseml.project.unpacking import OpenFolder, unpack_entries
 from riseml.records import dataclass
 from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
 
+_LEFT_FREE = 64 << 20  # bytes that a copy leaves free on the disk
 _PIECE = 256 * 1024  # bytes of a file that are read at once
 _MOST_ERRORS = 4096  # bytes of the messages of `tar`
 _MOST_SAID = 4096  # bytes that a job may print where one word, or nothing, is expected
@@ -85,9 +89,7 @@ def copy_out(address: Address, source: JobPath, target: Path, *, wants_folder: b
         except OSError as error:
             raise Refused(f"{final.parent} cannot be written: {error.strerror}", "name another target") from None
         stack.callback(shutil.rmtree, stage, ignore_errors=True)
-        archive = stack.enter_context(tempfile.TemporaryFile(dir=stage))
-        _run_tar(address, source, [_PACK, "sh", above, name], archive.write)
-        _unpack(archive, stage / "files", source)
+        _receive_files(address, source, [_PACK, "sh", above, name], stage / "files")
         made = stage / "files" / name
         if not os.path.lexists(made):
             raise Refused(f"{source.job} did not send {name}", "is its `tar` the usual one?")
@@ -139,14 +141,81 @@ def split_path(path: str) -> tuple[str, str]:
     return above or ".", name
 
 
-def _unpack(archive: BinaryIO, folder: Path, source: JobPath) -> None:
-    """Unpack what a job sent into a new folder."""
+class _PipedTar:
+    """A tar that arrives over a pipe: it is read forwards only, and kept nowhere."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._at = 0
+
+    def read(self, size: int, /) -> bytes:
+        """Return `size` bytes; fewer at the end."""
+        piece = self._file.read(size)
+        self._at += len(piece)
+        return piece
+
+    def seek(self, position: int, /) -> None:
+        """Skip what comes before a position."""
+        while self._at < position and self.read(min(position - self._at, _PIECE)):
+            continue
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundedFiles:
+    """The files of a tar, as long as the disk has room for them."""
+
+    tar: _PipedTar
+    folder: int  # an open one of the disk
+
+    def read_files(self) -> Iterator[tuple[ArchiveEntry, Iterator[bytes]]]:
+        """Yield each entry with its content.
+
+        Raises:
+            UsageError: it is not a plain tar archive, or is cut off.
+            TooLarge: the disk has no room for a file.
+        """
+        for entry, at in read_entries(self.tar):
+            disk = os.fstatvfs(self.folder)
+            if entry.size > disk.f_bavail * disk.f_frsize - _LEFT_FREE:
+                raise TooLarge(f"{entry.path} has {format_bytes(entry.size)}, and the disk has no room for that")
+            yield entry, read_content(self.tar, at, entry.size)
+
+
+def _receive_files(address: Address, source: JobPath, script: list[str], folder: Path) -> None:
+    """Unpack what a job sends into a new folder, while it arrives.
+
+    Raises:
+        RisemlError: the job has no such path, or sent something that riseml does not take.
+    """
+    reader, writer = os.pipe()
+
+    def send(piece: bytes) -> None:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(writer, rest) :]
+
+    with ThreadPoolExecutor(1) as pool:
+        unpacking = pool.submit(_unpack, reader, folder, source)
+        try:
+            _run_tar(address, source, script, send)
+        except BrokenPipeError:  # it was refused
+            unpacking.result()
+        finally:
+            os.close(writer)
+        unpacking.result()
+
+
+def _unpack(reader: int, folder: Path, source: JobPath) -> None:
+    """Unpack what comes from a pipe into a new folder; close the pipe when it is refused."""
     folder.mkdir()
     with ExitStack() as stack:
+        file = stack.enter_context(open(reader, "rb"))
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, root)
         try:
-            unpack_entries(OpenTar(archive), OpenFolder(root, stack), None)
+            unpack_entries(_BoundedFiles(_PipedTar(file), root), OpenFolder(root, stack), None)
+        except TooLarge as error:
+            raise Refused(f"{source} was not copied: {error.message}", "free some space, or copy a part") from None
         except UsageError as error:
             why = error.message.replace("the project's archive", "what it sent").replace(
                 "the project", "what is copied"

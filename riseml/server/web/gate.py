@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from riseml.errors import Refused
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import PAGE, Asset
+from riseml.server.web.connections import mark_proven
 from riseml.server.web.guest_gate import GuestGate, find_label
 
 PROOF = "x-riseml-proof"
@@ -89,6 +90,7 @@ class WebGate:
 
         answer = self._choose_answer(scope)
         if answer is None:
+            mark_proven(scope)
             await self._api(_enter_api(scope), receive, send_safely)
         else:
             await answer(scope, receive, send_safely)
@@ -113,6 +115,7 @@ class WebGate:
         if not is_allowed:
             await send({"type": "websocket.close", "code": 1008})
             return
+        mark_proven(scope)
         kept = [(name, value) for name, value in scope["headers"] if name not in _HANDSHAKE]
         await self._api({**_enter_api(scope), "headers": kept, "subprotocols": []}, receive, send_accepted)
 

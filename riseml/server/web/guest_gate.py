@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from riseml.server.web.assets import Asset
+from riseml.server.web.connections import mark_proven
 from riseml.server.web.guest_headers import PROGRAM_POLICY, SAFE_HEADERS
 from riseml.server.web.guests import WebGuests
 
@@ -79,6 +80,7 @@ class GuestGate:
         if answer is not None:
             await answer(scope, receive, send_safely)
             return
+        mark_proven(scope)
         path = f"{GUEST_MOUNT}/{self._guests.find_experiment(label)}{scope['path']}"
         await self._api({**scope, "path": path}, receive, send_safely)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import cast
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -15,7 +18,11 @@ from uvicorn.server import ServerState
 from riseml.server.http_config import configure_http
 from riseml.server.web import connections
 from riseml.server.web.connections import DoorConnection
+from riseml.server.web.peer_users import find_peer_user
 from tests.support.waiting import DEADLINE
+
+LARGE = 16 << 20
+"""Bytes of an answer that fits into no buffer of the kernel."""
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -27,10 +34,17 @@ class Door:
         self.go, self.called = asyncio.Event(), asyncio.Event()
         self.address: tuple[str, int] = ("", 0)
         self.writers: list[StreamWriter] = []
+        self.state = ServerState()
+        self.accepted = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.called.set()
         await self.go.wait()
+        if scope["path"] == "/page":
+            connections.mark_proven(scope)
+        if scope["path"] == "/large":
+            await PlainTextResponse("x" * LARGE + "end")(scope, receive, send)
+            return
         await PlainTextResponse("yes")(scope, receive, send)
 
     async def connect(self, data: bytes) -> tuple[StreamReader, StreamWriter]:
@@ -42,12 +56,16 @@ class Door:
 
 @asynccontextmanager
 async def open_door() -> AsyncIterator[Door]:
-    door, state = Door(), ServerState()
+    door = Door()
+    state = door.state
     config = configure_http(door, DoorConnection)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: DoorConnection(config=config, server_state=state, app_state={}), "127.0.0.1", 0
-    )
+
+    def make_connection() -> DoorConnection:
+        door.accepted += 1
+        return DoorConnection(config=config, server_state=state, app_state={})
+
+    server = await loop.create_server(make_connection, "127.0.0.1", 0)
     door.address = server.sockets[0].getsockname()
     yield door
     server.close()
@@ -125,18 +143,98 @@ def test_the_longest_cursor_may_arrive_in_parts(monkeypatch: pytest.MonkeyPatch)
     run(test)
 
 
-def test_connections_have_a_greatest_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_connection_gets_the_place_of_the_oldest_that_is_not_of_an_open_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+
+    async def test(door: Door) -> None:
+        door.go.set()
+        page, page_writer = await door.connect(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await page.readuntil(b"yes")).startswith(b"HTTP/1.1 200")
+        first, second = [await door.connect(HEAD) for _ in range(2)]
+        while len(door.state.connections) < 3:
+            await asyncio.sleep(0)
+        third, _ = await door.connect(HEAD + b"\r\n")
+        assert await read_to_end(first[0]) == b""
+        assert (await third.readuntil(b"yes")).startswith(b"HTTP/1.1 200")
+        second[1].write(b"Connection: close\r\n\r\n")
+        assert (await read_to_end(second[0])).endswith(b"yes")
+        page_writer.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await page.readuntil(b"yes")).startswith(b"HTTP/1.1 200")
+
+    run(test)
+
+
+def test_when_open_pages_have_all_places_another_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
 
     async def test(door: Door) -> None:
         door.go.set()
-        kept = [await door.connect(HEAD) for _ in range(2)]
+        for _ in range(2):
+            page, _ = await door.connect(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await page.readuntil(b"yes")).startswith(b"HTTP/1.1 200")
         reader, _ = await door.connect(HEAD + b"\r\n")
         assert await read_to_end(reader) == b""
-        for reader, writer in kept:
-            writer.write(b"Connection: close\r\n\r\n")
-            assert (await read_to_end(reader)).endswith(b"yes")
-        reader, _ = await door.connect(HEAD + b"\r\n")
-        assert (await reader.readuntil(b"yes")).startswith(b"HTTP/1.1 200")
 
     run(test)
+
+
+def test_other_users_have_few_places_and_lose_theirs_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(connections, "MOST_FOREIGN", 1)
+    users: dict[str, int | None] = {"next": None}
+    monkeypatch.setattr(connections, "find_peer_user", lambda own, peer: users["next"])
+
+    async def test(door: Door) -> None:
+        door.go.set()
+
+        async def connect(user: int | None) -> tuple[StreamReader, StreamWriter]:
+            users["next"], before = user, door.accepted
+            found = await door.connect(HEAD)
+            while door.accepted == before:
+                await asyncio.sleep(0)
+            return found
+
+        own, _ = await connect(None)
+        foreign, _ = await connect(54_321)
+        refused, _ = await connect(54_321)
+        assert await read_to_end(refused) == b""
+        await connect(os.geteuid())
+        await connect(0)
+        assert await read_to_end(foreign) == b"", "although the other one is older"
+        assert not own.at_eof()
+
+    run(test)
+
+
+def test_a_client_that_takes_nothing_of_an_answer_loses_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "WRITE_PATIENCE", 0.05)
+
+    async def test(door: Door) -> None:
+        door.go.set()
+        request = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        _, slow = await door.connect(request)
+        cast(asyncio.Transport, slow.transport).pause_reading()
+        while not door.state.connections:
+            await asyncio.sleep(0)
+        while door.state.connections:
+            await asyncio.sleep(0.01)
+        monkeypatch.setattr(connections, "WRITE_PATIENCE", DEADLINE)
+        reader, _ = await door.connect(b"GET /large HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        size = 0
+        while data := await reader.read(1 << 20):
+            size += len(data)
+        assert size > LARGE
+
+    run(test)
+
+
+def test_the_kernel_says_which_user_has_the_other_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        inner = server.accept()[0]
+        with inner:
+            assert find_peer_user(inner.getsockname(), inner.getpeername()) == os.geteuid()
+            assert find_peer_user(client.getsockname(), client.getpeername()) == os.geteuid()
+            assert find_peer_user(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+            assert find_peer_user(None, "") is None
