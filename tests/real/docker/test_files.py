@@ -20,7 +20,7 @@ BIG = bytes(range(256)) * 12_000  # 3 MB
 FILL = r"""
 cd "$OUTPUT_DIR"
 mkdir -p ckpt "with space"
-cat /dev/zero | head -c 3000000 > ckpt/w
+head -c 3000000 /dev/zero > ckpt/w
 echo x > "with space/$(printf 'line\nbreak')"
 ln -s /etc out
 ln -s ../ckpt/w "with space/w"
