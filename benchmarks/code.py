@@ -89,7 +89,7 @@ class _Round:
         self._server = uuid.uuid4().hex
         self._engine = BenchEngine(context.engine)
         self._executor = DockerExecutor(
-            HostSpec(HostName("here"), context.engine), self._server, Engine(context.engine), "default"
+            HostSpec(HostName("here"), context.engine), self._server, Engine(context.engine)
         )
         self._project, self._store = project, store
 

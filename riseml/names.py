@@ -37,6 +37,9 @@ BUILD = JobName("build")
 FETCHED_VOLUME = "riseml-fetched-"
 """Begins the names of the volumes with copies of fetched data on hosts."""
 
+STEP_REPOSITORY = "riseml/step"
+"""The names of images that install steps have left, below environments."""
+
 CODE_REPOSITORY = "riseml/code"
 """The repository of the images that hold the code of a project on top of an environment."""
 

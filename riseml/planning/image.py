@@ -1,4 +1,5 @@
-"""The environment of an experiment: the project files that its install steps may read, its digest, its Dockerfile.
+"""The environment of an experiment: the project files that its install steps may read, its digest, the
+commands of its steps.
 
 An install step sees only the project files that it names, and those that requirement files and links lead to. So the
 digest is exact: a changed file that a step reads makes another environment, and a changed file that no step reads does
@@ -22,15 +23,12 @@ from riseml.spec.config.types import Shell
 from riseml.spec.scalars.bash_words import may_differ_in_bash
 from riseml.spec.scalars.texts import is_valid_text, make_valid
 
-CONTEXT_FOLDER = "project"
-"""The folder of the project's files in the build context."""
-
 PACKAGES_FILE = "/.riseml-packages.txt"
 """The file of an environment that says which packages its steps left in it."""
 
 MOST_PACKAGES = 10_000  # packages of an environment; more are not listed
 
-_LIST_PACKAGES = f"{{ pip freeze || python3 -m pip freeze; }} > {PACKAGES_FILE} 2>/dev/null || :"
+_LIST_PACKAGES = f"{{ {{ pip freeze || python3 -m pip freeze; }} > {PACKAGES_FILE}; }} 2>/dev/null || :"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +68,6 @@ def plan_image(base: str, install: tuple[str, ...], manifest: Manifest, shell: S
     return Image(base, install, files, digest, shell=shell)
 
 
-def make_dockerfile(image: Image, base: str) -> str:
-    """Return the text of the Dockerfile: one RUN for each step, in exec form, so that no step can become Dockerfile
-    syntax. A last one lists the packages; an image without pip has an empty list.
-
-    Args:
-        image: the environment.
-        base: the name by which the engine has the base image; a tag may have moved since it was resolved.
-    """
-    lines = [f"FROM {base}", "WORKDIR /code"]
-    if image.files:
-        lines.append(f"COPY {CONTEXT_FOLDER}/ /code/")
-    lines += [f"RUN {json.dumps(make_step_command(step, image.shell))}" for step in image.install]
-    lines.append(f"RUN {json.dumps(make_step_command(_LIST_PACKAGES, Shell.SH))}")
-    return "\n".join(lines) + "\n"
-
-
 def make_step_command(step: str, shell: Shell) -> tuple[str, ...]:
     """Return the program and its arguments that run one install step, on every executor.
 
@@ -94,9 +76,9 @@ def make_step_command(step: str, shell: Shell) -> tuple[str, ...]:
     return make_shell_command(Shell.AUTO if shell is Shell.BASH else shell, step)
 
 
-def first_install_step(image: Image) -> int:
-    """Return the number of the first install step among the steps of the Dockerfile, as the engine counts: from 1."""
-    return 4 if image.files else 3
+def make_list_command() -> tuple[str, ...]:
+    """Return the program that lists the packages after the install steps of an image; without pip the list is empty."""
+    return make_step_command(_LIST_PACKAGES, Shell.SH)
 
 
 def parse_packages(text: str) -> tuple[str, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.chaos.builds import build_faults
 from tests.chaos.calls import call_faults
 from tests.chaos.capsules import capsule_faults
 from tests.chaos.clusters import cluster_faults
@@ -19,6 +20,6 @@ from tests.chaos.stores import store_faults
 
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
-    kills = (*crash_faults(), *report_faults(), *capsule_faults(), *store_faults(), *copy_faults())
+    kills = (*crash_faults(), *build_faults(), *report_faults(), *capsule_faults(), *store_faults(), *copy_faults())
     hosts = (*call_faults(), *engine_faults(), *host_faults(), *home_faults(), *cluster_faults())
     return (*kills, *hosts, *load_faults(), *search_faults())

@@ -8,7 +8,19 @@ from collections.abc import Callable
 import pytest
 
 from riseml.faultpoints import Point
-from tests.chaos import calls, capsules, clusters, crashes, engines, harms, homes, report_crashes, searches, stores
+from tests.chaos import (
+    builds,
+    calls,
+    capsules,
+    clusters,
+    crashes,
+    engines,
+    harms,
+    homes,
+    report_crashes,
+    searches,
+    stores,
+)
 from tests.chaos.ledger import Tally
 from tests.chaos.scenes import make_good_scene, make_retried_scene
 from tests.chaos.sites import Site
@@ -34,6 +46,11 @@ def test_the_server_dies_around_every_step(site: Site, before: Point, after: Poi
 
 def test_the_server_dies_at_each_named_point_in_turn(site: Site) -> None:
     check_tally(crashes.crash_through_one_life(site), 12)
+
+
+def test_an_environment_is_made_while_no_server_runs(site: Site) -> None:
+    check_tally(builds.follow_left_build(site), 2)
+    check_tally(builds.kill_left_build(site))
 
 
 def test_the_server_dies_at_each_step_of_a_search(process_site: Site) -> None:

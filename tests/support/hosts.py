@@ -15,7 +15,7 @@ import psutil
 from docker.errors import APIError
 
 from riseml.errors import EngineError
-from riseml.executors.docker.labels import JOB, SERVER
+from riseml.executors.docker.labels import BUILD_SERVER, JOB, SERVER
 from riseml.executors.docker.networks import remove_network
 from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.process_tree import MARKER
@@ -71,7 +71,8 @@ class Engine:
         return [row["Labels"].get(JOB, "a helper of riseml") for row in self.rows(server, running=running)]
 
     def shared(self, server: str) -> list[str]:
-        return [row["Name"] for row in self.api.networks(filters={"label": f"{SERVER}={server}"})]
+        found = [self.api.networks(filters={"label": f"{mark}={server}"}) for mark in (SERVER, BUILD_SERVER)]
+        return [row["Name"] for rows in found for row in rows]
 
     def remove(self, server: str, job: str) -> None:
         self.api.remove_container(self.find(server, job), force=True)
@@ -97,8 +98,9 @@ class Engine:
 
     def rows(self, server: str, *, running: bool = False) -> list[Row]:
         """Return the server's containers from the engine's list."""
-        found: list[Row] = self.api.containers(all=not running, filters={"label": f"{SERVER}={server}"})
-        return found
+        marks = (f"{SERVER}={server}", f"{BUILD_SERVER}={server}")
+        found: list[list[Row]] = [self.api.containers(all=not running, filters={"label": mark}) for mark in marks]
+        return [row for rows in found for row in rows]
 
     def find(self, server: str, job: str) -> str:
         """Return the id of a job's container."""

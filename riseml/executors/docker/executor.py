@@ -28,6 +28,7 @@ from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_com
 from riseml.executors.docker.container_inspections import ContainerInspections
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.data_volumes import EngineData, demand_volumes
+from riseml.executors.docker.environment_builds import BuildSettings, EnvironmentBuilds
 from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
 from riseml.executors.docker.exec_ports import open_container_port
 from riseml.executors.docker.exit_events import ExitEvents
@@ -81,24 +82,24 @@ log = logging.getLogger(__name__)
 
 
 class DockerExecutor:
-    """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess,
-    DataHolder, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer, WrittenReader.
+    """One Docker Engine. Its capabilities: BuildKeeper, ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter,
+    JobAccess, DataHolder, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer, WrittenReader.
 
     Args:
         host: the host in pool.yml.
         server: id of this server; containers with another id are ignored.
         engine: the connection.
-        build_network: network of the `install` steps; `default`: the engine's own.
+        builds: how the `install` steps are confined; None: the defaults.
     """
 
     contained = True
 
-    def __init__(self, host: HostSpec, server: str, engine: Engine, build_network: str) -> None:
+    def __init__(self, host: HostSpec, server: str, engine: Engine, builds: BuildSettings | None = None) -> None:
         self.name = host.name
         self.engine = engine
         self._host = host
         self._server = server
-        self._build_network = build_network
+        self._builds = EnvironmentBuilds(engine, server, builds or BuildSettings())
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
         self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
@@ -212,7 +213,13 @@ class DockerExecutor:
 
     def ensure_image(self, order: BuildOrder) -> None:
         with self.engine.stream() as api:
-            images.ensure_environment(api, order, self._build_network)
+            base = images.ensure_base(api, order)
+            most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem
+        if order.image.install:
+            self._builds.make_environment(order, base, most_mem)
+
+    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+        self._builds.end_unwanted_builds(references)
 
     def export_image(self, reference: str) -> Iterator[bytes]:
         with self.engine.stream() as api:
@@ -415,6 +422,7 @@ class DockerExecutor:
         try:
             with self.engine.api(patient=True) as api:
                 self._code.remove_forgotten(api)
+                self._builds.find_forgotten(api)
         except RisemlError as error:
             log.warning("what an earlier server left on host %s is removed later: %s", self.name, error.message)
         end_forgotten_commands(self.engine, running)

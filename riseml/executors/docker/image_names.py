@@ -26,7 +26,7 @@ WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/code:")
 """Beginnings of the names of riseml's own images that are not for running a program: they have none, or are a project's
 code."""
 
-_OWN = frozenset({"riseml/environment", "riseml/image", "riseml/empty", "riseml/sync", "riseml/code"})
+_OWN = frozenset({"riseml/environment", "riseml/image", "riseml/empty", "riseml/sync", "riseml/code", "riseml/step"})
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 

@@ -13,7 +13,7 @@ from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.docker import labels, networks
 from riseml.executors.docker.code_layers import find_layer_name, is_layer
 from riseml.executors.docker.stuck_networks import StuckNetworks
-from riseml.names import CODE_REPOSITORY, HostName
+from riseml.names import CODE_REPOSITORY, STEP_REPOSITORY, HostName
 
 _MISSING = 404
 
@@ -27,6 +27,7 @@ def list_items(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
         *(_describe_network(row) for row in networks),
         *(_describe_layer(row) for row in api.images(filters={"reference": CODE_REPOSITORY})),
         *(_describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT}) if not _is_layer(row)),
+        *(_describe_step(row) for row in api.images(filters={"reference": STEP_REPOSITORY})),
         *(_describe_copy(row) for row in api.images(filters={"reference": "riseml/image"})),
         *(_describe_volume(row) for row in api.volumes(filters={"label": labels.DATA})["Volumes"] or []),
     ]
@@ -104,6 +105,12 @@ def _is_layer(row: dict[str, Any]) -> bool:
     """
     names = row.get("RepoTags") or []
     return any(map(is_layer, names)) or (not names and labels.CODE in _labels(row))
+
+
+def _describe_step(row: dict[str, Any]) -> InventoryItem:
+    """Return the image that an install step has left, below an environment or of a build that has failed."""
+    name = next(name for name in row["RepoTags"] if name.startswith(f"{STEP_REPOSITORY}:"))
+    return replace(_describe_image(row), identity=name, name=name, reference=name)
 
 
 def _describe_copy(row: dict[str, Any]) -> InventoryItem:

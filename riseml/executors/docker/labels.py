@@ -13,6 +13,9 @@ JOB = "io.riseml.job"  # `worker.1`
 ATTEMPT = "io.riseml.attempt"  # counts from 1
 TITLE = "io.riseml.title"  # `paul.4.worker.1`, for people
 ENVIRONMENT = "io.riseml.environment"  # digest of the environment that an image holds
+STEP = "io.riseml.step"  # digest of the install step that a container runs, or that an image holds
+# id of the server that makes an environment in a container or a network; empty in images: containers inherit labels
+BUILD_SERVER = "io.riseml.build.server"
 CODE = "io.riseml.code"  # identity of the project's state that an image holds
 CODE_SNAPSHOT = "io.riseml.code.snapshot"  # its digest
 CODE_BASE = "io.riseml.code.base"  # id of the environment below it

@@ -15,6 +15,7 @@ from riseml.consent import read_consent
 from riseml.errors import EngineError, Unreachable, UsageError
 from riseml.executors.base import Executor
 from riseml.executors.build_limits import read_build_limits
+from riseml.executors.docker.environment_builds import BuildSettings
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
@@ -162,6 +163,11 @@ def open_cluster(spec: SlurmSpec, settings: Settings, server: str) -> SlurmExecu
     return SlurmExecutor(SLURM_CLUSTER, server, spec, commands, read_build_limits(settings))
 
 
+def read_build_settings(settings: Settings) -> BuildSettings:
+    """Return how the user wants builds to be confined."""
+    return BuildSettings(settings.build_network, read_build_limits(settings))
+
+
 def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice:
     if sys.platform != "linux":
         raise UsageError(*_NEEDS_LINUX)
@@ -174,7 +180,7 @@ def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice
 def _choose_docker(settings: Settings, server: str) -> LocalChoice:
     engine = _make_engine(settings)
     host = HostSpec(LOCAL_HOST, settings.engine)
-    return LocalChoice(DockerExecutor(host, server, engine, settings.build_network), DOCKER)
+    return LocalChoice(DockerExecutor(host, server, engine, read_build_settings(settings)), DOCKER)
 
 
 def _make_engine(settings: Settings) -> Engine:

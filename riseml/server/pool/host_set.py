@@ -35,6 +35,7 @@ from riseml.server.pool.choose_executor import (
     complete_pool,
     find_missing_engine,
     open_cluster,
+    read_build_settings,
 )
 from riseml.server.pool.last_executor import record_executor
 from riseml.server.pool.mode import (
@@ -383,4 +384,4 @@ class HostSet:
 
     def _connect(self, host: HostSpec) -> DockerExecutor:
         engine = Engine.of_host(host, self.settings.home)
-        return DockerExecutor(host, self._server, engine, self.settings.build_network)
+        return DockerExecutor(host, self._server, engine, read_build_settings(self.settings))

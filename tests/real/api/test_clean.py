@@ -178,7 +178,7 @@ def litter(api: docker.APIClient) -> Iterator[Litter]:
 @pytest.fixture
 def on_engine(make_place: Callable[..., Place], engine_url: str) -> Place:
     server = uuid.uuid4().hex
-    executor = DockerExecutor(HostSpec(HostName("local"), engine_url), server, Engine(engine_url), "default")
+    executor = DockerExecutor(HostSpec(HostName("local"), engine_url), server, Engine(engine_url))
     return make_place(executor, server=server)
 
 

@@ -62,7 +62,7 @@ class Site:
     def __init__(self, url: str, folder: Path) -> None:
         self.server = uuid.uuid4().hex
         self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
-        self.executor = DockerExecutor(HostSpec(HostName("here"), url), self.server, Engine(url), "default")
+        self.executor = DockerExecutor(HostSpec(HostName("here"), url), self.server, Engine(url))
         self.store = SnapshotStore(folder / "snapshots")
         self.project = folder / "project"
         self.image = Image(BASE, STEPS, (), hashlib.sha256(repr(STEPS).encode()).hexdigest())  # the next tests find it

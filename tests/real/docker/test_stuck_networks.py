@@ -38,7 +38,7 @@ class Held:
         self.subnets = (f"198.18.{part}.0/29", f"198.18.{part}.8/29")
         self.seconds = 0.0
         self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
-        self.executor = DockerExecutor(HostSpec(HostName("here"), url), uuid.uuid4().hex, Engine(url), "default")
+        self.executor = DockerExecutor(HostSpec(HostName("here"), url), uuid.uuid4().hex, Engine(url))
         self.executor._stuck = StuckNetworks(lambda: self.seconds)
         self.executor.prepare(Share(1, self.subnets[0]))
         (self.name,) = [item.name for item in self.executor.list_inventory(frozenset()) if item.server == self.server]

@@ -30,7 +30,7 @@ def registry(tmp_path: Path) -> Iterator[str]:
 def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str, tmp_path: Path) -> None:
     """Also when the tag moves in the registry between the two."""
     reference = f"riseml/environment:{tmp_path.stat().st_ino}"
-    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
+    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url))
     with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as api:
         tag = reference.rpartition(":")[2]
         for line in api.build(fileobj=write_dockerfile(f"LABEL test={tag}"), tag=reference, rm=True, decode=True):
@@ -68,7 +68,7 @@ def _remove_image(engine_url: str, name: str) -> None:
 
 
 def test_a_pull_tells_how_many_bytes_of_how_many_are_there(registry: str, engine_url: str, tmp_path: Path) -> None:
-    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
+    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url))
     name = f"{registry}/pulled:1"
     with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as api:
         made = write_dockerfile(f"RUN head -c 3000000 /dev/urandom > /{tmp_path.name}")
@@ -90,7 +90,7 @@ def test_a_pull_tells_how_many_bytes_of_how_many_are_there(registry: str, engine
 
 
 def test_a_registry_that_is_not_there_is_named(engine_url: str) -> None:
-    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
+    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url))
     with pytest.raises(EngineError, match=r"127\.0\.0\.1:9"):
         executor.fetch_image("riseml/environment:none", f"127.0.0.1:9/lab/environment@sha256:{'0' * 64}")
 

@@ -27,7 +27,7 @@ SUBNETS = ("10.211.0.0/26", "10.211.0.64/26")
 
 
 def make_executor(host: EngineHost, server: str) -> DockerExecutor:
-    return DockerExecutor(HostSpec(HostName(host.name), host.socket), server, Engine(host.socket), "default")
+    return DockerExecutor(HostSpec(HostName(host.name), host.socket), server, Engine(host.socket))
 
 
 def make_launch(server: str, subnet: str, attempt: int) -> Launch:

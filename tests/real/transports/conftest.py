@@ -137,7 +137,7 @@ class Talker:
 
     def executor(self, engine: Engine) -> DockerExecutor:
         """Return the host of the job, reached through an engine."""
-        return DockerExecutor(HostSpec(HostName("far"), engine.url), self._server, engine, "default")
+        return DockerExecutor(HostSpec(HostName("far"), engine.url), self._server, engine)
 
     def remove(self) -> None:
         """Remove the container."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from riseml.executors.base import BuildOrder, Cancellation
-from riseml.executors.docker.images import _read_build
 from riseml.executors.environments.build_log import BuildLog
 from riseml.model import Image
 from tests.support.builds import make_build_order
@@ -16,11 +14,4 @@ def test_a_step_that_prints_without_line_end_takes_bounded_memory() -> None:
     log = BuildLog(make_build_order(Image("python"), lines), 0)
     for piece in [*[b"x" * 1000] * 300, b"end\nnext\n"]:
         log.add_output(piece)
-    assert lines == ["x" * LINE + "end", "next"]
-
-
-def test_a_build_of_an_engine_that_prints_without_line_end_takes_bounded_memory() -> None:
-    lines: list[str] = []
-    answer = [{"stream": "x" * 1000}] * 300 + [{"stream": "end\nnext\n"}]
-    _read_build(iter(answer), BuildOrder(Image("python"), None, lines.append, Cancellation()))
     assert lines == ["x" * LINE + "end", "next"]

@@ -198,7 +198,7 @@ def test_only_a_host_that_is_this_machine_uses_its_gpus(
     monkeypatch.setattr(Engine, "stream", stream)
     engine = Engine("unix:///run/docker.sock")
     engine.url, engine.is_local = url, url.startswith("unix://")
-    executor = DockerExecutor(HostSpec(HostName("gpu1"), url, gpus=("0",)), "5e17e4", engine, "default")
+    executor = DockerExecutor(HostSpec(HostName("gpu1"), url, gpus=("0",)), "5e17e4", engine)
     executor._gpus = GpuReader(Nvml())
     (sample,) = executor.sample(JobKey(4, JobName("train"), 1))
     assert (sample.cpu, sample.gpu) == (10.0, percent)

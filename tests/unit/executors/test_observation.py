@@ -177,7 +177,7 @@ def executor(monkeypatch: pytest.MonkeyPatch) -> DockerExecutor:
     monkeypatch.setattr(Engine, "api", give_client)
     monkeypatch.setattr(Engine, "stream", give_client)
     host = HostSpec(HostName("h1"), "unix:///run/docker.sock")
-    return DockerExecutor(host, "5e17e4", Engine(host.url), "default")
+    return DockerExecutor(host, "5e17e4", Engine(host.url))
 
 
 def event(action: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ import pytest
 
 from riseml.errors import UsageError
 from riseml.model import Image, copy_name
-from riseml.planning.image import PACKAGES_FILE, Manifest, first_install_step, make_dockerfile, plan_image
+from riseml.planning.image import PACKAGES_FILE, Manifest, make_list_command, make_step_command, plan_image
 from riseml.spec.config.types import Shell
 
 PROJECT = Manifest(
@@ -70,11 +69,6 @@ def test_without_steps_the_base_is_the_environment() -> None:
     assert plan_image("base:1", (), PROJECT).reference == "base:1"
 
 
-def test_a_step_cannot_become_dockerfile_syntax() -> None:
-    text = make_dockerfile(plan_image("base", ('echo "a"\nUSER root', "echo \\"), PROJECT), "base")
-    assert [line.split(" ")[0] for line in text.splitlines()] == ["FROM", "WORKDIR", "RUN", "RUN", "RUN"]
-
-
 def test_the_digest_depends_on_the_steps_and_their_order() -> None:
     steps = ("pip install a", "pip install b")
     digests = {plan_image("base", one, PROJECT).digest for one in (steps, steps[::-1], steps[:1], ("pip install a b",))}
@@ -114,18 +108,12 @@ def test_a_copy_of_an_image_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize(("step", "count"), [("pip install a", 1), ("a | b", 3), ("source x", 3)])
 def test_the_shell_belongs_to_an_environment_only_where_it_may_read_a_step_otherwise(step: str, count: int) -> None:
     assert len({plan_image("base:1", (step,), PROJECT, shell).digest for shell in Shell}) == count
-    text = make_dockerfile(plan_image("base:1", (step,), PROJECT), "base:1")
-    assert (f'"riseml", "{step}"]\n' in text) and ("exec bash -eo pipefail" in text)
-    assert json.loads(text.splitlines()[-1].removeprefix("RUN "))[:2] == ["/bin/sh", "-ec"], "a step of riseml itself"
+    command = make_step_command(step, Shell.AUTO)
+    assert command[-2:] == ("riseml", step)
+    assert "exec bash -eo pipefail" in command[2]
 
 
-def test_the_dockerfile_copies_only_when_a_step_reads() -> None:
-    plain = plan_image("base:1", ("pip install a",), PROJECT, Shell.SH)
-    reads = plan_image("base:1", ("pip install a", "pip install -r requirements.txt"), PROJECT, Shell.SH)
-    step = 'RUN ["/bin/sh", "-ec", "pip install a"]\n'
-    text, _, last = make_dockerfile(plain, "base:1").rstrip().rpartition("\n")
-    assert f"{text}\n" == f"FROM base:1\nWORKDIR /code\n{step}"
-    assert PACKAGES_FILE in last
-    assert make_dockerfile(reads, "base:1").startswith(f"FROM base:1\nWORKDIR /code\nCOPY project/ /code/\n{step}")
-    for image in (plain, reads):
-        assert make_dockerfile(image, "base:1").splitlines()[first_install_step(image) - 1] == step.rstrip()
+def test_a_step_of_riseml_lists_the_packages() -> None:
+    shell, option, script = make_list_command()
+    assert (shell, option) == ("/bin/sh", "-ec")
+    assert PACKAGES_FILE in script

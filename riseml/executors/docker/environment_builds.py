@@ -1,0 +1,331 @@
+"""Builds of environments on one engine: each install step runs in a container of its own, and its image is kept.
+
+The container and the network of a build have a name that the server and the environment give. So the next server finds
+the step that a killed one has begun, follows its log and goes on from there; what no experiment waits for is removed.
+The images of steps have names, too (`riseml/step`): an environment that begins with the same steps goes on from them.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+import docker
+from docker.errors import APIError, DockerException
+
+from riseml.errors import EngineError, RisemlError
+from riseml.executors.base import BuildOrder, NotThere, Work, WorkReport
+from riseml.executors.build_limits import EXCESS_HINTS, BuildLimits
+from riseml.executors.docker import labels
+from riseml.executors.docker.helper_container import remove_helper, send_archive
+from riseml.executors.docker.image_names import inspect_image
+from riseml.executors.docker.log_stream import read_log_frames
+from riseml.executors.docker.step_containers import (
+    BuildStep,
+    image_config,
+    list_steps,
+    make_host_config,
+    step_request,
+)
+from riseml.executors.docker.step_files import write_step_files
+from riseml.executors.environments.build_log import STEP_MARK, BuildLog
+from riseml.executors.transports.engine_client import Engine, raise_for_refusal
+from riseml.log_cursor import LogCursor
+from riseml.records import dataclass
+
+SAVING = "Saving the image"
+"""How the line begins that says what the engine does after a step, where that takes longer than a moment."""
+
+DEFAULT_NETWORK = "default"
+"""The setting for which each build gets a network of its own."""
+
+_SAVING_AFTER = 2.0  # seconds of a commit without a line about it
+_COMMIT_PATIENCE = 3600.0  # seconds for a commit; the engine sends no answer until the image is there
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings:
+    """How the builds of a host are confined."""
+
+    network: str = DEFAULT_NETWORK  # of the steps: a network of the engine, or a mode such as `host`
+    limits: BuildLimits = BuildLimits()
+
+
+class EnvironmentBuilds:
+    """The builds of one server on one engine; several threads use it at the same time.
+
+    Args:
+        engine: the connection.
+        server: id of the server.
+        settings: how they are confined.
+    """
+
+    def __init__(self, engine: Engine, server: str, settings: BuildSettings) -> None:
+        self._engine = engine
+        self._server = server
+        self._settings = settings
+        self._changed = threading.Condition()
+        self._taken: set[str] = set()  # names of builds that a thread makes or removes at this moment
+        self._left: set[str] = set()  # names of builds that an earlier server has left
+        self._wanted: frozenset[str] | None = None  # environments that experiments wait for; None: not known yet
+
+    def make_environment(self, order: BuildOrder, base: str, most_mem: int) -> None:
+        """Make an environment, or go on where an earlier server has left it.
+
+        Args:
+            order: the environment.
+            base: the name of its base image at the engine.
+            most_mem: MiB that one job without its own limit may use on the host.
+
+        Raises:
+            EngineError: a step failed, or the order was cancelled.
+        """
+        name = self._name_build(order.image.reference)
+        with self._hold_build(name, order), self._engine.api(patient=True) as api:
+            if inspect_image(api, order.image.reference) is not None:
+                return
+            try:
+                _Build(self._engine, self._server, self._settings, order, name).run(api, base, most_mem)
+            finally:
+                self._remove_quietly(name)
+
+    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+        """Remove what an earlier server has left of builds that no experiment waits for, in a thread."""
+        wanted = frozenset(map(self._name_build, references))
+        with self._changed:
+            self._wanted = wanted
+            unwanted = self._left - wanted - self._taken
+            self._taken |= unwanted
+        if unwanted:
+            threading.Thread(target=self._remove_all, args=(unwanted,), name="end-builds", daemon=True).start()
+
+    def find_forgotten(self, api: docker.APIClient) -> None:
+        """Find what an earlier server has left of its builds."""
+        ours = {"label": labels.label_filter(labels.BUILD_SERVER, self._server)}
+        names = {str(row["Names"][0]).lstrip("/") for row in api.containers(all=True, filters=ours)}
+        names |= {str(row["Name"]) for row in api.networks(filters=ours)}
+        with self._changed:
+            self._left = {name for name in names if name.startswith(self._name_build(""))}
+            wanted = self._wanted
+        if wanted is not None:
+            self._end_left(wanted)
+
+    def _end_left(self, wanted: frozenset[str]) -> None:
+        with self._changed:
+            unwanted = self._left - wanted - self._taken
+            self._taken |= unwanted
+        if unwanted:
+            self._remove_all(unwanted)
+
+    def _remove_all(self, names: set[str]) -> None:
+        for name in names:
+            self._remove_quietly(name)
+            with self._changed:
+                self._taken.discard(name)
+                self._changed.notify_all()
+
+    def _remove_quietly(self, name: str) -> None:
+        """Remove the container and the network of a build; a failure leaves them to a later call."""
+        try:
+            with self._engine.api(patient=True) as api:
+                remove_helper(api, name)
+                for row in api.networks(names=[f"^{name}$"]):
+                    api.remove_network(row["Id"])
+        except (RisemlError, DockerException, OSError) as error:
+            log.warning("what is left of the build %s is removed later: %s", name, error)
+            with self._changed:
+                self._left.add(name)
+        else:
+            with self._changed:
+                self._left.discard(name)
+
+    @contextmanager
+    def _hold_build(self, name: str, order: BuildOrder) -> Iterator[None]:
+        """Hold a build, so that one thread at a time makes an environment."""
+        order.cancellation.attach(self._wake_waiting)
+        with self._changed:
+            if name in self._taken:
+                order.emit("Waiting for another build of the same environment")
+            self._changed.wait_for(lambda: name not in self._taken or order.cancellation.asked)
+            order.cancellation.check()
+            self._taken.add(name)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken.discard(name)
+                self._changed.notify_all()
+
+    def _wake_waiting(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _name_build(self, reference: str) -> str:
+        return f"riseml-{self._server[:8]}-build-{reference.rpartition(':')[2]}"
+
+
+class _Build:
+    """One environment that is being made."""
+
+    def __init__(self, engine: Engine, server: str, settings: BuildSettings, order: BuildOrder, name: str) -> None:
+        self._engine = engine
+        self._server = server
+        self._settings = settings
+        self._order = order
+        self._name = name  # of its container and its network
+        self._late = threading.Event()  # set when it has taken longer than a build may take
+        self._held = order.read_held()
+
+    def run(self, api: docker.APIClient, base: str, most_mem: int) -> None:
+        """Run the steps that have no image yet."""
+        image = self._order.image
+        with tempfile.TemporaryFile() as archive:
+            files = write_step_files(archive, image, self._order.project)
+            first = str(api.inspect_image(base)["Id"])
+            steps = list(list_steps(image, first, files))
+            done = next((n for n in range(len(steps) - 1, 0, -1) if inspect_image(api, steps[n - 1].image)), 0)
+            if done:
+                self._emit_cached(steps[:done])
+            mem = self._settings.limits.find_most_mem(most_mem)
+            host_config = make_host_config(mem, self._ensure_network(api))
+            watchdog = threading.Timer(self._settings.limits.seconds, self._end_late)
+            watchdog.daemon = True
+            watchdog.start()
+            try:
+                for step in steps[done:]:
+                    below = first if step is steps[0] else steps[steps.index(step) - 1].image
+                    self._order.cancellation.check()
+                    self._run_step(api, step, below, host_config, archive if step is steps[0] else None)
+            finally:
+                watchdog.cancel()
+
+    def _emit_cached(self, steps: list[BuildStep]) -> None:
+        """Name the steps whose images an earlier build has left, unless an earlier server did."""
+        for step in steps:
+            if f"{STEP_MARK}{step.line}".partition("\n")[0] not in self._held:
+                self._order.emit(f"{STEP_MARK}{step.line}")
+                self._order.emit("An earlier build has made this step")
+
+    def _run_step(
+        self, api: docker.APIClient, step: BuildStep, below: str, host_config: dict[str, Any], archive: IO[bytes] | None
+    ) -> None:
+        config = dict(api.inspect_image(below)["Config"] or {})
+        passed = self._find_left(api, step)
+        if passed is None:
+            passed = 0
+            remove_helper(api, self._name)
+            if step.line:
+                self._order.emit(f"{STEP_MARK}{step.line}")
+            api.create_container_from_config(step_request(step, below, self._server, config, host_config), self._name)
+            if archive is not None:
+                archive.seek(0)
+                send_archive(api, self._name, "/", iter(lambda: archive.read(1 << 16), b""))
+            self._start(api, step)
+        if step.line:
+            install = self._order.image.install
+            self._order.report(WorkReport(Work.INSTALL, step.line, step.number, len(install)))
+        self._follow(passed)
+        self._judge_end(api, step)
+        self._commit(api, step, config)
+        remove_helper(api, self._name)
+
+    def _find_left(self, api: docker.APIClient, step: BuildStep) -> int | None:
+        """Return how many lines of this step an earlier server has passed on; None: none has begun it."""
+        try:
+            found = api.inspect_container(self._name)
+        except APIError:
+            return None
+        if found["Config"]["Labels"].get(labels.STEP) != step.digest or found["State"]["Status"] == "created":
+            return None
+        if not step.line:
+            return 0
+        mark = f"{STEP_MARK}{step.line}".rstrip().rpartition("\n")[2]  # a step may have several lines
+        lines = [line for line in self._held if not line.startswith(SAVING)]
+        passed = next((count for count, line in enumerate(reversed(lines)) if line == mark), None)
+        if passed is None:
+            self._order.emit(f"{STEP_MARK}{step.line}")
+        return passed or 0
+
+    def _start(self, api: docker.APIClient, step: BuildStep) -> None:
+        try:
+            api.start(self._name)
+        except APIError as error:
+            if error.status_code is not None and error.status_code < 500 and step.line:
+                problem = f"install step {step.number} cannot run: {error.explanation}: {step.line}"
+                raise EngineError(problem, permanent=True) from error
+            raise
+
+    def _follow(self, passed: int) -> None:
+        """Pass on the output of the step until it has ended, or until the order is cancelled."""
+        output = BuildLog(self._order, passed)
+        self._order.cancellation.attach(self._kill)
+        if self._order.cancellation.asked:
+            self._kill()
+        with self._engine.stream() as api:
+            for frames in read_log_frames(api, self._name, LogCursor(), follow=True):
+                output.add_output(b"".join(frame.data for frame in frames))
+            api.wait(self._name, timeout=None)
+        output.end()
+        self._order.cancellation.attach(lambda: None)
+        self._order.cancellation.check()
+
+    def _judge_end(self, api: docker.APIClient, step: BuildStep) -> None:
+        state = api.inspect_container(self._name)["State"]
+        what = f"install step {step.number}" if step.line else "the list of packages"
+        if self._late.is_set():
+            problem, hint = EXCESS_HINTS["seconds"]
+            raise EngineError(f"{what} ({step.line}) {problem}", hint, permanent=True)
+        if state["OOMKilled"] and state["ExitCode"] != 0:
+            problem, hint = EXCESS_HINTS["memory"]
+            raise EngineError(f"{what} ({step.line}) {problem}", hint, permanent=True)
+        if state["ExitCode"] != 0:
+            raise EngineError(f"{what} failed with exit code {state['ExitCode']}: {step.line}", permanent=True)
+
+    def _commit(self, api: docker.APIClient, step: BuildStep, below: dict[str, Any]) -> None:
+        """Make an image of what a step has left, and say so when it takes longer than a moment."""
+        image = self._order.image
+        name = step.image if step.line else image.reference
+        what = f"what install step {step.number} has changed" if step.line else "the environment"
+        notice = threading.Timer(_SAVING_AFTER, self._order.emit, (f"{SAVING}: the engine writes {what}",))
+        notice.daemon = True
+        notice.start()
+        repository, _, tag = name.partition(":")
+        try:
+            answer = api.post(
+                f"{api.base_url}/v{api.api_version}/commit",
+                params={"container": self._name, "repo": repository, "tag": tag},
+                json=image_config(step, below, "" if step.line else image.digest),
+                timeout=(api.timeout, _COMMIT_PATIENCE),
+            )
+        finally:
+            notice.cancel()
+        raise_for_refusal(answer)
+
+    def _ensure_network(self, api: docker.APIClient) -> str:
+        """Return the network of the steps; by default one of this build alone, so that it meets no other container."""
+        if self._settings.network != DEFAULT_NETWORK:
+            return self._settings.network
+        if not api.networks(names=[f"^{self._name}$"]):
+            api.create_network(
+                self._name, driver="bridge", check_duplicate=True, labels={labels.BUILD_SERVER: self._server}
+            )
+        return self._name
+
+    def _end_late(self) -> None:
+        self._late.set()
+        self._kill()
+
+    def _kill(self) -> None:
+        """End the step that runs. The thread that follows it sees its end."""
+        with suppress(NotThere):
+            try:
+                with self._engine.api(patient=True) as api:
+                    api.kill(self._name)
+            except EngineError as error:
+                log.info("the build %s was not running: %s", self._name, error.message)

@@ -1,0 +1,53 @@
+"""The container of one install step, and the image that it leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from riseml.executors.docker.labels import BUILD_SERVER, ENVIRONMENT, STEP
+from riseml.executors.docker.step_containers import image_config, list_steps, make_host_config, step_request
+from riseml.planning.image import Manifest, plan_image
+
+ONE = plan_image("base", ("pip install a",), Manifest())
+TWO = plan_image("base", ("pip install a", "pip install b"), Manifest())
+
+
+def list_digests(*rows: tuple[Any, str, str]) -> list[list[str]]:
+    return [[step.digest for step in list_steps(*row)] for row in rows]
+
+
+def test_environments_that_begin_alike_share_the_images_of_their_first_steps() -> None:
+    one, two, again = list_digests((ONE, "b1", "f1"), (TWO, "b1", "f1"), (TWO, "b1", "f1"))
+    assert two == again
+    assert one[0] == two[0]
+    assert one[1] not in two
+    other_base, other_files = list_digests((TWO, "b2", "f1"), (TWO, "b1", "f2"))
+    assert not {*other_base, *other_files} & set(two)
+
+
+def test_a_step_is_as_confined_as_a_job_but_for_owners_and_modes_of_files() -> None:
+    step = next(list_steps(ONE, "b1", "f1"))
+    request = step_request(
+        step, "below", "5e17e4", {"Healthcheck": {"Test": ["CMD", "x"]}}, make_host_config(64, "own")
+    )
+    config = request["HostConfig"]
+    assert config["CapDrop"] == ["ALL"]
+    assert not {"MKNOD", "NET_RAW", "SYS_CHROOT", "NET_BIND_SERVICE", "AUDIT_WRITE", "KILL"} & set(config["CapAdd"])
+    assert config["SecurityOpt"] == ["no-new-privileges"]
+    assert (config["PidsLimit"], config["Memory"], config["NetworkMode"]) == (4096, 64 << 20, "own")
+    assert not config["Privileged"]
+    assert "Devices" not in config and "Mounts" not in config
+    assert request["Healthcheck"] == {"Test": ["NONE"]}
+    assert "Env" not in request, "an image gets no variable of the build"
+
+
+def test_an_image_keeps_the_configuration_of_its_base() -> None:
+    step = next(list_steps(ONE, "b1", "f1"))
+    base = {"User": "7", "Env": ["A=1"], "Entrypoint": ["/e"], "Cmd": None, "Labels": {"x": "1"}, "Hostname": "h"}
+    made = image_config(step, base, "digest")
+    assert (made["User"], made["Env"], made["Entrypoint"], made["Cmd"]) == ("7", ["A=1"], ["/e"], None)
+    assert made["WorkingDir"] == "/code"
+    assert made["Labels"] == {"x": "1", STEP: step.digest, BUILD_SERVER: "", ENVIRONMENT: "digest"}
+    assert "Hostname" not in made
+    assert ENVIRONMENT not in image_config(step, base, "")["Labels"]
+    assert image_config(step, {}, "")["Cmd"] == ["/bin/sh"], "the engine would take the step itself"
