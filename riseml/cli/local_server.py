@@ -15,6 +15,7 @@ from riseml.client.exchange import AnswerLate, AnswerLost, ServerAbsent
 from riseml.client.server_client import Client, read_address
 from riseml.client.socket_http import PATIENCE
 from riseml.errors import Refused, Unreachable
+from riseml.wire_revision import find_package, read_revision
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -43,7 +44,11 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
         return client
     try:
         server = ensure_server(client, settings, printer.say)
-        if compare_versions(server["version"], __version__) is VersionOrder.OLDER:
+        order = compare_versions(server["version"], __version__)
+        if order is VersionOrder.OLDER:
+            server = _replace_server(client, settings, server, printer)
+        elif order is VersionOrder.SAME and server.get("revision") != read_revision():
+            check_replaceable(server)
             server = _replace_server(client, settings, server, printer)
         if server.get("problem"):  # an older server does not say
             printer.warn(f"the riseml server can decide nothing now: {server['problem']}")
@@ -53,6 +58,26 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
         client.close()
         raise
     return client
+
+
+def check_replaceable(server: wire.ServerView) -> None:
+    """Refuse to replace a server of this version and another revision while it is in use, unless it is older.
+
+    It is older when it runs the code that this command has too, which was changed since it started; or when it does not
+    say its revision. Of two installations neither is known to be the newer one.
+
+    Raises:
+        Refused: another installation of riseml started the server, and it has work.
+    """
+    package = server.get("package")
+    in_use = server["active"] + server.get("closing", 0) + server.get("searches", 0)
+    if package in (None, find_package()) or not in_use:
+        return
+    raise Refused(
+        f"the riseml server (process {server['pid']}) is another revision of {server['version']} than this command: it"
+        f" runs {package}, the command {find_package()}",
+        "use the riseml of the server; or `riseml server stop` lets the next command start its own: training goes on",
+    )
 
 
 def ensure_server(
@@ -244,7 +269,9 @@ def _replace_server(client: Client, settings: Settings, server: wire.ServerView,
     stop_server(client, settings)
     fresh = ensure_server(client, settings, printer.say)
     if fresh["pid"] != server["pid"]:
-        printer.say(f"Replaced the riseml server {server['version']} by {fresh['version']}; training goes on.")
+        former = server["version"]
+        by = "one of this revision" if former == fresh["version"] else fresh["version"]
+        printer.say(f"Replaced the riseml server {former} by {by}; training goes on.")
     return fresh
 
 

@@ -82,6 +82,7 @@ from riseml.store.snapshots import SnapshotStore
 from riseml.store.totals import StoreTotals
 from riseml.store.usage import UsageReader
 from riseml.store.written_files import WrittenStore
+from riseml.wire_revision import read_revision
 
 _HOST_DEADLINE = 2.0  # seconds that a pass waits for the answers of the hosts
 
@@ -164,7 +165,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data)
     return Services(
         settings=settings,
-        info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
+        info=ServerInfo(server, __version__, read_revision(), os.getpid(), _find_owner(), now()),
         experiments=experiments,
         pages=ExperimentPages(database),
         seals=VariableSeals(settings.home, server),

@@ -51,6 +51,7 @@ class ServerInfo:
 
     id: str  # labels every container, network and folder that this server makes
     version: str  # of riseml
+    revision: str  # `wire_revision`, of the code that this process runs
     pid: int
     owner: Owner  # the user that runs the server, and owns every experiment and output
     started_at: datetime

@@ -11,6 +11,8 @@ class ServerView(TypedDict):
     """The server that answers."""
 
     version: str  # of riseml
+    revision: str  # digest of the shapes and addresses: two servers of one version may differ
+    package: str  # folder of the riseml that it runs
     id: str  # label of every container that the server starts
     pid: int  # its process
     started_at: str  # RFC 3339

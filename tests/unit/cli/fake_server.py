@@ -25,6 +25,7 @@ from riseml import __version__, wire
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.manifest import read_manifest
 from riseml.archives.pieces import INCOMING, PieceReader, RecordReader
+from riseml.wire_revision import find_package, read_revision
 from tests.support.archives import ContentCollector
 
 NOW = "2026-08-31T07:23:46Z"
@@ -142,7 +143,15 @@ class FakeServer:
         for name in ("snapshots", "manifests", "contents"):
             getattr(self, name).clear()
         self.hold = False
-        self.server = {"version": __version__, "id": "s", "pid": 7, "started_at": NOW, "home": str(self.home)}
+        self.server = {
+            "version": __version__,
+            "revision": read_revision(),
+            "package": find_package(),
+            "id": "s",
+            "pid": 7,
+            "started_at": NOW,
+            "home": str(self.home),
+        }
         self.server |= {
             "executor": "docker",
             "note": "",

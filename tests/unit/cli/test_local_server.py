@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,10 +12,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from riseml import __version__
+from riseml import __version__, wire_revision
 from riseml.cli import local_server
 from riseml.cli.context import CommandContext
 from riseml.cli.local_server import connect_client, ensure_server
@@ -319,3 +321,58 @@ def test_a_lost_server_is_started_again_however_often_it_is_lost(
         for tries in range(6):
             reconnect(tries)
     assert started == [fake_server.home] * 3
+
+
+@pytest.fixture
+def replaced(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes of servers that commands replaced; their successor is process 8, of this revision."""
+    found: list[int] = []
+
+    def replace_server(client: Client, settings: Settings, server: dict[str, Any], printer: Printer) -> dict[str, Any]:
+        found.append(server["pid"])
+        return {**server, "pid": 8}
+
+    monkeypatch.setattr(local_server, "_replace_server", replace_server)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ({}, []),
+        ({"active": 2}, []),
+        ({"revision": "0ther", "active": 2}, [7]),
+        ({"revision": "0ther", "package": "/other/riseml"}, [7]),
+        ({"revision": None, "package": None, "active": 2}, [7]),
+        ({"version": "99.0", "revision": "0ther", "active": 2}, []),
+    ],
+    ids=["this one", "in use", "changed since", "idle, of another installation", "says nothing", "a newer version"],
+)
+def test_a_server_of_another_revision_is_replaced_when_it_is_older_or_idle(
+    fake_server: FakeServer, replaced: list[int], server: dict[str, Any], expected: list[int]
+) -> None:
+    fake_server.server |= server
+    environ = {"RISEML_HOME": str(fake_server.home)}
+    with connect_client(read_settings(environ), environ, Printer(io.StringIO(), io.StringIO())):
+        assert replaced == expected
+
+
+def test_a_server_of_another_revision_in_use_is_named_with_what_to_do(
+    fake_server: FakeServer, replaced: list[int], riseml: Riseml
+) -> None:
+    fake_server.server |= {"revision": "0ther", "package": "/other/riseml", "active": 1}
+    result = riseml("status")
+    assert (result.code, replaced) == (4, [])
+    assert "process 7) is another revision of" in result.err
+    assert "it runs /other/riseml" in result.err
+    assert "`riseml server stop` lets the next command start its own: training goes on" in result.err
+
+
+def test_the_revision_is_that_of_every_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = wire_revision.read_revision()
+    shutil.copytree(Path(wire_revision.find_package()) / "wire", tmp_path / "wire")
+    monkeypatch.setattr(wire_revision, "__file__", str(tmp_path / "wire_revision.py"))
+    assert wire_revision.read_revision() == before
+    with (tmp_path / "wire" / "experiments.py").open("a") as module:
+        module.write("\n\nclass New(TypedDict):\n    field: str\n")
+    assert wire_revision.read_revision() != before

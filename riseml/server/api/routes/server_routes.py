@@ -12,6 +12,7 @@ from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.pool.mode import LocalMode
 from riseml.server.services import Services
+from riseml.wire_revision import find_package
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ def show_server(services: Services) -> wire.ServerView:
     info, hosts, counts = services.info, services.hosts, services.open.count()
     return {
         "version": info.version,
+        "revision": info.revision,
+        "package": find_package(),
         "id": info.id,
         "pid": info.pid,
         "started_at": show_time(info.started_at) or "",
