@@ -36,10 +36,12 @@ from riseml.spec.config.types import (
     Train,
 )
 from riseml.spec.config.variable_names import name_variable, read_variable_names
+from riseml.spec.scalars.quantities import parse_memory
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
 _TRAIN: KeyPath = ("train",)
+_LEAST_MEMORY = 6  # MiB of a container; Docker refuses to make one with less
 # Frameworks with an image and a section of `train` of this name, and its version when the file has none.
 _SECTIONS = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax": DEFAULT_JAX}
 
@@ -102,7 +104,7 @@ def _int_or(value: Any, default: int) -> int:
 
 
 def _check_train(file: SourceFile, train: Train) -> None:
-    for check in (_check_limits, _check_gpus, _check_scope):
+    for check in (_check_memory, _check_limits, _check_gpus, _check_scope):
         check(file, train)
 
 
@@ -134,6 +136,16 @@ def _default_resources(limits: Limits) -> Resources:
     default = Resources()
     cpus = default.cpus if limits.cpus is None else min(default.cpus, limits.cpus)
     return Resources(cpus, default.mem if limits.mem is None else min(default.mem, limits.mem), default.gpus)
+
+
+def _check_memory(file: SourceFile, train: Train) -> None:
+    """Refuse memory that is too little for any container; wherever the jobs run, so that a file is right or wrong."""
+    sections = dict.fromkeys([_TRAIN, *(section for _, section, _ in _list_role_resources(train))])
+    for path in ((*_TRAIN, "limits", "mem"), *((*section, "resources", "mem") for section in sections)):
+        text = file.value_at(path)
+        if text is not None and path not in file.bad and parse_memory(text) < _LEAST_MEMORY:
+            problem = f"{text} is too little: an engine gives a container at least {_LEAST_MEMORY} MiB"
+            file.refuse(path, problem, f"write {_LEAST_MEMORY}MiB or more")
 
 
 def _check_limits(file: SourceFile, train: Train) -> None:
