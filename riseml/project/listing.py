@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from riseml.archives.entries import ArchiveEntry, EntryKind, sort_by_path
 from riseml.errors import UsageError
@@ -144,13 +144,9 @@ def _refuse_above_limit(entries: tuple[ArchiveEntry, ...], limit: int) -> None:
     )
 
 
-class _Stop(NamedTuple):
-    """A folder on the way of a walk."""
-
-    at: str  # its path in the project
-    rules: tuple[RuleFile, ...]  # of the folders above
-    tree: WorkTree | None  # the work tree that the folder is in
-    only_tracked: bool = False  # a rule of git excludes the folder, and git tracks something in it
+_Stop = tuple[str, "tuple[RuleFile, ...]", "WorkTree | None", bool]
+"""A folder on the way of a walk: its path in the project, the rules of the folders above, the work tree that it is in,
+and True where a rule of git excludes the folder, and git tracks something in it."""
 
 
 class _Walk:
@@ -207,49 +203,52 @@ class _Walk:
         """Return what git has not filled: submodules and pointers of Git LFS."""
         return tuple(self._incomplete.find_all(self._leaves_out))
 
-    def _visit_folders(self) -> Iterator[ArchiveEntry]:
-        """Yield all entries in no order."""
+    def _visit_folders(self) -> list[ArchiveEntry]:
+        """Return all entries in no order."""
         tree, settings = read_work_tree(self._folder, self._environ)
         self._top, rules_above = _read_rules_above(self._folder, tree, read_git_rules(None, settings))
         self._incomplete.add_tree(tree)
         self._tree = tree
-        todo = [_Stop("", rules_above, tree)]
+        entries: list[ArchiveEntry] = []
+        todo: list[_Stop] = [("", rules_above, tree, False)]
         while todo:
-            stop = todo.pop()
-            found = self._scan_folder(stop.at)
+            at, above, tree, only_tracked = todo.pop()
+            found = self._scan_folder(at)
             if found is None:
                 continue
-            if stop.at and not found and not stop.only_tracked:
-                yield ArchiveEntry(stop.at, EntryKind.FOLDER)
-            rules, tree = self._read_rules(stop, found)
-            yield from self._visit_entries(found, stop._replace(rules=rules, tree=tree), todo)
+            if at and not found and not only_tracked:
+                entries.append(ArchiveEntry(at, EntryKind.FOLDER))
+            rules, tree = self._read_rules(at, above, tree, found)
+            self._visit_entries(found, (at, rules, tree, only_tracked), entries, todo)
+        return entries
 
-    def _visit_entries(self, found: list[os.DirEntry[str]], stop: _Stop, todo: list[_Stop]) -> Iterator[ArchiveEntry]:
-        """Yield the files and links of a folder; add its folders to `todo`."""
+    def _visit_entries(
+        self, found: list[os.DirEntry[str]], stop: _Stop, entries: list[ArchiveEntry], todo: list[_Stop]
+    ) -> None:
+        """Add the files and links of a folder to `entries`, and its folders to `todo`."""
         from riseml.project.ignore_rules import is_ignored
 
         at, rules, tree, only_tracked = stop
-        top = self._top
+        top, above, make_entry = self._top, f"{at}/" if at else "", self._make_entry
         for one in found:
             name = one.name
-            path = f"{at}/{name}" if at else name
+            path = above + name
             is_folder = one.is_dir(follow_symlinks=False)
+            is_excluded = only_tracked
             if name == ".git":
                 continue
-            is_excluded = only_tracked or (
-                bool(rules) and is_ignored(rules, _join_bytes(top, os.fsencode(path)), is_folder=is_folder)
-            )
-            if is_excluded and not self._is_tracked(tree, rules, path, is_folder=is_folder):
-                continue
+            if only_tracked or (rules and is_ignored(rules, _join_bytes(top, os.fsencode(path)), is_folder=is_folder)):
+                if not self._is_tracked(tree, rules, path, is_folder=is_folder):
+                    continue
+                is_excluded = True
             if is_folder and path in self._riseml_folders:
                 self._met_folders.append(path)
-                continue
-            if path == RESERVED_NAME:
+            elif not at and name == RESERVED_NAME:
                 _refuse_reserved(one)
-            if is_folder:
-                todo.append(_Stop(path, rules, tree, is_excluded))
-            elif (entry := self._make_entry(one, path)) is not None:
-                yield entry
+            elif is_folder:
+                todo.append((path, rules, tree, is_excluded))
+            elif (entry := make_entry(one, path)) is not None:
+                entries.append(entry)
 
     def _scan_folder(self, at: str) -> list[os.DirEntry[str]] | None:
         """Return the entries of a folder by name; None: it cannot be read, or is gone."""
@@ -262,20 +261,20 @@ class _Walk:
         return None
 
     def _read_rules(
-        self, stop: _Stop, found: Iterable[os.DirEntry[str]]
+        self, at: str, above: tuple[RuleFile, ...], tree: WorkTree | None, found: Iterable[os.DirEntry[str]]
     ) -> tuple[tuple[RuleFile, ...], WorkTree | None]:
         """Return the rules in a folder, and the work tree that it belongs to."""
         from riseml.project.ignore_rules import read_rules
 
         names = {one.name for one in found}
         if names.isdisjoint(_NAMES_WITH_RULES):
-            return stop.rules, stop.tree
-        own, rules, tree = _join_bytes(self._top, os.fsencode(stop.at)), stop.rules, stop.tree
-        if stop.at and ".git" in names and (inner := read_inner_work_tree(self._folder, stop.at)) is not None:
+            return above, tree
+        own, rules = _join_bytes(self._top, os.fsencode(at)), above
+        if at and ".git" in names and (inner := read_inner_work_tree(self._folder, at)) is not None:
             tree = inner
             rules = (*rules, *read_inner_rules(inner, own))
             self._incomplete.add_tree(inner)
-        return (*rules, *read_rules(os.fsencode(self._folder / stop.at), own)), tree
+        return (*rules, *read_rules(os.fsencode(self._folder / at), own)), tree
 
     def _is_tracked(self, tree: WorkTree | None, rules: tuple[RuleFile, ...], path: str, *, is_folder: bool) -> bool:
         """Return True for what git tracks although a rule of git excludes it, unless `.risemlignore` excludes it."""

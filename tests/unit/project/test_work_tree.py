@@ -12,8 +12,9 @@ from riseml.archives.entries import EntryKind
 from riseml.errors import UsageError
 from riseml.project.git_config import find_last, parse_config
 from riseml.project.git_files import find_repository
-from riseml.project.git_index import BadIndex, LazyIndex, parse_index
+from riseml.project.git_index import LazyIndex
 from riseml.project.git_state import ask_git
+from riseml.project.index_parser import BadIndex, parse_index
 from riseml.project.listing import Listing, ReservedName, Surroundings, list_project_files
 from tests.unit.project.builders import fill_folder, list_paths
 
