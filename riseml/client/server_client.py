@@ -295,6 +295,14 @@ class Client:
         """Let the server listen for browsers, and return the address for one of them."""
         return cast("wire.WebView", self._post("/web", json={} if port is None else {"port": port}))
 
+    def list_web_sessions(self) -> wire.WebSessions:
+        """Return the sessions of the web page."""
+        return cast("wire.WebSessions", self._get("/web/sessions"))
+
+    def end_web_session(self, name: str) -> wire.WebSessions:
+        """End one session of the web page; return the others."""
+        return cast("wire.WebSessions", self._post(f"/web/sessions/{quote(name, safe='')}/end"))
+
     def close_web_page(self) -> wire.WebView:
         """Close the web page, and end its sessions."""
         return cast("wire.WebView", self._post("/web/close"))

@@ -60,6 +60,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/changes                          -> events of Changes  (server-sent events; Last-Event-ID goes on)
     POST   /v1/web                   WebOrder   -> WebView          (opens the web page; each answer has a new token)
     POST   /v1/web/close                        -> WebView          (and ends all of its sessions)
+    GET    /v1/web/sessions                     -> WebSessions
+    POST   /v1/web/sessions/{name}/end          -> WebSessions      (ends one of them)
     GET    /v1/system                           -> SystemView
     GET    /v1/gpus?of=                         -> GpuList          (of: those of the jobs with this ID)
     GET    /v1/pool                             -> PoolView
@@ -235,6 +237,8 @@ from riseml.wire.web import (
     LinePage,
     NumberedLine,
     WebOrder,
+    WebSessions,
+    WebSessionView,
     WebView,
 )
 
@@ -394,6 +398,8 @@ __all__ = [
     "TrialOrder",
     "UsageView",
     "WebOrder",
+    "WebSessionView",
+    "WebSessions",
     "WebView",
     "WrittenView",
 ]

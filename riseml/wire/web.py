@@ -23,6 +23,20 @@ class WebView(TypedDict):
     url: str | None  # opens a session once, within ten minutes; null: the door is closed
 
 
+class WebSessionView(TypedDict):
+    """A session of a browser."""
+
+    id: str
+    opened_at: str
+    until: str
+
+
+class WebSessions(TypedDict):
+    """The sessions of the web page."""
+
+    sessions: list[WebSessionView]  # the oldest first
+
+
 class GuestAddress(TypedDict):
     """Where a browser sees the TensorBoard of an experiment."""
 

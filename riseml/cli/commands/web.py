@@ -20,6 +20,10 @@ _LONGEST_OPENING = 10.0  # seconds; some browsers let their caller wait until th
 
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in your browser.")]
 StopOption = Annotated[bool, typer.Option("--stop", help="Close the page, and end the session of every browser.")]
+SessionsOption = Annotated[bool, typer.Option("--sessions", help="List the sessions of browsers.")]
+EndOption = Annotated[
+    str, typer.Option("--end", metavar="SESSION", show_default=False, help="End one session, which --sessions lists.")
+]
 PortOption = Annotated[
     int | None,
     typer.Option(
@@ -39,6 +43,8 @@ def open_web_page(
     open_browser: OpenOption = False,
     port: PortOption = None,
     stop: StopOption = False,
+    sessions: SessionsOption = False,
+    end: EndOption = "",
     json: JsonOption = False,
 ) -> None:
     """Show your experiments in a browser.
@@ -46,6 +52,8 @@ def open_web_page(
     The server listens at 127.0.0.1 from this command on, and prints an address that lets one browser in, once.
     The page goes on when the server restarts; --stop closes it.
     """
+    if (sessions or end) and (stop or open_browser or port is not None or (sessions and end)):
+        raise UsageError("--sessions and --end take no other option", "leave the others out")
     if stop and (open_browser or port is not None):
         raise UsageError("--stop closes the page, so that it takes neither --open nor --port", "leave them out")
     command: CommandContext = context.obj
@@ -55,6 +63,10 @@ def open_web_page(
                 f"{client.address} is not your own server, so this command cannot open its page",
                 "unset RISEML_SERVER to open the page of your own server",
             )
+        if sessions or end:
+            left = client.end_web_session(end) if end else client.list_web_sessions()
+            _show_sessions(command, left, json=json)
+            return
         found = client.close_web_page() if stop else client.open_web_page(port)
     if json:
         command.printer.print_json(found)
@@ -64,6 +76,16 @@ def open_web_page(
         _show_address(command, found)
     if open_browser:
         _open_in_browser(command, found)
+
+
+def _show_sessions(command: CommandContext, found: wire.WebSessions, *, json: bool) -> None:
+    from riseml.cli.output.text import clean_text
+
+    if json:
+        command.printer.print_json(found)
+        return
+    lines = [f"{one['id']}  opened {one['opened_at']}  until {one['until']}" for one in found["sessions"]]
+    command.printer.print_lines([*map(clean_text, lines)] or ["No browser has a session."])
 
 
 def _show_address(command: CommandContext, found: wire.WebView) -> None:

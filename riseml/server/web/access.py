@@ -23,8 +23,10 @@ from riseml.records import dataclass
 
 _TOKEN_LIFE = 600.0  # seconds in which a token can be used
 _SESSION_LIFE = 30 * 86_400  # seconds until the page needs a new token
+_MOST_SESSIONS = 100  # at a time; the oldest is ended
 _MOST_TOKENS = 20  # unused tokens at a time; the oldest is dropped
 _HIGHEST_PORT = 65_535
+_SHOWN = 8  # characters of a session's identity that people see
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,15 @@ class WebSession:
 
     cookie: str  # value of the cookie
     page: str  # `<session>.<page key>`, for the page alone
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session that a browser may use."""
+
+    name: str  # the beginning of its identity, which lets no one in
+    opened_at: int  # seconds since 1970
+    until: int  # seconds since 1970
 
 
 class WebAccess:
@@ -48,7 +59,7 @@ class WebAccess:
         self._clock = clock
         self._lock = threading.Lock()
         self._tokens: dict[bytes, float] = {}  # digest of a token -> when it expires
-        self._port, self._key = _read_file(file)
+        self._port, self._key, self._sessions = _read_file(file)
         self.challenge = secrets.token_hex(16)  # of this process, so that proofs for an earlier process are refused
 
     @property
@@ -65,6 +76,7 @@ class WebAccess:
         """End all sessions and tokens, and forget the port."""
         with self._lock:
             self._tokens.clear()
+            self._sessions.clear()
         self._port, self._key = None, secrets.token_bytes(32)
         self._file.unlink(missing_ok=True)
 
@@ -85,6 +97,12 @@ class WebAccess:
             return None
         session = secrets.token_hex(16)
         until = int(self._clock()) + _SESSION_LIFE
+        with self._lock:
+            self._sessions = {name: end for name, end in self._sessions.items() if end > self._clock()}
+            while len(self._sessions) >= _MOST_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+            self._sessions[session] = until
+            self._write_file()
         cookie = f"{session}.{until}.{self.sign(f'cookie {session} {until}')}"
         return WebSession(cookie, f"{session}.{self._page_key(session)}")
 
@@ -96,7 +114,23 @@ class WebAccess:
             return None
         if not _is_equal(signature, self.sign(f"cookie {session} {until}")):
             return None
-        return session if int(until) > self._clock() else None
+        return session if int(until) > self._clock() and session in self._sessions else None
+
+    def list_sessions(self) -> list[OpenSession]:
+        """Return the sessions that a browser may use, the oldest first."""
+        with self._lock:
+            known = tuple(self._sessions.items())
+        now = self._clock()
+        return [OpenSession(name[:_SHOWN], until - _SESSION_LIFE, until) for name, until in known if until > now]
+
+    def end_session(self, shown: str) -> bool:
+        """End one session, named as `list_sessions` does. Return False when there is none."""
+        with self._lock:
+            found = [name for name in self._sessions if name[:_SHOWN] == shown]
+            for name in found:
+                del self._sessions[name]
+            self._write_file()
+        return bool(found)
 
     def is_proven(self, session: str, proof: str, request: str) -> bool:
         """Return True when the page key of the session made the proof for this request (`GET /api/v1/server`)."""
@@ -117,19 +151,20 @@ class WebAccess:
         new.unlink(missing_ok=True)
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w") as file:
-            json.dump({"port": self._port, "key": self._key.hex()}, file)
+            json.dump({"port": self._port, "key": self._key.hex(), "sessions": self._sessions}, file)
         new.replace(self._file)
 
 
-def _read_file(file: Path) -> tuple[int | None, bytes]:
-    """Return the port and the key of the file; no port and a new key when it is missing or damaged."""
+def _read_file(file: Path) -> tuple[int | None, bytes, dict[str, int]]:
+    """Return the port, the key and the sessions of the file; no port and a new key when it is missing or damaged."""
     try:
         found = json.loads(file.read_text())
         port, key = int(found["port"]), bytes.fromhex(found["key"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None, secrets.token_bytes(32)
+        sessions = {str(name): int(until) for name, until in found.get("sessions", {}).items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None, secrets.token_bytes(32), {}
     is_sound = 0 < port <= _HIGHEST_PORT and len(key) == 32
-    return (port, key) if is_sound else (None, secrets.token_bytes(32))
+    return (port, key, sessions) if is_sound else (None, secrets.token_bytes(32), {})
 
 
 def _digest_token(token: str) -> bytes:

@@ -62,6 +62,32 @@ def test_a_session_survives_a_restart_and_ends_after_a_month(tmp_path: Path) -> 
     assert later.find_session(session.cookie) is None
 
 
+def test_one_session_ends_and_the_others_go_on(tmp_path: Path) -> None:
+    clock = Clock()
+    access = WebAccess(tmp_path / "web.json", clock)
+    access.remember(4321)
+    stolen, own = open_session(access), open_session(access)
+    first, second = access.list_sessions()
+    assert (first.until - first.opened_at, len(first.name)) == (30 * 86_400, 8)
+    assert first.name == stolen.cookie[:8]
+    assert access.end_session(first.name)
+    assert not access.end_session(first.name)
+    assert not access.end_session("")
+    for one in (access, WebAccess(tmp_path / "web.json", clock)):
+        assert one.find_session(stolen.cookie) is None
+        assert one.find_session(own.cookie) is not None
+        assert one.list_sessions() == [second]
+
+
+def test_sessions_have_a_greatest_number(tmp_path: Path) -> None:
+    access = WebAccess(tmp_path / "web.json")
+    access.remember(4321)
+    first = open_session(access)
+    others = [open_session(access) for _ in range(100)]
+    assert access.find_session(first.cookie) is None
+    assert all(access.find_session(one.cookie) for one in others)
+
+
 def test_sessions_end_when_the_door_is_closed(tmp_path: Path) -> None:
     access = WebAccess(tmp_path / "web.json")
     access.remember(4321)
