@@ -1,10 +1,10 @@
 """Access to the web page: one-time tokens, sessions and proofs. The only I/O is the file that keeps the key.
 
 A token from `riseml web` opens one session. A session has two halves: a cookie that scripts cannot read, and a page key
-that the browser keeps for this address alone. A request needs the cookie and a proof: an HMAC of the request, made with
-the page key and with a challenge of this server process. Cookies of 127.0.0.1 go to every port of the machine, also to
-a port of another user: a cookie that leaks there is useless without the page key, which is never sent again. A proof is
-useless for another request or another server process.
+that the browser keeps for this address alone. A request needs the cookie and a proof: an HMAC of the request with its
+body, made with the page key, a challenge of this server process and a random text. The server takes each proof once.
+Cookies of 127.0.0.1 go to every port of the machine, also to a port of another user: a cookie that leaks there is
+useless without the page key, which is never sent again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 import threading
 import time
@@ -24,6 +25,8 @@ from riseml.records import dataclass
 _TOKEN_LIFE = 600.0  # seconds in which a token can be used
 _SESSION_LIFE = 30 * 86_400  # seconds until the page needs a new token
 _MOST_SESSIONS = 100  # at a time; the oldest is ended
+_MOST_PROOFS = 10_000  # for one challenge
+_NONCE = re.compile("[0-9a-f]{32}")
 _MOST_TOKENS = 20  # unused tokens at a time; the oldest is dropped
 _HIGHEST_PORT = 65_535
 _SHOWN = 8  # characters of a session's identity that people see
@@ -61,6 +64,7 @@ class WebAccess:
         self._tokens: dict[bytes, float] = {}  # digest of a token -> when it expires
         self._port, self._key, self._sessions = _read_file(file)
         self.challenge = secrets.token_hex(16)  # of this process, so that proofs for an earlier process are refused
+        self._used: set[str] = set()  # the random texts of proofs for this challenge
 
     @property
     def port(self) -> int | None:
@@ -133,10 +137,26 @@ class WebAccess:
         return bool(found)
 
     def is_proven(self, session: str, proof: str, request: str) -> bool:
-        """Return True when the page key of the session made the proof for this request (`GET /api/v1/server`)."""
-        text = f"{self.challenge}\n{request}".encode()
-        expected = hmac.new(self._page_key(session).encode(), text, hashlib.sha256).hexdigest()
-        return _is_equal(proof, expected)
+        """Return True when the page key of the session made the proof for this request, and it comes once.
+
+        Args:
+            session: of the request.
+            proof: a random text and the HMAC, with a dot between them.
+            request: method, path and query (`GET /api/v1/server`); with a body, its SHA-256 in hex in a second line.
+        """
+        nonce, _, signature = proof.partition(".")
+        if _NONCE.fullmatch(nonce) is None:
+            return False
+        with self._lock:
+            text = f"{self.challenge}\n{nonce}\n{request}".encode("utf-8", "surrogatepass")
+            expected = hmac.new(self._page_key(session).encode(), text, hashlib.sha256).hexdigest()
+            if not _is_equal(signature, expected) or nonce in self._used:
+                return False
+            self._used.add(nonce)
+            if len(self._used) >= _MOST_PROOFS:  # pages get the new challenge with their next answer
+                self._used.clear()
+                self.challenge = secrets.token_hex(16)
+        return True
 
     def _page_key(self, session: str) -> str:
         return self.sign(f"page {session}")

@@ -12,6 +12,7 @@ protocol.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -40,6 +41,7 @@ _STREAMS = re.compile(r"/api/v1/experiments/[^/]{1,200}/command", re.ASCII)
 _LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
 _HANDSHAKE = (b"origin", b"sec-websocket-protocol")  # headers that are meant for the gate alone
 _READS = ("GET", "HEAD")
+_LONGEST_BODY = 4 << 20  # bytes; the page sends small orders
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
     " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -88,10 +90,11 @@ class WebGate:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        answer = self._choose_answer(scope)
+        body = await self._read_body(scope, receive)
+        answer = _refuse_length() if body is None else self._choose_answer(scope, body)
         if answer is None:
             mark_proven(scope)
-            await self._api(_enter_api(scope), receive, send_safely)
+            await self._api(_enter_api(scope), _give_again(body or b"", scope, receive), send_safely)
         else:
             await answer(scope, receive, send_safely)
 
@@ -119,14 +122,27 @@ class WebGate:
         kept = [(name, value) for name, value in scope["headers"] if name not in _HANDSHAKE]
         await self._api({**_enter_api(scope), "headers": kept, "subprotocols": []}, receive, send_accepted)
 
-    def _choose_answer(self, scope: Scope) -> Response | None:
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Return the body of a request that changes something, of a browser with a session; None: it is too long."""
+        if scope["method"] in _READS or self._find_session(Headers(scope=scope)) is None:
+            return b""
+        body = bytearray()
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > _LONGEST_BODY:
+                return None
+            if not message.get("more_body", False):
+                return bytes(body)
+
+    def _choose_answer(self, scope: Scope, body: bytes) -> Response | None:
         """Return the answer of the gate itself; None: the API answers."""
         headers, path = Headers(scope=scope), scope["path"]
         refusal = _check_origin(scope["method"], headers)
         if refusal is not None:
             return refusal
         if path == "/api" or path.startswith("/api/"):
-            return self._check_session(scope, headers)
+            return self._check_session(scope, headers, body)
         if scope["method"] not in _READS:
             return PlainTextResponse("The page takes no such request.\n", HTTPStatus.METHOD_NOT_ALLOWED)
         if path == "/enter":
@@ -145,14 +161,14 @@ class WebGate:
         answer.set_cookie(self._cookie, session.cookie, max_age=age, path="/api", httponly=True, samesite="strict")
         return answer
 
-    def _check_session(self, scope: Scope, headers: Headers) -> Response | None:
+    def _check_session(self, scope: Scope, headers: Headers, body: bytes) -> Response | None:
         """Return the refusal of a request of the API; None: it may pass."""
         path = scope["path"]
         if path.startswith("/api/v1/web"):
             return _refuse(HTTPStatus.FORBIDDEN, "the page cannot open or close its own door", "use `riseml web`")
         if not (path.startswith("/api/v1/") or path == "/api/openapi.json"):
             return _refuse(HTTPStatus.NOT_FOUND, "the server has no such address", "see /api/openapi.json")
-        if self._is_proven(scope, headers, scope["method"], headers.get(PROOF, "")):
+        if self._is_proven(scope, headers, scope["method"], headers.get(PROOF, ""), body):
             return None
         session = self._find_session(headers)
         answer = _refuse(HTTPStatus.UNAUTHORIZED, "this browser has no session", "`riseml web` prints an address")
@@ -163,12 +179,29 @@ class WebGate:
     def _find_session(self, headers: Headers) -> str | None:
         return self._access.find_session(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""))
 
-    def _is_proven(self, scope: Scope, headers: Headers, method: str, proof: str) -> bool:
+    def _is_proven(self, scope: Scope, headers: Headers, method: str, proof: str, body: bytes = b"") -> bool:
         """Return True when a request has a cookie of this server, and a proof that the page of that session made."""
         session = self._find_session(headers)
         query = scope["query_string"].decode("latin-1")
         request = f"{method} {scope['raw_path'].decode('latin-1')}" + (f"?{query}" if query else "")
+        request += f"\n{hashlib.sha256(body).hexdigest()}" if body else ""
         return session is not None and self._access.is_proven(session, proof, request)
+
+
+def _refuse_length() -> Response:
+    return PlainTextResponse("The page sends no such long request.\n", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+
+
+def _give_again(body: bytes, scope: Scope, receive: Receive) -> Receive:
+    """Return a `receive` that begins with the body that was read before the check."""
+    if scope["method"] in _READS:
+        return receive
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_again
 
 
 def _enter_api(scope: Scope) -> Scope:

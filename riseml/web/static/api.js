@@ -89,7 +89,7 @@ export function stream(path, headers, signal) {
 export async function openSocket(path) {
   await get("/server"); // the challenge of the process that answers now
   const url = makeUrl(path, {});
-  const proof = await prove(`CONNECT ${url.pathname}`);
+  const proof = await prove(`CONNECT ${url.pathname}`); // of one handshake
   url.protocol = "ws:";
   const socket = new WebSocket(url, ["riseml", `riseml-proof.${proof}`]);
   socket.binaryType = "arraybuffer";
@@ -130,10 +130,12 @@ async function request(method, url, options) {
  * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal, key?: string}} options
  */
 async function send(method, url, { body, type, headers = {}, signal, key }) {
-  const fields = { ...headers, "X-Riseml-Proof": await prove(`${method} ${url.pathname}${url.search}`, key) };
-  if (type) Object.assign(fields, { "Content-Type": type });
+  const digest = body ? `\n${writeHex(await crypto.subtle.digest("SHA-256", encoder.encode(body)))}` : "";
   for (let tries = 1; ; tries += 1) {
     try {
+      const proof = await prove(`${method} ${url.pathname}${url.search}${digest}`, key); // the server takes each once
+      const fields = { ...headers, "X-Riseml-Proof": proof };
+      if (type) Object.assign(fields, { "Content-Type": type });
       const response = await fetch(url, { method, body, headers: fields, signal, cache: "no-store", redirect: "error" });
       noteDate(response.headers.get("date"));
       return response;
@@ -156,8 +158,14 @@ async function prove(text, key = findKey(localStorage.getItem(STORED) ?? "")) {
   if (key !== keyText) pageKey = null;
   keyText = key;
   pageKey ??= crypto.subtle.importKey("raw", encoder.encode(key), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  const signature = await crypto.subtle.sign("HMAC", await pageKey, encoder.encode(`${challenge}\n${text}`));
-  return [...new Uint8Array(signature)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const nonce = writeHex(crypto.getRandomValues(new Uint8Array(16)).buffer);
+  const signed = encoder.encode(`${challenge}\n${nonce}\n${text}`);
+  return `${nonce}.${writeHex(await crypto.subtle.sign("HMAC", await pageKey, signed))}`;
+}
+
+/** @param {ArrayBuffer} bytes @returns {string} */
+function writeHex(bytes) {
+  return [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** @param {Response} response */

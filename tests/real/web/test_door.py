@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 import re
+import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,6 +27,13 @@ from riseml.stream_messages import Channel, CommandOrder, Piece, decode_message,
 from tests.support.rig import Rig, single
 from tests.support.waiting import DEADLINE
 from tests.support.web_scene import enter, go, open_door
+
+
+def make_proof(key: str, challenge: str, request: str) -> str:
+    """Return a proof as the page makes it."""
+    nonce = secrets.token_hex(16)
+    text = f"{challenge}\n{nonce}\n{request}".encode()
+    return f"{nonce}.{hmac.new(key.encode(), text, hashlib.sha256).hexdigest()}"
 
 
 class Intruder:
@@ -50,7 +58,7 @@ class Intruder:
         """Ask for something, with a proof if the intruder has a page key."""
         first = self.client.request(method, path, headers=headers)
         challenge = first.headers.get("x-riseml-challenge", "")
-        proof = hmac.new(key.encode(), f"{challenge}\n{method} {path}".encode(), hashlib.sha256).hexdigest()
+        proof = make_proof(key, challenge, f"{method} {path}")
         return self.client.request(method, path, headers={**headers, "X-Riseml-Proof": proof}) if key else first
 
 
@@ -189,8 +197,7 @@ def test_another_user_cannot_open_a_stream_into_a_job(rig: Rig, intruder: Intrud
     command, port = "/api/v1/experiments/1/command", "/api/v1/experiments/1/ports/80"
 
     def prove(path: str, method: str = "CONNECT") -> list[str]:
-        proof = hmac.new(key.encode(), f"{challenge}\n{method} {path}".encode(), hashlib.sha256).hexdigest()
-        return ["riseml", f"riseml-proof.{proof}"]
+        return ["riseml", f"riseml-proof.{make_proof(key, challenge, f'{method} {path}')}"]
 
     own = intruder.origin
     with open_stream(own + command, cookie, own, prove(command)) as stream:

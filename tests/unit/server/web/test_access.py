@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,9 @@ def open_session(access: WebAccess) -> WebSession:
 
 def prove(access: WebAccess, session: WebSession, request: str) -> str:
     key = session.page.partition(".")[2]
-    return hmac.new(key.encode(), f"{access.challenge}\n{request}".encode(), hashlib.sha256).hexdigest()
+    nonce = secrets.token_hex(16)
+    text = f"{access.challenge}\n{nonce}\n{request}".encode()
+    return f"{nonce}.{hmac.new(key.encode(), text, hashlib.sha256).hexdigest()}"
 
 
 def test_a_token_opens_one_session_within_ten_minutes(tmp_path: Path) -> None:
@@ -56,10 +59,24 @@ def test_a_session_survives_a_restart_and_ends_after_a_month(tmp_path: Path) -> 
     assert name is not None
     proof = prove(later, session, "GET /api/v1/server")
     assert later.is_proven(name, proof, "GET /api/v1/server")
+    assert not later.is_proven(name, proof, "GET /api/v1/server"), "a proof holds once"
+    proof = prove(later, session, "GET /api/v1/server")
     assert not later.is_proven(name, proof, "GET /api/v1/system")
     assert not access.is_proven(name, proof, "GET /api/v1/server"), "another process has another challenge"
     clock.now += 31 * 86_400
     assert later.find_session(session.cookie) is None
+
+
+def test_after_many_proofs_there_is_another_challenge(tmp_path: Path) -> None:
+    access = WebAccess(tmp_path / "web.json")
+    access.remember(4321)
+    session, first = open_session(access), access.challenge
+    name = session.cookie.partition(".")[0]
+    proofs = [prove(access, session, "GET /") for _ in range(10_000)]
+    assert all(access.is_proven(name, proof, "GET /") for proof in proofs)
+    assert access.challenge != first
+    assert not any(access.is_proven(name, proof, "GET /") for proof in proofs[:10])
+    assert access.is_proven(name, prove(access, session, "GET /"), "GET /")
 
 
 def test_one_session_ends_and_the_others_go_on(tmp_path: Path) -> None:
