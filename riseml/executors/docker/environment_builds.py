@@ -17,7 +17,7 @@ from typing import IO, Any
 import docker
 from docker.errors import APIError, DockerException
 
-from riseml.errors import EngineError, RisemlError
+from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.base import BuildOrder, NotThere, Work, WorkReport
 from riseml.executors.build_limits import EXCESS_HINTS, BuildLimits
 from riseml.executors.docker import labels
@@ -44,6 +44,7 @@ DEFAULT_NETWORK = "default"
 """The setting for which each build gets a network of its own."""
 
 _SAVING_AFTER = 2.0  # seconds of a commit without a line about it
+_ENDED_WITH_ENGINE = 137, 143, 255  # exit codes of a container that its engine took along when it stopped
 _COMMIT_PATIENCE = 3600.0  # seconds for a commit; the engine sends no answer until the image is there
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class EnvironmentBuilds:
 
         Raises:
             EngineError: a step failed, or the order was cancelled.
+            Unreachable: the engine does not answer; a step goes on.
         """
         name = self._name_build(order.image.reference)
         with self._hold_build(name, order), self._engine.api(patient=True) as api:
@@ -92,8 +94,11 @@ class EnvironmentBuilds:
                 return
             try:
                 _Build(self._engine, self._server, self._settings, order, name).run(api, base, most_mem)
-            finally:
-                self._remove_quietly(name)
+            except BaseException as error:
+                if isinstance(error, EngineError) or not isinstance(error, Unreachable):
+                    self._remove_quietly(name)
+                raise  # without an answer of the engine, the step goes on, and the next try follows it
+            self._remove_quietly(name)
 
     def end_unwanted_builds(self, references: frozenset[str]) -> None:
         """Remove what an earlier server has left of builds that no experiment waits for, in a thread."""
@@ -241,7 +246,10 @@ class _Build:
             found = api.inspect_container(self._name)
         except APIError:
             return None
-        if found["Config"]["Labels"].get(labels.STEP) != step.digest or found["State"]["Status"] == "created":
+        state = found["State"]
+        if found["Config"]["Labels"].get(labels.STEP) != step.digest or state["Status"] == "created":
+            return None
+        if state["Status"] != "running" and state["ExitCode"] in _ENDED_WITH_ENGINE and not state["OOMKilled"]:
             return None
         if not step.line:
             return 0

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 import docker
 import pytest
 
-from riseml.errors import EngineError
+from riseml.errors import EngineError, Unreachable
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.docker import environment_builds
 from riseml.executors.docker.environment_builds import SAVING
-from riseml.executors.docker.labels import BUILD_SERVER
+from riseml.executors.docker.labels import BUILD_SERVER, STEP
+from riseml.executors.docker.step_containers import list_steps
+from riseml.executors.docker.step_files import write_step_files
+from riseml.planning.image import Manifest, plan_image
 from tests.support.engine_builds import EngineBuilds
 from tests.support.hosts import Engine
 from tests.support.rig import BASE, Rig, single
@@ -173,3 +176,30 @@ def test_what_no_experiment_waits_for_is_found_and_removed(builds: EngineBuilds,
         assert len(builds.list_left()) == 2
         builds.builds.end_unwanted_builds(frozenset())
         wait_for("they are removed", lambda: not builds.list_left(), DEADLINE)
+
+
+def test_a_step_that_ended_with_its_engine_begins_again(builds: EngineBuilds, engine_url: str) -> None:
+    step = f"echo again {builds.server}"
+    image = plan_image(BASE, (step,), Manifest())
+    name = f"riseml-{builds.server[:8]}-build-{image.reference.rpartition(':')[2]}"
+    with docker.APIClient(base_url=engine_url, version="auto") as api:
+        first = next(list_steps(image, str(api.inspect_image(BASE)["Id"]), write_step_files(io.BytesIO(), image, None)))
+        marks = {BUILD_SERVER: builds.server, STEP: first.digest}
+        api.create_container(BASE, ["sh", "-c", "echo once; kill -9 $$; exit 137"], name=name, labels=marks)
+        api.start(name)
+        api.wait(name)
+    assert leave_out_saving(builds.make(step)) == [f"--> {step}", f"again {builds.server}"]
+
+
+def test_a_build_whose_engine_does_not_answer_goes_on(builds: EngineBuilds, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose_connection(*_: object, follow: bool) -> None:
+        raise Unreachable("the Docker Engine does not answer: connection reset", None)
+
+    step = f"echo on {builds.server}"
+    with monkeypatch.context() as broken:
+        broken.setattr(environment_builds, "read_log_frames", lose_connection)
+        with pytest.raises(Unreachable):
+            builds.make(step)
+    assert builds.host.rows(builds.server), "the step has its container"
+    assert leave_out_saving(builds.make(step))[-1] == f"on {builds.server}"
+    assert builds.list_left() == []
