@@ -83,7 +83,7 @@ def test_a_request_under_way_keeps_the_server(
         serving = serve(application, settings, (door, settings.socket.lstat()), stop, ended)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(settings.socket))
-            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.sendall(b"GET / HTTP/1.1\r\nHost: riseml\r\n\r\n")
             assert came.wait(DEADLINE)
             wait_for("a check", lambda: ended or passes.active_at > LONG_AGO, DEADLINE)
             assert not ended
