@@ -43,8 +43,8 @@ def container_request(launch: Launch, most_mem: int, network_id: str | None = No
 
     Args:
         launch: the job.
-        most_mem: MiB that a job without its own limit may use, so that it ends before its host has no memory. A
-            job may always use the memory of its `resources`.
+        most_mem: MiB that a job without its own limit may use, so that it ends before its host has no memory, and
+            before it takes what other jobs were promised. A job may always use the memory of its `resources`.
         network_id: of the experiment's network; None: the network that has the experiment's name.
     """
     across = launch.subnet if launch.network is Network.OVERLAY else None
@@ -58,7 +58,10 @@ def container_request(launch: Launch, most_mem: int, network_id: str | None = No
         "WorkingDir": "/code",
         "Hostname": launch.hostname,
         "User": f"{launch.owner.uid}:{launch.owner.gid}",
-        "Labels": labels.job_labels(launch.key, launch.server, launch.title),
+        "Labels": {
+            **labels.job_labels(launch.key, launch.server, launch.title),
+            labels.MEM: str(launch.resources.mem),
+        },
         "HostConfig": {**_host_config(launch, network), **_memory_config(launch, most_mem)},
         "NetworkingConfig": {"EndpointsConfig": {} if network == _HOST else {network: _endpoint(launch)}},
     }

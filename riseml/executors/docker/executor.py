@@ -103,6 +103,7 @@ class DockerExecutor:
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
         self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
+        self._promised: dict[JobKey, int] = {}  # MiB of the jobs that run or were started, of the last observation
         self._gpus = GpuReader()
         self._inventory = GpuInventory(host, server, self._gpus if engine.is_local else None)
         self._outages = Outages()
@@ -182,6 +183,8 @@ class DockerExecutor:
         """
         listed = api.containers(all=True, filters={"label": labels.label_filter(labels.SERVER, self._server)})
         rows = [row for row in map(parse_row, listed) if row is not None]
+        mem = {one["Id"]: labels.parse_mem(one["Labels"] or {}) for one in listed}
+        self._promised = {row.key: mem[row.id] for row in rows if row.running}
         self._inspections.begin_observation(frozenset(row.id for row in rows))
         found = [self._observe_container(row, changed=row.id in changed) for row in rows]
         merged = [one for one in found if one is not None]
@@ -272,7 +275,9 @@ class DockerExecutor:
         with self.engine.api(patient=True) as api, self._lend_layer(api, launch, code) as layer:
             try:
                 most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem
-                request = container_request(launch, most_mem, self._find_renamed_network(api, launch))
+                others = sum(mem for key, mem in list(self._promised.items()) if key != launch.key)
+                self._promised[launch.key] = launch.resources.mem
+                request = container_request(launch, most_mem - others, self._find_renamed_network(api, launch))
                 has_code = create_container(api, request, name, layer)
                 self._code.note_use(layer, found=has_code)
             except APIError as error:

@@ -11,6 +11,7 @@ SERVER = "io.riseml.server"  # id of the server that made the object
 EXPERIMENT = "io.riseml.experiment"  # number of the experiment in the store
 JOB = "io.riseml.job"  # `worker.1`
 ATTEMPT = "io.riseml.attempt"  # counts from 1
+MEM = "io.riseml.mem"  # MiB that a job was promised
 TITLE = "io.riseml.title"  # `paul.4.worker.1`, for people
 ENVIRONMENT = "io.riseml.environment"  # digest of the environment that an image holds
 STEP = "io.riseml.step"  # digest of the install step that a container runs, or that an image holds
@@ -48,6 +49,12 @@ def parse_job_key(labels: Mapping[str, str]) -> JobKey | None:
         return JobKey(int(labels[EXPERIMENT]), JobName(labels[JOB]), int(labels[ATTEMPT]))
     except (KeyError, ValueError):
         return None
+
+
+def parse_mem(labels: Mapping[str, str]) -> int:
+    """Return the MiB that a job was promised; 0: the labels of an earlier version do not say."""
+    text = labels.get(MEM, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def parse_experiment(labels: Mapping[str, str]) -> int | None:
