@@ -16,10 +16,11 @@ from tests.chaos.report_crashes import report_faults
 from tests.chaos.searches import search_faults
 from tests.chaos.sites import Fault
 from tests.chaos.stores import store_faults
+from tests.chaos.swarms import swarm_faults
 
 
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
     kills = (*crash_faults(), *build_faults(), *report_faults(), *capsule_faults(), *store_faults(), *copy_faults())
-    hosts = (*call_faults(), *engine_faults(), *host_faults(), *home_faults(), *cluster_faults())
+    hosts = (*call_faults(), *engine_faults(), *host_faults(), *home_faults(), *swarm_faults(), *cluster_faults())
     return (*kills, *hosts, *load_faults(), *search_faults())

@@ -74,7 +74,7 @@ def _read_settled(hosts: Sequence[SwarmHost]) -> Infos:
         if pause is None or not any(info.get("LocalNodeState") == "pending" for info in infos.values()):
             break
         threading.Event().wait(pause)
-    return {name: info for name, info in infos.items() if info.get("LocalNodeState") == "active"}
+    return infos
 
 
 def join_swarm(hosts: Sequence[SwarmHost], server: str) -> dict[HostName, Membership]:
@@ -102,7 +102,7 @@ def join_swarm(hosts: Sequence[SwarmHost], server: str) -> dict[HostName, Member
             threading.Event().wait(pause)
     members = [host for host in hosts if found[host.name] is not Membership.SILENT]
     names = frozenset(host.name for host in hosts)
-    changed = SwarmManagement(members, server, names).arrange()
+    changed = SwarmManagement(members, server, names).arrange()  # lets those that dropped out join again, too
     return {**found, **{name: how for name, how in changed.items() if found.get(name) is Membership.MEMBER}}
 
 
@@ -122,7 +122,8 @@ def _join_missing(hosts: Sequence[SwarmHost], found: dict[HostName, Membership])
         raise Refused(message, f"start it, or take it out of the pool: `riseml pool remove {silent[0]}`")
     for name in silent:
         found[name] = Membership.SILENT
-    for name in [*members, *joining]:
+    failed = [name for name, info in infos.items() if info.get("LocalNodeState") == "error"]
+    for name in [*members, *joining, *failed]:
         found.setdefault(name, Membership.MEMBER)
     answering = [host for host in hosts if host.name in infos]
     manager = next((host for host in answering if _has_leader(infos[host.name])), None)
@@ -174,7 +175,9 @@ class SwarmManagement:
         self._pool = pool
         self._patient = patient
         self._engines = {host.name: host.engine for host in hosts}
-        infos = _read_settled(hosts)
+        found = _read_settled(hosts)
+        infos = {name: info for name, info in found.items() if info.get("LocalNodeState") == "active"}
+        self._failed = [name for name, info in found.items() if info.get("LocalNodeState") == "error"]
         self._ids = {name: str(info["NodeID"]) for name, info in infos.items()}
         self._managers = [name for name, info in infos.items() if _has_leader(info)]
 
@@ -194,6 +197,10 @@ class SwarmManagement:
         """
         self._claim_nodes()
         changed: dict[HostName, Membership] = {}
+        for failed in self._failed:
+            self._join_again(failed, "Worker")
+            changed[failed] = Membership.JOINED
+        self._failed = []
         for _ in range(_MOST_CHANGES):
             nodes = self.list_nodes()
             given_up = [node.id for node in nodes if node.find_name(self._server) not in self._patient]
@@ -312,20 +319,34 @@ class SwarmManagement:
         joined is one of them for good: when that host manages nothing any more, its engine may never get its vote, and
         drops out of the swarm (seen with Engine 20.10).
         """
-        engine, former = self._engines[name], self._ids[name]
-        claims = next((node.claims for node in self.list_nodes() if node.id == former), ())
-        token = self._ask(lambda api: api.inspect_swarm()["JoinTokens"]["Manager"])
+        self._join_again(name, "Manager")
+        self._await_change(RoleChange(self._ids[name], manager=True))
+
+    def _join_again(self, name: HostName, role: str) -> None:
+        """Let a host leave the swarm and join it again.
+
+        Args:
+            name: the host.
+            role: `Manager` or `Worker`.
+        """
+        engine = self._engines[name]
+        former = [node for node in self.list_nodes() if node.find_name(self._server) == name]
+        for node in former:
+            if node.manager and node.has_vote:
+                self._change_in_place(RoleChange(node.id, manager=False))
+        token = self._ask(lambda api: api.inspect_swarm()["JoinTokens"][role])
         manager = self._ids[self._managers[0]]
         address = self._ask(lambda api: str(api.inspect_node(manager)["ManagerStatus"]["Addr"]))
         with engine.api(patient=True) as api:
             own = (api.info().get("Swarm") or {}).get("NodeAddr")
             api.leave_swarm(force=True)
             api.join_swarm([address], token, advertise_addr=own)
-        self._ask(lambda api: api.remove_node(former, force=True))
         self._ids[name] = identity = str(_read_swarm(engine)["NodeID"])
-        self._await_change(RoleChange(identity, manager=True))
-        for server, title in claims:
-            self._label_node(identity, title, server)
+        for node in former:
+            self._ask(partial(docker.APIClient.remove_node, node_id=node.id, force=True))
+            for server, title in node.claims:
+                self._label_node(identity, title, server)
+        self._label_node(identity, name)
 
     def _change_in_place(self, change: RoleChange) -> None:
         """Change the role of a node that stays in the swarm."""

@@ -113,6 +113,8 @@ def _find_change(
             return RoleChange(node.id, manager=False)
     for node in missing:
         return RoleChange(node.id, manager=True)
+    if any(node.manager and not node.has_vote and node.answers for node in nodes):
+        surplus = [node for node in surplus if node.id in going]  # it gets its vote from one of the managers
     for node in surplus:
         if node.answers and (node.id in going or node.id not in creators) and keeps_majority(managers, node.id):
             return RoleChange(node.id, manager=False)

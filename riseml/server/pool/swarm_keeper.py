@@ -26,6 +26,7 @@ Facts = tuple[tuple[HostName, bool, bool, bool], ...]
 """Of each host: its name, and whether it is in a swarm, manages it, and is lost."""
 
 _SAID = {
+    Membership.JOINED: "host {} has joined the swarm of the pool again, from which it had dropped out",
     Membership.PROMOTED: "host {} manages the swarm of the pool now",
     Membership.DEMOTED: "host {} does not manage the swarm of the pool any more",
 }

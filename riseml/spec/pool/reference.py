@@ -74,8 +74,9 @@ that run go on, too. Experiments that need several hosts wait (`NO_LEADER`), and
 meanwhile. `riseml status`, `explain`, `pool`, `pool check`, the log of the waiting experiment and the server's log say
 which managers do not answer. Start them again. When they are gone for good, `riseml pool recover` makes a new majority
 from what lives (`docker swarm init --force-new-cluster` on one manager): it says first what that costs, and asks. The
-jobs of experiments that run across hosts lose the network between them. If the other managers live and are only cut
-off, there will be two swarms, so mend the network instead.
+jobs of experiments that run across hosts lose the network between them. Managers that return become managers again;
+one that cannot (its engine reports an error) is made to join again by the server, or by `pool join`.
+If the other managers live and are only cut off, there will be two swarms, so mend the network instead.
 
 ## GPUs
 

@@ -112,6 +112,23 @@ def test_explain_names_what_is_missing(pool_rig: PoolRig) -> None:
     assert "pool.yml has 1 problem" in _with_a_broken_file(pool_rig)
 
 
+def test_a_host_that_is_taken_out_by_hand_is_named_with_its_jobs(pool_rig: PoolRig) -> None:
+    pool_rig.submit(single("sleep 600", resources={"cpus": 0.1, "mem": "32MiB", "labels": {"host": "h2"}}))
+    pool_rig.wait_state("1", "RUNNING")
+    pool_rig.write_pool("h1", "h3")
+    assert "these jobs run there: 1.train. They count as lost in" in ask(pool_rig, "pool")
+    found = ask(pool_rig, "pool", "check", code=1)
+    assert "is not in pool.yml any more, and these jobs run there, and count as lost soon: 1.train" in found
+    assert "host h2 is not in pool.yml any more, and these jobs run there: 1.train" in pool_rig.last_words()
+    pool_rig.write_pool()
+    pool_rig.wait_up("h2")
+    assert "1.train. They count" not in ask(pool_rig, "pool")
+    (pool_rig.home / "pool.yml").write_text("hosts: []\n")
+    for words, code in ((("pool", "check"), 1), (("pool", "drain", "h3"), 0), (("pool", "resume", "h3"), 0)):
+        assert "pool.yml has 1 problem" in ask(pool_rig, *words, code=code), words
+    assert pool_rig.experiment("1")["state"] == "RUNNING"
+
+
 def _with_a_broken_file(rig: PoolRig) -> str:
     (rig.home / "pool.yml").write_text("hosts: []\n")
     os.utime(rig.home / "pool.yml")
