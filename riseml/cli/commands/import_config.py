@@ -27,8 +27,9 @@ def import_config(
     file: FileOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a riseml.yml from a job of Kubeflow (TFJob, PyTorchJob, JAXJob, MPIJob) or from a compose file.
+    """Write a riseml.yml from a job of Kubeflow or a compose file.
 
+    A TFJob, a PyTorchJob, a JAXJob, or an MPIJob that trains with Horovod; of a compose file each service is a role.
     The command never overwrites a file, and names each field that it leaves out.
     """
     from riseml.capsules.manifest_import import import_manifest
