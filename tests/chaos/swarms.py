@@ -56,8 +56,8 @@ def _lose_manager(rig: PoolRig, host: EngineHost, name: str) -> Tally:
         return judge(rig, scene, 1, name)
     finally:
         host.start()
-        rig.wait_up(host.name)
         rig.post(f"/v1/pool/hosts/{host.name}/resume")
+        rig.wait_up(host.name)
 
 
 def _load_image(engine: str, hosts: tuple[EngineHost, ...]) -> None:
