@@ -11,7 +11,7 @@ it by having its methods; processes, for example, do not move environments. The 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -134,6 +134,11 @@ class InventoryItem:
     made_at: datetime | None = None
 
 
+def never() -> bool:
+    """Return False: nothing needs an object of the inventory."""
+    return False
+
+
 @runtime_checkable
 class Inventory(Protocol):
     """Lists and removes everything of riseml on the host, other servers' objects too."""
@@ -145,11 +150,37 @@ class Inventory(Protocol):
             references: environments that may be present, for a host that cannot list their names.
         """
 
-    def discard_item(self, item: InventoryItem) -> None:
+    def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
         """Remove an object of the inventory; does nothing when it does not exist.
+
+        Args:
+            item: the object.
+            is_needed: is asked at the last moment; True: the object stays. An observation that begins after the
+                answer does not show an environment that is removed.
 
         Raises:
             EngineError: it is in use.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """How full a file system is."""
+
+    percent: int  # as `df` shows it: of what users may fill, rounded up
+    device: str = ""  # equal for folders of this machine on one file system; empty: on another machine
+
+
+@runtime_checkable
+class DiskMeter(Protocol):
+    """Measures how full the disk of the host is that holds its environments."""
+
+    def read_disk(self) -> DiskUse | None:
+        """Return how full it is; None: the host cannot tell.
+
+        Raises:
+            Unreachable: the host does not answer.
+            EngineError: it cannot be measured now.
         """
 
 

@@ -38,6 +38,7 @@ from riseml.executors.capabilities import (
     InventoryKind,
     StorageOrder,
     UseMeter,
+    never,
 )
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.executors.memory_data import MemoryData
@@ -264,8 +265,10 @@ class MemoryExecutor:
             *(InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name) for name in sorted(self.images)),
         ]
 
-    def discard_item(self, item: InventoryItem) -> None:
+    def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
         self._begin_write()
+        if is_needed():
+            raise EngineError(f"an experiment needs {item.name}")
         if item.kind is InventoryKind.CONTAINER:
             self.containers = {key: seen for key, seen in self.containers.items() if str(key) != item.identity}
         elif item.kind is InventoryKind.NETWORK:

@@ -34,6 +34,7 @@ from riseml.server.identity import check_store_is_there, read_identity, record_s
 from riseml.server.open_counts import OpenCounter, OpenCounts
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.data_keeper import DataKeeper
+from riseml.server.pool.disk_keeper import DiskKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
@@ -162,6 +163,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     capsules = _make_capsule_keeper(kept := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics)
     collector = OutputCollector(CollectorDesk(hosts, experiments, snapshots, logs, written := WrittenStore(database)))
     pump = LogPump(logs, notifier, wake, collector.collect)
+    cleaner = Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database), data)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data)
     return Services(
         settings=settings,
@@ -187,7 +189,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         samples=samples,
         swarm=SwarmKeeper(hosts),
         idle=IdleWatch(hosts.pool, pump.count_lines),
-        cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database), data),
+        disks=DiskKeeper(cleaner, hosts),
+        cleaner=cleaner,
         capsules=capsules,
         tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
         attendance=Attendance(),

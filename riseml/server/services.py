@@ -13,6 +13,7 @@ from riseml.server.attendance import Attendance
 from riseml.server.open_counts import OpenCounter
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.data_keeper import DataKeeper
+from riseml.server.pool.disk_keeper import DiskKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
@@ -84,6 +85,7 @@ class Services:
     samples: SampleKeeper  # samples every running job, and keeps the samples
     swarm: SwarmKeeper  # keeps the right managers of the pool's swarm
     idle: IdleWatch  # measures for how long jobs have shown no sign of life
+    disks: DiskKeeper  # makes room on disks that are nearly full
     cleaner: Cleaner  # finds and removes what no experiment owns
     capsules: CapsuleKeeper  # what is needed to run an experiment again
     tracker: ActionTracker  # starts actions and remembers their results

@@ -12,7 +12,7 @@ from riseml.records import dataclass
 from riseml.store.codec import from_json
 from riseml.store.database import Database
 from riseml.store.rows import read_resolved
-from riseml.store.schema import experiments, sets
+from riseml.store.schema import experiments, kept_outputs, sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,21 @@ class LastUses:
     snapshots: Mapping[str, datetime | None]  # by digest
 
 
+NOTHING_USED = LastUses(frozenset(), {}, {}, {})
+
+
 class UsageReader:
     """Reads the last uses from one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def load_last_uses(self) -> LastUses:
-        """Return what is used now, and when everything else was last used."""
+    def load_last_uses(self, *, spares_kept: bool = False) -> LastUses:
+        """Return what is used now, and when everything else was last used.
+
+        Args:
+            spares_kept: what an experiment used whose outputs a user keeps counts as used now.
+        """
         searched = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))  # trials that follow need it, too
         columns = (experiments.c.id, experiments.c.plan, experiments.c.snapshot, experiments.c.closed)
         moments = (experiments.c.resolved, experiments.c.created_at, experiments.c.ended_at)
@@ -44,9 +51,12 @@ class UsageReader:
         environments: dict[str, datetime | None] = {}
         snapshots: dict[str, datetime | None] = {}
         with self._database.read_transaction() as connection:
+            kept = (
+                frozenset(connection.execute(sa.select(kept_outputs.c.experiment_id)).scalars()) if spares_kept else ()
+            )
             query = sa.select(*columns, *moments, searched.label("searched"))
             for row in connection.execute(query.outerjoin(sets, experiments.c.set_id == sets.c.id)).mappings():
-                is_used = not row["closed"] or row["searched"]
+                is_used = not row["closed"] or row["searched"] or row["id"] in kept
                 at = None if is_used else row["ended_at"] or row["created_at"]
                 if row["closed"]:
                     finished[row["id"]] = row["ended_at"] or row["created_at"]

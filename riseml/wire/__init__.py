@@ -161,7 +161,7 @@ from riseml.wire.files import (
     UsageView,
 )
 from riseml.wire.gpus import GpuList, GpuTrouble, GpuView
-from riseml.wire.leftovers import LeftoversView, LeftoverView
+from riseml.wire.leftovers import DiskView, LeftoversView, LeftoverView
 from riseml.wire.logs import EndEntry, Entry, LineEntry, LinesEntry, PingEntry, ReportEntry, StateEntry
 from riseml.wire.metrics import (
     ExperimentMetrics,
@@ -269,6 +269,7 @@ __all__ = [
     "Curve",
     "CurveList",
     "Difference",
+    "DiskView",
     "EndEntry",
     "Entry",
     "EventList",

@@ -22,9 +22,21 @@ class LeftoverView(TypedDict):
     problem: str | None  # why the removal failed; None: it was not tried, or it worked
 
 
+class DiskView(TypedDict):
+    """A disk that the server keeps from filling, as it was when the server last measured it."""
+
+    places: list[str]  # what is on it: hosts, `riseml's home`, `the cache of data`
+    percent: int  # of it that is used
+    clean_above: int  # per cent above which the server removes what no experiment needs
+    removed: int  # things that it has removed by itself since it started
+    removed_at: str | None  # RFC 3339; when it last did; None: it removed nothing
+    stuck: bool  # it is above `clean_above`, and nothing is left that may go
+
+
 class LeftoversView(TypedDict):
     """What `system clean` can remove, or has removed."""
 
     leftovers: list[LeftoverView]
     others: dict[str, int]  # id of another server -> how many things it has on the hosts
     silent: list[str]  # names of hosts that did not answer
+    disks: list[DiskView]  # empty: not measured yet, or pool.yml says `disk: {clean_above: false}`

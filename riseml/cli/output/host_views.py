@@ -138,7 +138,18 @@ def summarise_leftovers(found: wire.LeftoversView, *, removed: bool) -> list[str
         f" --foreign {server[:8]} takes them too."
         for server, count in sorted(found["others"].items())
     )
-    return [first, *others]
+    return [first, *others, *(_describe_disk(disk) for disk in found["disks"])]
+
+
+def _describe_disk(disk: wire.DiskView) -> str:
+    """Return how full a disk is, and what the server did about it."""
+    text = f"The disk of {' and '.join(disk['places'])} is {disk['percent']} % full"
+    if disk["stuck"]:
+        text += f": above {disk['clean_above']} %, and nothing is left on it that no experiment needs"
+    if disk["removed_at"] is not None:
+        gone = count_noun(disk["removed"], "unused thing")
+        text += f"; the server has removed {gone} by itself, the last at {disk['removed_at']}"
+    return f"{text}."
 
 
 def _format_leftover_size(one: wire.LeftoverView) -> str:

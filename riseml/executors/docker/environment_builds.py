@@ -308,7 +308,7 @@ class _Build:
             answer = api.post(
                 f"{api.base_url}/v{api.api_version}/commit",
                 params={"container": self._name, "repo": repository, "tag": tag},
-                json=image_config(step, below, "" if step.line else image.digest),
+                json=image_config(step, below, "" if step.line else image.digest, self._server),
                 timeout=(api.timeout, _COMMIT_PATIENCE),
             )
         finally:

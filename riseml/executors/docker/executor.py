@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,12 +22,22 @@ from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.base import BuildOrder, NotThere, Output, Report, Share, ignore_report
-from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome, StorageOrder
+from riseml.executors.capabilities import (
+    DiskUse,
+    Finding,
+    GpuReading,
+    HostReport,
+    InventoryItem,
+    Outcome,
+    StorageOrder,
+    never,
+)
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
 from riseml.executors.docker.container_inspections import ContainerInspections
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.data_volumes import EngineData, demand_volumes
+from riseml.executors.docker.engine_disk import read_engine_disk
 from riseml.executors.docker.environment_builds import BuildSettings, EnvironmentBuilds
 from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
 from riseml.executors.docker.exec_ports import open_container_port
@@ -83,7 +93,8 @@ log = logging.getLogger(__name__)
 
 class DockerExecutor:
     """One Docker Engine. Its capabilities: BuildKeeper, ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter,
-    JobAccess, DataHolder, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer, WrittenReader.
+    JobAccess, DataHolder, DiskMeter, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer,
+    WrittenReader.
 
     Args:
         host: the host in pool.yml.
@@ -326,9 +337,14 @@ class DockerExecutor:
         with self.engine.api() as api:
             return inventory.list_items(api, self.name)
 
-    def discard_item(self, item: InventoryItem) -> None:
+    def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
+        if is_needed():
+            raise EngineError(f"an experiment needs {item.name}")
         with self.engine.api(patient=True) as api:
             inventory.remove_item(api, item, self._stuck)
+
+    def read_disk(self) -> DiskUse | None:
+        return read_engine_disk(self.engine, self._server)
 
     def _find_renamed_network(self, api: docker.APIClient, launch: Launch) -> str | None:
         """Return the id of the experiment's network where a network that was written off holds its name."""

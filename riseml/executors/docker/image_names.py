@@ -22,11 +22,13 @@ from riseml.executors.base import ImageMissing
 from riseml.model import ImageSeen, copy_name
 from riseml.names import name_repository, split_reference
 
-WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/code:")
+WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/disk:", "riseml/code:")
 """Beginnings of the names of riseml's own images that are not for running a program: they have none, or are a project's
 code."""
 
-_OWN = frozenset({"riseml/environment", "riseml/image", "riseml/empty", "riseml/sync", "riseml/code", "riseml/step"})
+_OWN = frozenset(
+    {"riseml/environment", "riseml/image", "riseml/empty", "riseml/sync", "riseml/disk", "riseml/code", "riseml/step"}
+)
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 

@@ -110,7 +110,8 @@ def _is_layer(row: dict[str, Any]) -> bool:
 def _describe_step(row: dict[str, Any]) -> InventoryItem:
     """Return the image that an install step has left, below an environment or of a build that has failed."""
     name = next(name for name in row["RepoTags"] if name.startswith(f"{STEP_REPOSITORY}:"))
-    return replace(_describe_image(row), identity=name, name=name, reference=name)
+    server = _labels(row).get(labels.STEP_SERVER, "")
+    return replace(_describe_image(row), identity=name, name=name, server=server, reference=name)
 
 
 def _describe_copy(row: dict[str, Any]) -> InventoryItem:

@@ -15,6 +15,7 @@ MEM = "io.riseml.mem"  # MiB that a job was promised
 TITLE = "io.riseml.title"  # `paul.4.worker.1`, for people
 ENVIRONMENT = "io.riseml.environment"  # digest of the environment that an image holds
 STEP = "io.riseml.step"  # digest of the install step that a container runs, or that an image holds
+STEP_SERVER = "io.riseml.step.server"  # id of the server that made the image of a step
 # id of the server that makes an environment in a container or a network; empty in images: containers inherit labels
 BUILD_SERVER = "io.riseml.build.server"
 CODE = "io.riseml.code"  # identity of the project's state that an image holds

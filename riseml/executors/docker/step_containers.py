@@ -106,7 +106,7 @@ def make_host_config(mem: int, network: str) -> dict[str, Any]:
     }
 
 
-def image_config(step: BuildStep, below: Mapping[str, Any], environment: str) -> dict[str, Any]:
+def image_config(step: BuildStep, below: Mapping[str, Any], environment: str, server: str) -> dict[str, Any]:
     """Return the configuration of the image that a step leaves: that of the image below, with the working folder.
 
     The engine fills what is missing from the container, whose command is the step. So an image without a command of its
@@ -116,8 +116,10 @@ def image_config(step: BuildStep, below: Mapping[str, Any], environment: str) ->
         step: the step that has ended.
         below: configuration of the image below.
         environment: digest of the environment that the image holds; empty: it holds none yet.
+        server: id of the server that makes it.
     """
-    marks = {**(below.get("Labels") or {}), labels.STEP: step.digest, labels.BUILD_SERVER: ""}
+    marks = {**(below.get("Labels") or {}), labels.STEP: step.digest, labels.STEP_SERVER: server}
+    marks[labels.BUILD_SERVER] = ""
     config = {**below, "WorkingDir": f"/{WORKING_FOLDER}"}
     config["Labels"] = {**marks, labels.ENVIRONMENT: environment} if environment else marks
     if not config.get("Entrypoint") and not config.get("Cmd"):

@@ -14,14 +14,14 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder
-from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
+from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind, never
 from riseml.executors.environments.makers import (
     ASIDE_SUFFIX,
     BUILD_SUFFIX,
@@ -122,8 +122,12 @@ class VirtualEnvironments:
                 made_at=made_at,
             )
 
-    def remove_environment(self, name: str) -> None:
-        """Remove an environment, if it is there.
+    def remove_environment(self, name: str, is_needed: Callable[[], bool] = never) -> None:
+        """Remove an environment, if it is there. Until all of it is gone, it counts as incomplete.
+
+        Args:
+            name: of its folder.
+            is_needed: is asked when no job can begin with it any more; True: it stays.
 
         Raises:
             EngineError: a build makes it at this moment.
@@ -135,6 +139,13 @@ class VirtualEnvironments:
         try:
             if not _try_lock(lock) or folder.with_suffix(BUILD_SUFFIX).exists():
                 raise EngineError(f"the environment {name} is being made", "try again when its build has ended")
+            ready = folder / READY
+            was_ready = ready.exists()
+            ready.unlink(missing_ok=True)  # first: a server that is killed here leaves no half environment
+            if is_needed():
+                if was_ready:
+                    ready.touch()
+                raise EngineError(f"an experiment needs the environment {name}")
             remove_tree(folder)
         finally:
             os.close(lock)

@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import signal as signals
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, NotThere, Share
 from riseml.executors.build_limits import BuildLimits
-from riseml.executors.capabilities import EnvironmentReview, GpuReading, InventoryItem, InventoryKind
+from riseml.executors.capabilities import DiskUse, EnvironmentReview, GpuReading, InventoryItem, InventoryKind, never
+from riseml.executors.disk_use import measure_disk
 from riseml.executors.environments.project_files import copy_files
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
@@ -62,8 +63,8 @@ _INHERITED = re.compile(
 
 
 class ProcessExecutor:
-    """This machine as a host. Its capabilities: BuildKeeper, Inventory, JobAccess, PackageLister, ProcessorMeter,
-    UseMeasurer, WrittenReader.
+    """This machine as a host. Its capabilities: BuildKeeper, DiskMeter, Inventory, JobAccess, PackageLister,
+    ProcessorMeter, UseMeasurer, WrittenReader.
 
     Args:
         name: of the machine in the pool.
@@ -77,6 +78,7 @@ class ProcessExecutor:
     def __init__(self, name: HostName, server: str, home: Path, build_limits: BuildLimits | None = None) -> None:
         self.name = name
         self._server = server
+        self._home = home
         self._gpu_reader = GpuReader()
         self._devices = {one.gpu.id: one.gpu for one in self._gpu_reader.read_all()}
         self._gpus = tuple(self._devices)
@@ -164,12 +166,16 @@ class ProcessExecutor:
             ]
             return [*folders, *self._environments.list_environments(self._server, references)]
 
-    def discard_item(self, item: InventoryItem) -> None:
+    def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
         with _translate_os_errors("RISEML_HOME"):
             if item.kind is InventoryKind.FOLDER:
                 self.release(int(item.identity))
             else:
-                self._environments.remove_environment(item.identity)
+                self._environments.remove_environment(item.identity, is_needed)
+
+    def read_disk(self) -> DiskUse | None:
+        with _translate_os_errors("the folder of environments"):
+            return measure_disk(self._home)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         folder = self._folders.job_folder(key)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,16 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.build_limits import BuildLimits
-from riseml.executors.capabilities import EnvironmentReview, Finding, HostReport, InventoryItem, InventoryKind
+from riseml.executors.capabilities import (
+    DiskUse,
+    EnvironmentReview,
+    Finding,
+    HostReport,
+    InventoryItem,
+    InventoryKind,
+    never,
+)
+from riseml.executors.disk_use import measure_disk
 from riseml.executors.environments.makers import EnvironmentMaker
 from riseml.executors.environments.project_files import copy_files, unpack_project
 from riseml.executors.environments.this_machine import ThisMachineMaker
@@ -193,12 +202,16 @@ class SlurmExecutor(RoleAccess):
             ]
             return [*folders, *self._environments.list_environments(self._server, references)]
 
-    def discard_item(self, item: InventoryItem) -> None:
+    def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
         with _translate_os_errors(self.settings.folder):
             if item.kind is InventoryKind.FOLDER:
                 self.release(int(item.identity))
             else:
-                self._environments.remove_environment(item.identity)
+                self._environments.remove_environment(item.identity, is_needed)
+
+    def read_disk(self) -> DiskUse | None:
+        with _translate_os_errors("the folder of environments"):
+            return measure_disk(Path(self.settings.folder))
 
     def check_host(self) -> HostReport:
         return HostReport(tuple(ClusterCheck(self.settings, self._commands).run()))

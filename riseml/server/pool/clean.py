@@ -9,37 +9,27 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from riseml.errors import Conflict, RisemlError, UsageError
-from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
+from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind, never
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
 from riseml.record_files import HeldRecord
 from riseml.records import dataclass
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.pool.data_keeper import DataKeeper
+from riseml.server.pool.leftover_judge import CleanRequest, LeftoverJudge, is_step
 from riseml.store.capsules import CapsuleStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import LastUses, UsageReader
 
-_SETTLING = timedelta(minutes=10)  # a younger thing may belong to a pending action
-_SUBMITTING = timedelta(hours=1)  # a younger snapshot may belong to an experiment that is submitted next
 _ROUNDING = 0.001  # seconds: a datetime lacks the nanoseconds that the times of files have
 _SHORTEST = 8  # characters of a server's id that the user must give
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CleanRequest:
-    """What to search for in addition to containers, networks and folders."""
-
-    caches: bool  # also environments, snapshots and capsules of ended experiments
-    idle: timedelta  # caches only when unused for this long
-    foreign: str = ""  # also objects of the server with this id; its first 8 characters or more; empty: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +39,7 @@ class Leftover:
     item: InventoryItem
     host: HostName | None  # None: next to the store
     why: str  # why it may be removed
+    used_at: datetime | None = None  # when it was last used, or else made; None: not known
     removed: bool = False
     problem: str | None = None  # why it could not be removed
 
@@ -78,13 +69,27 @@ class Cleaner:
 
         Raises:
             UsageError: `foreign` names no other server.
+            StoreError: the files of projects cannot be listed.
         """
         self._check_foreign(request)
-        references = frozenset(self.usage.load_last_uses().environments)
+        on_hosts, judge = self.find_on_hosts(request, now)
+        return replace(on_hosts, leftovers=(*on_hosts.leftovers, *self.find_on_server(judge)))
+
+    def find_on_hosts(
+        self, request: CleanRequest, now: datetime, hosts: Collection[str] | None = None
+    ) -> tuple[Cleaning, LeftoverJudge]:
+        """Return what could be removed from hosts, and what judged it.
+
+        Args:
+            request: what to search for.
+            now: the present moment.
+            hosts: the hosts to ask; None: all.
+        """
+        references = frozenset(self.usage.load_last_uses(spares_kept=request.spares_kept).environments)
         there: list[tuple[HostName, InventoryItem]] = []
         silent: list[HostName] = []
         for name, executor in sorted(self.pool.executors.items()):
-            if not isinstance(executor, Inventory):
+            if not isinstance(executor, Inventory) or (hosts is not None and name not in hosts):
                 continue
             try:
                 there += [(name, item) for item in executor.list_inventory(references)]
@@ -92,29 +97,49 @@ class Cleaner:
                 log.warning("host %s cannot list its leftovers: %s", name, error.message)
                 silent.append(name)
         # read the world after the hosts: an object without an experiment now gets none later
-        used = self.usage.load_last_uses()
-        judge = _Judge(self.server, used, request, now)
+        used = self.usage.load_last_uses(spares_kept=request.spares_kept)
+        judge = LeftoverJudge(self.server, used, request, now)
         self.data.forget_closed(used.closed.keys())
         shown = ((name, self._complete_item(name, item)) for name, item in there)
-        found = [Leftover(item, name, why) for name, item in shown if (why := self._judge_item(name, item, judge))]
+        found = [
+            Leftover(item, name, why, judge.find_last_use(item))
+            for name, item in shown
+            if (why := self._judge_item(name, item, judge))
+        ]
         others = Counter(item.server for _, item in there if item.server not in ("", self.server))
-        return Cleaning(
-            (*found, *self._find_snapshots(judge), *self._find_records(judge), *self._find_data(judge)),
-            dict(others),
-            tuple(silent),
-        )
+        return Cleaning(tuple(found), dict(others), tuple(silent)), judge
+
+    def find_on_server(self, judge: LeftoverJudge) -> list[Leftover]:
+        """Return what could be removed beside the store.
+
+        Raises:
+            StoreError: the files of projects cannot be listed.
+        """
+        return [*self._find_snapshots(judge), *self._find_records(judge), *self._find_data(judge)]
 
     def remove_leftovers(self, cleaning: Cleaning) -> Cleaning:
         """Remove what was found; containers first, because they hold networks and images."""
         order = {kind: place for place, kind in enumerate(InventoryKind)}
         found = sorted(cleaning.leftovers, key=lambda one: order[one.item.kind])
-        removed = tuple(self._remove_one(one) for one in found)
+        removed = tuple(self.remove_leftover(one) for one in found)
         freed = self.snapshots.sweep_contents()
         if freed:
             write_line(log, LogLine(f"contents of projects' files removed: {freed:,} bytes"))
         return replace(cleaning, leftovers=removed)
 
-    def _remove_one(self, leftover: Leftover) -> Leftover:
+    def is_needed(self, leftover: Leftover, before: LastUses) -> bool:
+        """Return True when an experiment that came after `before` may use a leftover of a host, or did so."""
+        item, used = leftover.item, self.usage.load_last_uses(spares_kept=True)
+        if item.kind is InventoryKind.CODE:
+            return item.reference in used.snapshots and used.snapshots[item.reference] is None
+        if item.kind is not InventoryKind.ENVIRONMENT or is_step(item):
+            return False
+        if item.reference in used.environments:
+            return used.environments[item.reference] is None
+        return not used.environments.keys() <= before.environments.keys()  # one of them may have this name on the host
+
+    def remove_leftover(self, leftover: Leftover, is_needed: Callable[[], bool] = never) -> Leftover:
+        """Remove a leftover, unless `is_needed` returns True; return it with the result."""
         item = leftover.item
         executor = None if leftover.host is None else self.pool.executors.get(leftover.host)
         try:
@@ -127,7 +152,7 @@ class Cleaner:
             elif leftover.host is None:
                 self._remove_snapshot(item)
             elif isinstance(executor, Inventory):
-                executor.discard_item(item)
+                executor.discard_item(item, is_needed)
             else:
                 return replace(leftover, problem=f"host {leftover.host} cannot remove it any more")
         except RisemlError as error:
@@ -163,7 +188,7 @@ class Cleaner:
         used_at = datetime.fromtimestamp(copy.used, UTC)
         return replace(item, name=f"copy of data {copy.key[:12]} {copy.url}", size=copy.size, made_at=used_at)
 
-    def _judge_item(self, host: HostName, item: InventoryItem, judge: _Judge) -> str:
+    def _judge_item(self, host: HostName, item: InventoryItem, judge: LeftoverJudge) -> str:
         if item.kind is not InventoryKind.DATA or item.server != self.server:
             return judge.judge_item(item)
         copy = self.data.copies.list_copies(host).get(item.identity)
@@ -171,7 +196,7 @@ class Cleaner:
             return judge.judge_unknown(item)
         return "" if self.data.copies.is_used(host, copy) else judge.judge_data(item.made_at)
 
-    def _find_snapshots(self, judge: _Judge) -> list[Leftover]:
+    def _find_snapshots(self, judge: LeftoverJudge) -> list[Leftover]:
         found = []
         for held in self.snapshots.list_snapshots():
             used_at = datetime.fromtimestamp(held.used, UTC)
@@ -185,10 +210,10 @@ class Cleaner:
             )
             why = judge.judge_snapshot(held.digest, used_at)
             if why:
-                found.append(Leftover(item, None, why))
+                found.append(Leftover(item, None, why, used_at))
         return found
 
-    def _find_records(self, judge: _Judge) -> Iterator[Leftover]:
+    def _find_records(self, judge: LeftoverJudge) -> Iterator[Leftover]:
         """Yield what the server keeps of experiments that have ended: capsules, and what is known of saved outputs."""
         rows: list[tuple[InventoryKind, str, HeldRecord]] = [
             *((InventoryKind.CAPSULE, "capsules", held) for held in self.capsules.files.list_records()),
@@ -203,7 +228,7 @@ class Cleaner:
             if why:
                 yield Leftover(item, None, why)
 
-    def _find_data(self, judge: _Judge) -> list[Leftover]:
+    def _find_data(self, judge: LeftoverJudge) -> list[Leftover]:
         found = []
         for held in self.data.list_sets():
             name = f"data {held.key[:12]} {held.url or '(not complete)'}"
@@ -211,7 +236,7 @@ class Cleaner:
             item = InventoryItem(InventoryKind.DATA, held.key, name, self.server, size=held.size, made_at=used_at)
             why = "" if held.in_use else judge.judge_data(used_at)
             if why:
-                found.append(Leftover(item, None, why))
+                found.append(Leftover(item, None, why, used_at))
         return found
 
     def _check_foreign(self, request: CleanRequest) -> None:
@@ -220,74 +245,3 @@ class Cleaner:
             raise UsageError(f"{foreign!r} is too short for the id of a server", f"give {_SHORTEST} or more of it")
         if foreign and self.server.startswith(foreign):
             raise UsageError(f"{foreign} is this server", "what is its own is found without that")
-
-
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """Decides whether an object may be removed: returns the reason, or an empty text when it must stay."""
-
-    server: str  # id of this server
-    used: LastUses
-    request: CleanRequest
-    now: datetime
-
-    def judge_item(self, item: InventoryItem) -> str:
-        if item.server not in ("", self.server):
-            return self._judge_foreign(item)
-        if item.kind is InventoryKind.ENVIRONMENT:
-            return self._judge_environment(item)
-        if item.kind is InventoryKind.CODE:
-            return self._judge_code(item)
-        if item.experiment is None:
-            return self.judge_unknown(item)
-        return "" if item.experiment in self.used.open else "its experiment has ended, or was never stored"
-
-    def judge_snapshot(self, digest: str, used_at: datetime) -> str:
-        if digest not in self.used.snapshots:
-            return "no experiment has used it" if self._is_older(used_at, _SUBMITTING) else ""
-        last = self.used.snapshots[digest]
-        return "" if last is None else self._judge_idle(max(last, used_at))
-
-    def judge_record(self, held: HeldRecord) -> str:
-        if held.experiment is None:
-            why = "half written"
-        elif held.experiment in self.used.open:
-            return ""
-        elif held.experiment in self.used.closed:
-            return self._judge_idle(self.used.closed[held.experiment])
-        else:
-            why = "of no experiment"
-        return why if self._is_older(datetime.fromtimestamp(held.changed, UTC), _SETTLING) else ""
-
-    def judge_data(self, used_at: datetime | None) -> str:
-        return self._judge_idle(used_at)
-
-    def judge_unknown(self, item: InventoryItem) -> str:
-        return "of no experiment" if self._is_older(item.made_at, _SETTLING) else ""
-
-    def _judge_code(self, item: InventoryItem) -> str:
-        if item.reference not in self.used.snapshots:
-            return "no experiment has used it" if self._is_older(item.made_at, _SETTLING) else ""
-        last = self.used.snapshots[item.reference]
-        return "" if last is None else self._judge_idle(last if item.made_at is None else max(last, item.made_at))
-
-    def _judge_foreign(self, item: InventoryItem) -> str:
-        wanted = self.request.foreign and item.server.startswith(self.request.foreign)
-        return f"of server {item.server[:8]}{', and it runs' if item.running else ''}" if wanted else ""
-
-    def _judge_environment(self, item: InventoryItem) -> str:
-        """Judge an environment. Without a label its server is not known: then it may be removed only if an experiment
-        of this server used it.
-        """
-        if item.reference in self.used.environments:
-            last = self.used.environments[item.reference]
-            return "" if last is None else self._judge_idle(last)
-        return self._judge_idle(item.made_at) if item.server else ""
-
-    def _judge_idle(self, last: datetime | None) -> str:
-        if not self.request.caches or last is None or not self._is_older(last, self.request.idle):
-            return ""
-        return f"not used since {last.astimezone(UTC):%Y-%m-%d}"
-
-    def _is_older(self, at: datetime | None, age: timedelta) -> bool:
-        return at is None or self.now - at >= age

@@ -184,6 +184,11 @@ class DataKeeper:
         name = experiment.plan.store
         return find_job_store(read_stores(self._hosts.settings.home), name).list_variables() if name else ()
 
+    @property
+    def cache_folder(self) -> Path:
+        """The folder of the cache, which may not exist yet."""
+        return self._find_cache().folder
+
     def list_sets(self) -> list[HeldSet]:
         """Return what the cache holds."""
         return self._find_cache().list_sets()

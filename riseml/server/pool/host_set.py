@@ -44,6 +44,7 @@ from riseml.server.pool.mode import (
     PoolMode,
     choose_network,
     encrypts_networks,
+    find_clean_above,
     find_registry,
     shares_output,
 )
@@ -254,6 +255,11 @@ class HostSet:
     def shared_output(self) -> bool:
         """True when every host sees the same output folders."""
         return shares_output(self.mode)
+
+    @property
+    def clean_above(self) -> int | None:
+        """Per cent of a disk above which the server makes room; None: it never does."""
+        return find_clean_above(self.mode)
 
     @property
     def registry(self) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from riseml.records import dataclass
-from riseml.spec.pool.types import PoolSpec
+from riseml.spec.pool.types import DiskSpec, PoolSpec
 from riseml.states import Network
 
 
@@ -63,3 +63,12 @@ def find_registry(mode: HostMode) -> str | None:
             return None
         case PoolMode(spec):
             return spec.registry
+
+
+def find_clean_above(mode: HostMode) -> int | None:
+    """Return the per cent of a disk above which the server makes room; None: it never does."""
+    match mode:
+        case LocalMode():
+            return DiskSpec().clean_above
+        case PoolMode(spec):
+            return spec.disk.clean_above

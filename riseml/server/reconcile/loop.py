@@ -139,6 +139,7 @@ class Loop(threading.Thread):
             write_line(log, line)
         services.passes.observation = seen
         services.swarm.note(seen)
+        services.disks.note(frozenset(building))
         return seen
 
     def _end_unwanted_builds(self, world: World) -> None:

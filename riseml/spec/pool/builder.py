@@ -9,7 +9,7 @@ from typing import Any
 from riseml.names import HostName
 from riseml.spec.pool.files import read_file_path, read_key_path
 from riseml.spec.pool.slurm import read_slurm
-from riseml.spec.pool.types import CacheSpec, HostSpec, Pairs, PoolSpec, SlurmSpec, Tls, Volume
+from riseml.spec.pool.types import CacheSpec, DiskSpec, HostSpec, Pairs, PoolSpec, SlurmSpec, Tls, Volume
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText, quote_text
 from riseml.spec.yaml.problems import KeyPath
@@ -33,6 +33,7 @@ def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
         output=_read_storage(file, "output"),
         data=_read_storage(file, "data"),
         data_cache=_read_cache(file, slurm),
+        disk=_read_disk(file),
         network=PoolSpec(()).network if network is None else Network(network),
         encrypted=_read_encrypted(file),
         registry=_read_registry(file),
@@ -171,6 +172,13 @@ def _read_cache(file: SourceFile, slurm: SlurmSpec | None) -> CacheSpec:
     if slurm is not None:
         folder = folder or f"{slurm.folder}/data-cache"  # the nodes do not see riseml's home
     return CacheSpec(CacheSpec().size if size is None else size, None if folder is None else str(folder))
+
+
+def _read_disk(file: SourceFile) -> DiskSpec:
+    value = file.value_at(("disk", "clean_above"))
+    if value is False:
+        return DiskSpec(None)
+    return DiskSpec() if value is None else DiskSpec(int(value))
 
 
 def _read_encrypted(file: SourceFile) -> bool:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import docker
@@ -21,18 +22,20 @@ from riseml.errors import UsageError
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import InventoryKind
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.labels import ENVIRONMENT, EXPERIMENT, JOB, SERVER
+from riseml.executors.docker.labels import ENVIRONMENT, EXPERIMENT, JOB, SERVER, STEP_SERVER
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Capacity, Experiment, Image, Owner
-from riseml.names import HostName
+from riseml.names import STEP_REPOSITORY, HostName
 from riseml.planning.plan import first_jobs
 from riseml.server.clock import now
-from riseml.server.pool.clean import Cleaner, CleanRequest
+from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.data_keeper import DataKeeper
+from riseml.server.pool.disk_keeper import DiskKeeper
 from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.leftover_judge import CleanRequest
 from riseml.settings import Settings
 from riseml.spec.pool.types import HostSpec
 from riseml.states import State
@@ -40,11 +43,14 @@ from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
+from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.snapshots import SnapshotStore
-from riseml.store.usage import UsageReader
+from riseml.store.usage import NOTHING_USED, UsageReader
 from tests.support.archives import find_digest, pack
+from tests.support.disks import mount_disk
 from tests.support.rig import BASE, Rig, gang
-from tests.support.waiting import DEADLINE
+from tests.support.root import need_root
+from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.simulation import make_plan
 
 NOW = now()
@@ -63,7 +69,8 @@ class Place:
         self.snapshots = SnapshotStore(home / "snapshots")
         pool = HostPool(executors, DEADLINE, lambda *_: None)
         self.capsules = CapsuleStore(home / "capsules")
-        self.data = DataKeeper(self.server, HostSet(Settings(home, home / "output", home / "data"), self.server, pool))
+        self.hosts = HostSet(Settings(home, home / "output", home / "data"), self.server, pool)
+        self.data = DataKeeper(self.server, self.hosts)
         usage = UsageReader(self.database)
         self.cleaner = Cleaner(self.server, pool, self.snapshots, self.capsules, usage, self.data)
 
@@ -75,9 +82,9 @@ class Place:
         )
         return made[0].experiment
 
-    def close(self, experiment: Experiment) -> None:
-        after = replace(experiment, closed=True, state=State.FINISHED, ended_at=NOW)
-        assert self.experiments.save_decision(experiment, after, NOW)
+    def close(self, experiment: Experiment, moment: datetime = NOW) -> None:
+        after = replace(experiment, closed=True, state=State.FINISHED, ended_at=moment)
+        assert self.experiments.save_decision(experiment, after, moment)
 
     def names(self, wish: CleanRequest = PLAIN, at: datetime = LATER) -> list[str]:
         return [one.item.name for one in self.cleaner.find_leftovers(wish, at).leftovers]
@@ -92,8 +99,8 @@ class Place:
 def make_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
     made: list[Place] = []
 
-    def make(*executors: Executor, server: str = "") -> Place:
-        made.append(Place(tmp_path, *executors, server=server))
+    def make(*executors: Executor, server: str = "", home: Path = tmp_path) -> Place:
+        made.append(Place(home, *executors, server=server))
         return made[-1]
 
     yield make
@@ -147,6 +154,14 @@ class Litter:
         self.api.commit(holder, repository, tag, changes=[f"LABEL {ENVIRONMENT}={digest}"])
         self.made.append(("image", made.reference))
         return made
+
+    def step(self, server: str) -> str:
+        holder = self.api.create_container(BASE, ["true"])["Id"]
+        self.made.append(("container", holder))
+        name, tag = STEP_REPOSITORY, uuid.uuid4().hex
+        self.api.commit(holder, name, tag, changes=[f"LABEL {STEP_SERVER}={server}"])
+        self.made.append(("image", f"{name}:{tag}"))
+        return f"{name}:{tag}"
 
     def left(self) -> set[str]:
         containers = {row["Names"][0].lstrip("/") for row in self.api.containers(all=True)}
@@ -223,6 +238,18 @@ def test_images_that_were_not_used_for_long(on_engine: Place, litter: Litter) ->
     assert not {unused.reference, *kept} & set(place.names(ALL, NOW + timedelta(days=29)))
     assert unused.reference in place.clean(ALL)
     assert litter.left() & {unused.reference, *kept} == kept
+
+
+def test_images_of_install_steps_go_when_they_were_not_used_for_long(on_engine: Place, litter: Litter) -> None:
+    place, foreign = on_engine, litter.step("f" * 32)
+    step = litter.step(place.server)
+    assert step not in place.names(PLAIN)
+    assert step not in place.names(replace(ALL, idle=timedelta(0)), NOW)  # a build may have made it just now
+    assert step in place.names(ALL)
+    assert foreign not in place.names(ALL)
+    (leftover,) = (one for one in place.cleaner.find_leftovers(ALL, LATER).leftovers if one.item.name == step)
+    assert place.cleaner.remove_leftover(leftover).removed
+    assert step not in litter.left()
 
 
 def test_clean_keeps_an_image_in_use_and_reports_it(on_engine: Place, litter: Litter) -> None:
@@ -382,3 +409,91 @@ def test_nothing_of_what_runs_is_left_over(rig: Rig) -> None:
     found = rig.get("/v1/leftovers", caches=True, days=0)["leftovers"]
     assert {one["kind"] for one in found} <= {"snapshot", "environment", "capsule"}
     assert {"snapshot", "capsule"} <= {one["kind"] for one in found}
+
+
+def fill_environment(executor: ProcessExecutor, image: Image, megabytes: int) -> Path:
+    """Make an environment of some size, as if its build had ended long ago; return its folder."""
+    folder = executor._environments.find_folder(image.reference)  # its name is a digest
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").touch(0o755)
+    (folder / "content").write_bytes(b"x" * megabytes * 1_000_000)
+    (folder / ".ready").touch()
+    os.utime(folder, (LATER.timestamp() - 100 * 86_400,) * 2)
+    return folder
+
+
+def write_ballast(disk: Path, megabytes: int) -> None:
+    """Write what riseml may not remove, such as the output of a job."""
+    (disk / f"ballast-{uuid.uuid4().hex}").write_bytes(b"x" * megabytes * 1_000_000)
+
+
+def run_keeper(place: Place) -> DiskKeeper:
+    """Let the server look after its disks once; return when it has done so."""
+    keeper = DiskKeeper(place.cleaner, place.hosts)
+    keeper.note(frozenset({"an environment"}))
+    keeper.note(frozenset())  # it was made: the disks are measured at once
+    wait_for("the disks", lambda: not keeper.is_busy, DEADLINE)
+    return keeper
+
+
+def test_a_full_disk_loses_what_nothing_needs_and_keeps_the_rest(
+    make_place: Callable[..., Place], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    need_root("a file system of its own needs root")
+    with mount_disk(tmp_path, 128) as disk:
+        server = uuid.uuid4().hex
+        executor = ProcessExecutor(HostName("here"), server, disk)
+        place = make_place(executor, server=server, home=disk)
+        images = [Image(f"base-{number}", ("true",), (), f"{number}" * 64) for number in range(5)]
+        sizes = (22, 22, 24, 24, 8)
+        used, kept, oldest, middle, newest = folders = [*map(partial(fill_environment, executor), images, sizes)]
+        owner = place.submit(image=images[0])
+        for number, image in enumerate(images[1:], 1):
+            ended = place.submit(image=image)
+            place.close(ended, NOW - timedelta(days=10 - number))
+            if number == 1:
+                KeptOutputs(place.database).keep([ended.id], NOW)
+        assert run_keeper(place).list_disks()[0].removed == 0  # 81 %
+        write_ballast(disk, 10)
+        keeper = run_keeper(place)
+        assert [folder for folder in folders if not folder.exists()] == [oldest]
+        (state,) = keeper.list_disks()
+        assert state.places == ("here", "riseml's home", "the cache of data")
+        assert (state.removed, state.is_stuck, state.percent <= 80) == (1, False, True)
+        assert "was above 85 %: 1 removed of what no experiment needs; it is" in caplog.text
+        write_ballast(disk, 24)
+        run_keeper(place)
+        assert [folder for folder in folders if not folder.exists()] == [oldest, middle]
+        write_ballast(disk, 34)
+        keeper = run_keeper(place)
+        assert [folder for folder in folders if folder.exists()] == [used, kept]
+        assert [one.is_stuck for one in keeper.list_disks()] == [True]
+        assert "and nothing is left on it that no experiment needs" in caplog.text
+        place.close(owner)
+        run_keeper(place)
+        assert [folder for folder in folders if folder.exists()] == [kept]
+        assert not newest.exists()
+        place.database.close()
+
+
+def test_an_environment_that_is_being_removed_is_incomplete_and_stays_when_it_is_needed(
+    make_place: Callable[..., Place], tmp_path: Path
+) -> None:
+    server = uuid.uuid4().hex
+    executor = ProcessExecutor(HostName("here"), server, tmp_path)
+    image = Image("plain", ("true",), (), "d" * 64)
+    folder = fill_environment(executor, image, 1)
+    place = make_place(executor, server=server)
+    place.close(place.submit(image=image))
+    (leftover,) = place.cleaner.find_leftovers(ALL, LATER).leftovers
+    ready: list[bool] = []
+
+    def submit_meanwhile() -> bool:
+        ready.append((folder / ".ready").exists())  # a kill at this moment leaves an incomplete environment
+        place.submit(image=image)
+        return place.cleaner.is_needed(leftover, NOTHING_USED)
+
+    result = place.cleaner.remove_leftover(leftover, submit_meanwhile)
+    assert result.problem == f"an experiment needs the environment {folder.name}"
+    assert (ready, (folder / ".ready").exists(), (folder / "content").exists()) == ([False], True, True)

@@ -20,9 +20,18 @@ LEFT = {
 }
 FILES = LEFT | {"kind": "snapshot", "name": "snapshots/abc", "host": None, "size": 2_500_000, "why": "unused"}
 
+DISK = {
+    "places": ["local", "riseml's home"],
+    "percent": 88,
+    "clean_above": 85,
+    "removed": 3,
+    "removed_at": "2026-11-27T12:00:00Z",
+    "stuck": True,
+}
+
 
 def test_the_command_shows_and_removes_nothing(riseml: Riseml, fake_server: FakeServer) -> None:
-    answer = {"leftovers": [LEFT, FILES], "others": {"f" * 32: 3}, "silent": ["two"]}
+    answer = {"leftovers": [LEFT, FILES], "others": {"f" * 32: 3}, "silent": ["two"], "disks": [DISK]}
     fake_server.answers["GET /leftovers"] = (200, answer)
     result = riseml("system", "clean")
     assert result.code == 0
@@ -34,13 +43,17 @@ def test_the_command_shows_and_removes_nothing(riseml: Riseml, fake_server: Fake
     assert "2 things, 2.5 MB. Nothing was removed: add --yes to remove it.\n" in result.err
     assert "Server ffffffff has 3 things on these hosts." in result.err
     assert "host two does not answer" in result.err
+    assert (
+        "The disk of local and riseml's home is 88 % full: above 85 %, and nothing is left on it that no experiment"
+        " needs; the server has removed 3 unused things by itself, the last at 2026-11-27T12:00:00Z.\n"
+    ) in result.err
     assert json.loads(riseml("system", "clean", "--json").out) == answer
     assert fake_server.asked[-1] == "GET /leftovers?caches=false&days=30&foreign="
 
 
 def test_the_command_removes(riseml: Riseml, fake_server: FakeServer) -> None:
     stuck = LEFT | {"problem": "it is in use"}
-    answer = {"leftovers": [FILES | {"removed": True}, stuck], "others": {}, "silent": []}
+    answer = {"leftovers": [FILES | {"removed": True}, stuck], "others": {}, "silent": [], "disks": []}
     fake_server.answers["POST /leftovers/remove"] = (200, answer)
     result = riseml("system", "clean", "--yes", "--images", "--days", "7", "--foreign", "ffffffff")
     assert fake_server.asked[-1] == "POST /leftovers/remove?caches=true&days=7&foreign=ffffffff"
@@ -50,6 +63,6 @@ def test_the_command_removes(riseml: Riseml, fake_server: FakeServer) -> None:
 
 
 def test_nothing_is_left_over(riseml: Riseml, fake_server: FakeServer) -> None:
-    fake_server.answers["GET /leftovers"] = (200, {"leftovers": [], "others": {}, "silent": []})
+    fake_server.answers["GET /leftovers"] = (200, {"leftovers": [], "others": {}, "silent": [], "disks": []})
     result = riseml("system", "clean")
     assert (result.code, result.out, result.err) == (0, "", "Nothing is left over.\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from riseml.executors.docker.labels import BUILD_SERVER, ENVIRONMENT, STEP
+from riseml.executors.docker.labels import BUILD_SERVER, ENVIRONMENT, STEP, STEP_SERVER
 from riseml.executors.docker.step_containers import image_config, list_steps, make_host_config, step_request
 from riseml.planning.image import Manifest, plan_image
 
@@ -44,10 +44,10 @@ def test_a_step_is_as_confined_as_a_job_but_for_owners_and_modes_of_files() -> N
 def test_an_image_keeps_the_configuration_of_its_base() -> None:
     step = next(list_steps(ONE, "b1", "f1"))
     base = {"User": "7", "Env": ["A=1"], "Entrypoint": ["/e"], "Cmd": None, "Labels": {"x": "1"}, "Hostname": "h"}
-    made = image_config(step, base, "digest")
+    made = image_config(step, base, "digest", "a1b2")
     assert (made["User"], made["Env"], made["Entrypoint"], made["Cmd"]) == ("7", ["A=1"], ["/e"], None)
     assert made["WorkingDir"] == "/code"
-    assert made["Labels"] == {"x": "1", STEP: step.digest, BUILD_SERVER: "", ENVIRONMENT: "digest"}
+    assert made["Labels"] == {"x": "1", STEP: step.digest, STEP_SERVER: "a1b2", BUILD_SERVER: "", ENVIRONMENT: "digest"}
     assert "Hostname" not in made
-    assert ENVIRONMENT not in image_config(step, base, "")["Labels"]
-    assert image_config(step, {}, "")["Cmd"] == ["/bin/sh"], "the engine would take the step itself"
+    assert ENVIRONMENT not in image_config(step, base, "", "a1b2")["Labels"]
+    assert image_config(step, {}, "", "a1b2")["Cmd"] == ["/bin/sh"], "the engine would take the step itself"

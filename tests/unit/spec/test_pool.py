@@ -42,6 +42,7 @@ hosts:
 storage:
   output: /mnt/out
   data: {volume: data, driver: nfs, options: {o: "addr=192.0.2.10,ro", hard: yes}}
+disk: {clean_above: 92}
 network: host
 encrypted: no
 registry: registry.example.org:5000/riseml
@@ -84,10 +85,20 @@ def test_every_key_is_read(path: Path) -> None:
         ),
         output="/mnt/out",
         data=types.Volume("data", "nfs", (("o", "addr=192.0.2.10,ro"), ("hard", "yes"))),
+        disk=types.DiskSpec(92),
         network=Network.HOST,
         encrypted=False,
         registry="registry.example.org:5000/riseml",
     )
+
+
+@pytest.mark.parametrize(("value", "mark"), [("false", None), ("10", 10), ("99", 99)])
+def test_the_server_makes_room_on_disks_as_the_file_says(value: str, mark: int | None) -> None:
+    hosts = "hosts: [{name: here, url: unix:///var/run/docker.sock}]\n"
+    assert load_pool(f"{hosts}disk: {{clean_above: {value}}}\n", "pool.yml").disk.clean_above == mark
+    assert load_pool(hosts, "pool.yml").disk.clean_above == 85
+    for wrong in ("true", "100", "9", "85.5", "85%"):
+        assert check_pool(f"{hosts}disk: {{clean_above: {wrong}}}\n", "pool.yml").spec is None
 
 
 def test_one_local_host_needs_no_address() -> None:

@@ -13,7 +13,7 @@ from riseml.errors import UsageError
 from riseml.names import CanonicalId, parse_id
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submissions.dry_run import show_tf_configs
-from riseml.server.api.views.explain import show_activities, show_explanation
+from riseml.server.api.views.explain import describe_stuck_disks, show_activities, show_explanation
 from riseml.server.api.views.job_environments import show_job_environments
 from riseml.server.api.views.named_experiments import (
     find_details,
@@ -95,4 +95,6 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
         seen = services.passes.observation or Observation(now(), {})
         world, hosts = services.experiments.load_world(), services.hosts
         shown = show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())
+        if shown["phase"] == "prepares":
+            shown["summary"] += describe_stuck_disks(services.disks.find_stuck())
         return {**shown, "activities": show_activities(services.activities.list_activities(experiment))}

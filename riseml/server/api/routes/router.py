@@ -61,5 +61,5 @@ def make_router(services: Services) -> APIRouter:
     add_pool_history_routes(router, services)
     add_gpu_routes(router, services)
     add_web_routes(router, services.web)
-    add_clean_routes(router, services.cleaner)
+    add_clean_routes(router, services.cleaner, services.disks)
     return router

@@ -13,6 +13,7 @@ from riseml.errors import RisemlError
 from riseml.model import Experiment, World
 from riseml.names import HostName, experiment_name
 from riseml.server.api.views.record_views import show_time
+from riseml.server.pool.disk_keeper import DiskState
 from riseml.server.reconcile.activities import Activity
 
 Names = Mapping[int, str]
@@ -58,6 +59,15 @@ def show_explanation(
         "network": None if found.network is None else found.network.value,
         "network_host": found.network_host,
     }
+
+
+def describe_stuck_disks(disks: Iterable[DiskState]) -> str:
+    """Return what to add to the summary of an experiment whose environment is made: the disks that are too full."""
+    return "".join(
+        f"; the disk of {' and '.join(disk.places)} is {disk.percent} % full, and nothing is left on it that no"
+        " experiment needs"
+        for disk in disks
+    )
 
 
 def show_queue(world: World, seen: Observation, hosts_of_pool: Iterable[HostName], most: int) -> wire.QueueView:

@@ -1,0 +1,108 @@
+"""Run a few machine instructions without any library in a container of a host, which may have no image yet.
+
+The program is an image of its own: one file in the ELF format. Its container has neither network nor capabilities.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import tarfile
+from collections.abc import Mapping, Sequence
+
+import docker
+from docker.errors import ImageNotFound
+
+from riseml.executors.docker import labels
+from riseml.executors.docker.containers import describe_binds, describe_mounts
+from riseml.executors.docker.helper_container import remove_helper
+from riseml.model import Mount
+from riseml.records import dataclass
+
+_BASE = 0x400000  # address of the program in memory
+_HEADERS = struct.calcsize("<16sHHIQQQIHHHHHH") + struct.calcsize("<IIQQQQQQ")  # bytes before the instructions
+_EXECUTABLE, _LOAD, _READ_AND_RUN, _PAGE = 2, 1, 5, 0x10000  # of the ELF format
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """The instructions for one kind of processor. The path of the program follows the last instruction."""
+
+    elf_machine: int
+    instructions: str  # hexadecimal
+
+
+@dataclass(frozen=True, slots=True)
+class TinyProgram:
+    """A program that answers with its exit code."""
+
+    name: str  # of its file
+    image: str  # with a tag
+    path: str  # that it opens
+    processors: Mapping[str, Processor]  # by the name that an engine has for the processor of its host
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRun:
+    """One run of a program."""
+
+    container: str  # its name
+    server: str  # id of the server that runs it
+    patience: int  # seconds
+    mounts: Sequence[Mount] = ()
+
+
+def run_program(api: docker.APIClient, program: TinyProgram, run: ProgramRun) -> int | None:
+    """Return the exit code of a program; None: there are no instructions for the processor of the host.
+
+    Raises:
+        docker.errors.APIError: the engine refuses the image or the container.
+    """
+    processor = program.processors.get(str(api.version()["Arch"]))
+    if processor is None:
+        return None
+    _ensure_image(api, program, processor)
+    remove_helper(api, run.container)  # a server that was killed may have left it
+    request = {
+        "Image": program.image,
+        "Cmd": [f"/{program.name}"],
+        "Labels": {labels.SERVER: run.server},
+        "HostConfig": {
+            "Mounts": describe_mounts(tuple(run.mounts)),
+            "Binds": describe_binds(tuple(run.mounts)),
+            "NetworkMode": "none",
+            "ReadonlyRootfs": True,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges"],
+        },
+    }
+    api.create_container_from_config(request, run.container)
+    try:
+        api.start(run.container)
+        return int(api.wait(run.container, timeout=run.patience)["StatusCode"])
+    finally:
+        remove_helper(api, run.container)
+
+
+def _make_file(processor: Processor, path: str) -> bytes:
+    """Return a program as a file of the ELF format."""
+    code = bytes.fromhex(processor.instructions) + path.encode() + b"\0"
+    size, ident = _HEADERS + len(code), b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
+    start, table = _BASE + _HEADERS, struct.calcsize("<16sHHIQQQIHHHHHH")
+    kind = (_EXECUTABLE, processor.elf_machine, 1)
+    head = struct.pack("<16sHHIQQQIHHHHHH", ident, *kind, start, table, 0, 0, table, _HEADERS - table, 1, 64, 0, 0)
+    segment = struct.pack("<IIQQQQQQ", _LOAD, _READ_AND_RUN, 0, _BASE, _BASE, size, size, _PAGE)
+    return head + segment + code
+
+
+def _ensure_image(api: docker.APIClient, program: TinyProgram, processor: Processor) -> None:
+    try:
+        api.inspect_image(program.image)
+    except ImageNotFound:
+        buffer, content = io.BytesIO(), _make_file(processor, program.path)
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            entry = tarfile.TarInfo(program.name)
+            entry.size, entry.mode = len(content), 0o555
+            tar.addfile(entry, io.BytesIO(content))
+        repository, _, tag = program.image.partition(":")
+        api.import_image_from_data(buffer.getvalue(), repository=repository, tag=tag)
