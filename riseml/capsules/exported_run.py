@@ -10,6 +10,7 @@ from dataclasses import field
 from riseml import wire
 from riseml.errors import UsageError
 from riseml.job_programs import REPORT_MODULE, leave_report_module, read_program
+from riseml.job_programs.held_packages import IMAGE_FILE, count_framework_steps, make_hold_command
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.names import show_framework
 from riseml.records import dataclass
@@ -190,10 +191,23 @@ def _write_dockerfile(run: ExportedRun, environment: wire.CapsuleEnvironment) ->
     lines += [f"FROM {name_base(environment)}", "WORKDIR /code"]
     if run.has_code:
         lines += [f"COPY {json.dumps([f'{CODE}/{path}', f'/code/{path}'])}" for path in environment["files"]]
-    lines += [f"RUN {json.dumps(command)}" for command in list_step_commands(environment)]
-    lines += ["USER root", f'RUN ["chown", "{run.owner}", "/code"]']
+    lines += _list_step_lines(environment)
+    lines += ["USER root", f'RUN ["rm", "-f", "{IMAGE_FILE}"]', f'RUN ["chown", "{run.owner}", "/code"]']
     lines.append(f"COPY --chown={run.owner} {CODE}/ /code/")
     return "\n".join(lines) + "\n"
+
+
+def _list_step_lines(environment: wire.CapsuleEnvironment) -> list[str]:
+    """Return the lines that run the install steps, which keep what the image brought."""
+    commands = [f"RUN {json.dumps(command)}" for command in list_step_commands(environment)]
+    own = count_framework_steps(environment["install"])
+    hold = [
+        "# The steps keep the packages that the image has for its devices",
+        f"RUN {json.dumps(make_hold_command(IMAGE_FILE))}",
+        f"ARG PIP_CONSTRAINT={IMAGE_FILE}",
+        f"ARG UV_CONSTRAINT={IMAGE_FILE}",
+    ]
+    return [*commands[:own], *hold, *commands[own:]] if commands[own:] else commands
 
 
 def list_step_commands(environment: wire.CapsuleEnvironment) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Literal
 
+from riseml import wire
 from riseml.capsules.exported_run import (
     CODE,
     EXIT_ON_SIGNALS,
@@ -23,6 +24,7 @@ from riseml.capsules.exported_run import (
     write_report_module,
 )
 from riseml.capsules.foreign_fields import quote_pieces
+from riseml.job_programs.held_packages import count_framework_steps, make_hold_command
 from riseml.spec.scalars.framework_images import list_image_packages
 from riseml.terminal_text import plain_line
 
@@ -85,9 +87,12 @@ exit "$code"
 
 _CONSTRAINTS = """\
 PIP_CONSTRAINT=$(mktemp /tmp/riseml.XXXXXX) # pip reads a space in the name as the end of it
-export PIP_CONSTRAINT
+export PIP_CONSTRAINT UV_CONSTRAINT="$PIP_CONSTRAINT"
 trap 'rm -f "$PIP_CONSTRAINT"' EXIT
-cp packages.txt "$PIP_CONSTRAINT"
+"""
+
+_ALL_CONSTRAINTS = f"""\
+{_CONSTRAINTS}cp packages.txt "$PIP_CONSTRAINT"
 """
 
 _TASK = """\
@@ -217,10 +222,10 @@ def _write_parts(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
     framework = _list_framework(run)
     text = _INSTALL.format(
         image=plain_line(environment["image"]),
-        constraints=_CONSTRAINTS if packages else "",
+        constraints=_ALL_CONSTRAINTS if packages else "",
         framework=f"python -m pip install {shlex.join(framework)}\n" if framework else "",
         folder=CODE,
-        steps="\n".join(map(shlex.join, list_step_commands(environment))) or ":",
+        steps=_write_steps(environment) or ":",
     )
     yield "install.sh", ExportedFile(text, executable=True)
     yield write_report_module()
@@ -230,6 +235,15 @@ def _write_parts(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
         yield "packages.txt", ExportedFile("\n".join(pinned) + "\n")
     for job in run.jobs:
         yield f"jobs/{job.hostname}.sh", ExportedFile(_write_job(run, job), executable=True)
+
+
+def _write_steps(environment: wire.CapsuleEnvironment) -> str:
+    """Return the lines that run the install steps, which keep what the framework brought."""
+    commands = list(map(shlex.join, list_step_commands(environment)))
+    own = count_framework_steps(environment["install"])
+    if commands[own:] and not environment["packages"]:
+        commands.insert(own, f'{_CONSTRAINTS}{shlex.join(make_hold_command("")[:-1])} "$PIP_CONSTRAINT"')
+    return "\n".join(commands)
 
 
 def _write_job(run: ExportedRun, job: ExportedJob) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from riseml.errors import UsageError
+from riseml.job_programs.held_packages import IMAGE_FILE, count_framework_steps, hold_packages
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.model import Image
 from riseml.planning.files_read import list_files_read
@@ -28,7 +29,9 @@ PACKAGES_FILE = "/.riseml-packages.txt"
 
 MOST_PACKAGES = 10_000  # packages of an environment; more are not listed
 
-_LIST_PACKAGES = f"{{ {{ pip freeze || python3 -m pip freeze; }} > {PACKAGES_FILE}; }} 2>/dev/null || :"
+_LIST_PACKAGES = (
+    f"rm -f {IMAGE_FILE}; {{ {{ pip freeze || python3 -m pip freeze; }} > {PACKAGES_FILE}; }} 2>/dev/null || :"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,19 @@ def make_step_command(step: str, shell: Shell) -> tuple[str, ...]:
     Where bash is missing, sh runs the steps of `shell: bash`, too: one of them may install it.
     """
     return make_shell_command(Shell.AUTO if shell is Shell.BASH else shell, step)
+
+
+def make_step_commands(image: Image, held: str) -> list[tuple[str, ...]]:
+    """Return the commands of the install steps of an environment. They hold what its image or the version of its
+    framework brought.
+
+    Args:
+        image: the environment.
+        held: path of a file below no project; the first step writes it.
+    """
+    commands = [make_step_command(step, image.shell) for step in image.install]
+    own = count_framework_steps(image.install)
+    return [*commands[:own], *(hold_packages(command, held) for command in commands[own:])]
 
 
 def make_list_command() -> tuple[str, ...]:

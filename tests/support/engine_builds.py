@@ -29,6 +29,7 @@ class EngineBuilds:
         self.engine = engine_client.Engine(url)
         self.builds = EnvironmentBuilds(self.engine, self.server, settings)
         self.images: list[str] = []  # names of those that it made
+        self.lines: list[str] = []  # the log of the last one
 
     def make(self, *install: str, base: str = BASE) -> list[str]:
         """Make an environment on the engine; return its log."""
@@ -36,9 +37,9 @@ class EngineBuilds:
         identity = str(self.host.api.inspect_image(base)["Id"])
         steps = list_steps(image, identity, write_step_files(io.BytesIO(), image, None))
         self.images += [image.reference, *(step.image for step in steps)]
-        lines: list[str] = []
-        self.builds.make_environment(make_build_order(image, lines), base, 4096)
-        return lines
+        self.lines = []
+        self.builds.make_environment(make_build_order(image, self.lines), base, 4096)
+        return self.lines
 
     def list_left(self) -> list[str]:
         """Return the containers and networks of its builds that are on the engine."""

@@ -6,8 +6,10 @@ import re
 
 from riseml.control.advice.known_failure import KnownFailure
 from riseml.control.advice.package_names import APT_COMMANDS, APT_LIBRARIES, PIP_COMMANDS
+from riseml.job_programs.held_packages import HELD_NAMES
 from riseml.job_programs.script_shell import NO_BASH
 
+_HELD = rf"(?P<name>{HELD_NAMES})==(?P<version>[\w.+!]+)"
 _NOT_FOUND_NAME = r"(?:line \d+: |sh: \d+: |(?:ba)?sh: )(?P<name>[\w.+-]+): (?:command )?not found"
 _BASH_COMMAND = r"(?:source|\[\[|function|declare|typeset|let|shopt|pushd|popd|mapfile|readarray|[A-Za-z_]\w*\+=\S*)"
 _COMMANDS = (
@@ -50,6 +52,18 @@ ENVIRONMENT_FAILURES: tuple[KnownFailure, ...] = (
         "pip-conflict",
         "the packages need versions that exclude each other: loosen the versions that `train.install` asks for",
         patterns=(r"ERROR: ResolutionImpossible|conflicting dependencies",),
+    ),
+    KnownFailure(
+        "held-package",
+        "install steps keep {name} {version}, which the image or the `version` of the framework brought, and something"
+        " asks for another one: choose a package that fits it, name an image or a `version` with the other {name}, or"
+        " begin the step with `PIP_CONSTRAINT= UV_CONSTRAINT=` to let it be replaced",
+        patterns=(
+            rf"The user requested \(constraint\) {_HELD}$",
+            rf" and {_HELD}, we can conclude",  # uv names a constraint without `you require`
+            rf"there is no version of {_HELD} and (?!you require)",
+        ),
+        explains="pip-conflict",
     ),
     KnownFailure(
         "pip-managed",

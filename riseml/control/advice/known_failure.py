@@ -47,6 +47,7 @@ class KnownFailure:
     codes: frozenset[int] = frozenset()  # exit codes that the row is limited to; empty: any
     known: Mapping[str, str] = field(default_factory=dict)  # the group `name` -> `{known}`; other names do not match
     role: FailureRole = FailureRole.CAUSE
+    explains: str = ""  # the name of another row: where both match, this one counts, which says why
 
     @cached_property
     def expressions(self) -> tuple[re.Pattern[str], ...]:
@@ -87,10 +88,15 @@ def recognise(job: FailedJob, table: Sequence[KnownFailure]) -> Recognised | Non
     A lost connection counts only when nothing else is found, because a failed job often breaks connections while it
     ends; of several such rows the first one says most.
     """
-    found = min(_find_matches(job, table), key=_rank_match, default=None)
+    matches = list(_find_matches(job, table))
+    found = min(matches, key=_rank_match, default=None)
     if found is None:
         return None
     _, distance, number, words = found
+    name = table[number].name
+    for _, _, other, other_words in matches:
+        if table[other].explains == name:
+            number, words = other, other_words
     failure = table[number]
     return Recognised(failure, failure.sentence.format_map(words), _is_certain(job.lines, distance))
 

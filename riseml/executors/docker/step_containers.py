@@ -14,9 +14,10 @@ from typing import Any
 from riseml.executors.build_limits import PROCESSES
 from riseml.executors.docker import labels
 from riseml.executors.docker.project_archive import WORKING_FOLDER
+from riseml.job_programs.held_packages import IMAGE_FILE
 from riseml.model import Image
 from riseml.names import STEP_REPOSITORY
-from riseml.planning.image import make_list_command, make_step_command
+from riseml.planning.image import make_list_command, make_step_commands
 from riseml.records import dataclass
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
@@ -51,7 +52,7 @@ def list_steps(image: Image, base: str, files: str) -> Iterator[BuildStep]:
         files: digest of the project's files that the steps may read.
     """
     digest = hashlib.sha256(f"{base} {files}".encode())
-    rows = [(line, make_step_command(line, image.shell)) for line in image.install]
+    rows = list(zip(image.install, make_step_commands(image, IMAGE_FILE), strict=True))
     for number, (line, command) in enumerate([*rows, ("", make_list_command())], 1):
         digest.update(repr(command).encode("utf-8", "surrogateescape"))
         yield BuildStep(number if line else 0, line, command, digest.hexdigest())

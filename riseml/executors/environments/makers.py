@@ -5,6 +5,7 @@ One build has a folder beside the environment that it makes, `<digest>.build`:
     order.json              what is made: written last, so that without it there is no build
     project/                the project's files that the install steps may read
     environment_builder.py  the program that makes it
+    held.txt                what the install steps keep: the first of them writes it
     claim, log, end.json    see `environment_builder`
 
 A build outlives the server that began it. The next server finds the folder: it follows the build while an experiment
@@ -25,7 +26,7 @@ from riseml.executors.base import BuildOrder
 from riseml.executors.environments import environment_builder
 from riseml.executors.environments.project_files import unpack_project
 from riseml.executors.job_files import read_record
-from riseml.planning.image import make_step_command
+from riseml.planning.image import make_step_commands
 from riseml.records import dataclass
 
 READY = ".ready"  # this file exists in a complete environment
@@ -33,6 +34,7 @@ PROJECT = "project"
 PACKAGES = "packages.txt"  # the packages after the steps, as `pip freeze` writes them
 BUILD_SUFFIX, ASIDE_SUFFIX = ".build", ".ended"  # of the folder of a build, and of one that is being ended
 ORDER = "order.json"
+HELD = "held.txt"  # the constraints of the install steps (`job_programs.held_packages`)
 BUILDER = "environment_builder.py"
 SEE_LOG = "the lines above say why: `riseml logs` shows them"
 
@@ -104,7 +106,7 @@ def write_build(order: EnvironmentOrder, settings: Mapping[str, Any]) -> None:
     content = {
         "target": str(order.folder),
         "packages": list(order.packages),
-        "steps": [(line, make_step_command(line, image.shell)) for line in image.install],
+        "steps": list(zip(image.install, make_step_commands(image, str(place / HELD)), strict=True)),
         **settings,
     }
     fresh = place / "order.new"

@@ -16,14 +16,18 @@ from riseml.executors.docker.environment_builds import SAVING
 from riseml.executors.docker.labels import BUILD_SERVER, STEP
 from riseml.executors.docker.step_containers import list_steps
 from riseml.executors.docker.step_files import write_step_files
+from riseml.job_programs.held_packages import IMAGE_FILE
 from riseml.planning.image import Manifest, plan_image
 from tests.support.engine_builds import EngineBuilds
 from tests.support.hosts import Engine
 from tests.support.rig import BASE, Rig, single
 from tests.support.waiting import DEADLINE, wait_for
+from tests.support.wheels import make_wheel
 
 pytestmark = pytest.mark.every_engine
 
+PYTORCH = "riseml-test/pytorch:2.13.0"
+HELD_TORCH = "riseml: the install steps keep what the environment brought: torch 2.13.0+cpu"
 GATED = "echo one; until [ -e /go ]; do sleep 0.1; done; echo two; echo two"
 
 PACKAGE = """
@@ -71,6 +75,31 @@ def test_packages_of_the_system_and_of_python_install_with_few_capabilities(buil
     assert {"thing 755", "shadow 2755", "thing"} <= set(lines)
     assert [line for line in lines if "Successfully installed thing-1" in line]
     assert builds.list_left() == []
+
+
+def test_install_steps_keep_the_torch_of_the_image(builds: EngineBuilds, engine_url: str) -> None:
+    wheels = [("torch", "99"), ("needs-torch", "1", "torch"), ("needs-new-torch", "1", "torch>=99")]
+    steps = ["; ".join([f"# {builds.server}\ncd /", *(make_wheel(*wheel) for wheel in wheels)])]
+    steps.append("pip install --no-index --find-links / needs-torch")
+    with pytest.raises(EngineError, match="install step 3 failed"):
+        builds.make(*steps, "pip install --no-index --find-links / needs-new-torch", base=PYTORCH)
+    lines = builds.lines
+    assert builds.list_left() == []
+    assert [line for line in lines if line.startswith("riseml: ")] == [HELD_TORCH]
+    assert "    The user requested (constraint) torch==2.13.0+cpu" in lines
+    made = builds.make(*steps, base=PYTORCH)
+    assert "An earlier build has made this step" in made
+    look = f"set -e; test ! -e {IMAGE_FILE}; echo ${{PIP_CONSTRAINT-none}}; pip list | grep ^torch"
+    with docker.APIClient(base_url=engine_url, version="auto") as api:
+        name = f"riseml-test-{builds.server[:12]}"
+        reference = next(image for image in builds.images[::-1] if image.startswith("riseml/environment:"))
+        api.create_container(reference, ["sh", "-c", look], name=name)
+        try:
+            api.start(name)
+            api.wait(name)
+            assert api.logs(name).decode().split() == ["none", "torch", "2.13.0+cpu"]
+        finally:
+            api.remove_container(name, force=True)
 
 
 def test_an_image_has_the_configuration_of_its_base_and_the_packages(builds: EngineBuilds, engine_url: str) -> None:

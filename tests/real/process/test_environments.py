@@ -16,14 +16,18 @@ from pathlib import Path
 
 import psutil
 import pytest
+from uv import find_uv_bin
 
 from riseml.archives.project_files import TarFiles
+from riseml.control.advice.advise import advise
+from riseml.control.advice.known_failure import FailedJob
 from riseml.errors import EngineError
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.environments import this_machine
 from riseml.executors.environments.venv_recipe import choose_packages
 from riseml.model import Image
 from riseml.planning.image import Manifest, plan_image
+from riseml.states import Reason
 from tests.real.process.conftest import message, wait
 from tests.support.archives import pack
 from tests.support.builds import make_build_order as order
@@ -31,6 +35,7 @@ from tests.support.builds import make_environments
 from tests.support.hosts import Machine, kill
 from tests.support.rig import BASE, Rig
 from tests.support.waiting import DEADLINE
+from tests.support.wheels import make_wheel
 
 ROOT_LINES = [
     "apt-get install -y git",
@@ -352,6 +357,41 @@ def test_a_removed_python_makes_the_environment_absent(tmp_path: Path) -> None:
     python.unlink()
     python.symlink_to(tmp_path / "gone")
     assert not environments.observe_environment(image.reference).present
+
+
+def test_install_steps_keep_the_framework_unless_they_say_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels, own = tmp_path / "wheels", tmp_path / "own.txt"
+    wheels.mkdir()
+    own.write_text("needs-torch==1\n")
+    for wheel in (
+        ("torch", "2.1.97"),
+        ("torch", "2.1.99"),
+        ("numpy", "1.9.97"),
+        ("needs-torch", "1", "torch"),
+        ("needs-torch", "2", "torch"),
+        ("needs-new-torch", "1", "torch>=2.1.99"),
+    ):
+        subprocess.run(make_wheel(*wheel), shell=True, cwd=wheels, check=True)
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    for name in ("PIP_CONSTRAINT", "UV_CONSTRAINT"):
+        monkeypatch.setenv(name, str(own))
+    environments = make_environments(tmp_path / "all here")
+    pip, uv = (f"{tool} install --no-index -f {wheels} " for tool in ("pip", f"{find_uv_bin()} pip"))
+    refused = [f"if {tool} needs-new-torch; then exit 9; fi" for tool in (pip, uv)]
+    allowed = f"PIP_CONSTRAINT= UV_CONSTRAINT= {pip} needs-new-torch"
+    image = Image("pytorch/pytorch:2.1.97", (f"{uv} needs-torch", *refused, allowed), (), "digest")
+    lines: list[str] = []
+    environments.ensure_environment(order(image, lines))
+    brought = "riseml: the install steps keep what the environment brought: torch 2.1.97"
+    assert [line for line in lines if line.startswith("riseml: ")] == [brought]
+    packages = environments.list_packages(image.reference) or ()
+    assert {"needs-torch==1", "needs-new-torch==1", "torch==2.1.99"} <= set(packages)
+    for step, following in ((refused[0], refused[1]), (refused[1], allowed)):
+        printed = lines[lines.index(f"--> {step}") : lines.index(f"--> {following}")]
+        failed = FailedJob("1.build", Reason.BUILD_FAILED, None, printed)
+        assert "install steps keep torch 2.1.97, which the image or the `version`" in advise(failed, list)
 
 
 def test_each_role_has_the_environment_of_its_own_steps(process_rig: Rig) -> None:

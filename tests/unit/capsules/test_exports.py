@@ -234,6 +234,27 @@ def test_an_export_brings_the_framework_that_the_image_brought() -> None:
     assert dict(write_sh(run_of(capsule)))["packages.txt"].text == "torch==2.13.0\n", "no index has a build of its own"
 
 
+def test_the_install_steps_of_an_export_keep_what_the_image_brought() -> None:
+    capsule = capsule_of(make_experiment(4, make_plan("master")))
+    environment = capsule["environments"][0]
+    environment.update({"packages": None, "image": "python:3.12-slim", "files": []})
+    first = 'pip install "jax[cpu]==0.10.2"'
+    environment["install"] = [first, "pip install flax"]
+    text = dict(write_dockerfiles(run_of(capsule)))["environment-0.dockerfile"].text
+    brought, held, kept = (text.index(word) for word in ("jax[cpu]==", "ARG PIP_CONSTRAINT=/tmp/", "install flax"))
+    assert brought < held < kept < text.index('RUN ["rm", "-f", "/tmp/.riseml-held.txt"]')
+    assert "ENV " not in text, "jobs have no constraints"
+    text = dict(write_sh(run_of(capsule)))["install.sh"].text
+    assert text.index("jax[cpu]==") < text.index("PIP_CONSTRAINT=$(mktemp") < text.index("install flax")
+    assert text.count("PIP_CONSTRAINT=$(mktemp") == 1
+    environment["packages"] = ["jax==0.10.2"]
+    text = dict(write_sh(run_of(capsule)))["install.sh"].text
+    assert text.index('cp packages.txt "$PIP_CONSTRAINT"') < text.index("jax[cpu]==")
+    assert text.count("PIP_CONSTRAINT=$(mktemp") == 1
+    environment["install"] = []
+    assert "CONSTRAINT" not in dict(write_dockerfiles(run_of(capsule)))["environment-0.dockerfile"].text
+
+
 def test_an_image_is_named_by_a_digest_only_where_a_registry_knows_it() -> None:
     capsule = capsule_of(make_experiment(4, make_plan("master")))
     environment = capsule["environments"][0]

@@ -9,7 +9,14 @@ import pytest
 
 from riseml.errors import UsageError
 from riseml.model import Image, copy_name
-from riseml.planning.image import PACKAGES_FILE, Manifest, make_list_command, make_step_command, plan_image
+from riseml.planning.image import (
+    PACKAGES_FILE,
+    Manifest,
+    make_list_command,
+    make_step_command,
+    make_step_commands,
+    plan_image,
+)
 from riseml.spec.config.types import Shell
 
 PROJECT = Manifest(
@@ -111,6 +118,17 @@ def test_the_shell_belongs_to_an_environment_only_where_it_may_read_a_step_other
     command = make_step_command(step, Shell.AUTO)
     assert command[-2:] == ("riseml", step)
     assert "exec bash -eo pipefail" in command[2]
+
+
+def test_every_step_is_held_but_the_one_that_brings_the_framework() -> None:
+    own, other = 'pip install "jax[cpu]==0.10.2"', "pip install flax"
+    image = plan_image("base:1", (own, other), Manifest())
+    first, second = make_step_commands(image, "/held")
+    assert first == make_step_command(own, Shell.AUTO)
+    assert second[-len(first) :] == make_step_command(other, Shell.AUTO)
+    assert "/held" in second
+    (alone,) = make_step_commands(plan_image("base:1", (other,), Manifest()), "/held")
+    assert alone == second
 
 
 def test_a_step_of_riseml_lists_the_packages() -> None:
