@@ -192,7 +192,7 @@ def _write_dockerfile(run: ExportedRun, environment: wire.CapsuleEnvironment) ->
     if run.has_code:
         lines += [f"COPY {json.dumps([f'{CODE}/{path}', f'/code/{path}'])}" for path in environment["files"]]
     lines += _list_step_lines(environment)
-    lines += ["USER root", f'RUN ["rm", "-f", "{IMAGE_FILE}"]', f'RUN ["chown", "{run.owner}", "/code"]']
+    lines += ["USER root", f'RUN ["chown", "{run.owner}", "/code"]']
     lines.append(f"COPY --chown={run.owner} {CODE}/ /code/")
     return "\n".join(lines) + "\n"
 
@@ -207,7 +207,8 @@ def _list_step_lines(environment: wire.CapsuleEnvironment) -> list[str]:
         f"ARG PIP_CONSTRAINT={IMAGE_FILE}",
         f"ARG UV_CONSTRAINT={IMAGE_FILE}",
     ]
-    return [*commands[:own], *hold, *commands[own:]] if commands[own:] else commands
+    end = f'RUN ["rm", "-f", "{IMAGE_FILE}"]'
+    return [*commands[:own], *hold, *commands[own:], end] if commands[own:] else commands
 
 
 def list_step_commands(environment: wire.CapsuleEnvironment) -> list[tuple[str, ...]]:
