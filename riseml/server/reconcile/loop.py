@@ -93,6 +93,8 @@ class Loop(threading.Thread):
         open_experiments = {experiment.id: experiment for experiment in decision.world.experiments}
         actions = tuple(action for action in decision.actions if owner_of(action) not in refused)
         services.tracker.start_actions(actions, open_experiments)
+        builds = (action for action in (*seen.busy, *actions) if isinstance(action, EnsureImage))
+        services.disks.note(frozenset(action.reference for action in builds))
         # An action that is decided on without a record, such as a release, needs its pause between two attempts, too.
         owners = {owner_of(action) for action in decision.actions}
         services.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
@@ -139,7 +141,6 @@ class Loop(threading.Thread):
             write_line(log, line)
         services.passes.observation = seen
         services.swarm.note(seen)
-        services.disks.note(frozenset(building))
         return seen
 
     def _end_unwanted_builds(self, world: World) -> None:
