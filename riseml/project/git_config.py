@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b", '"': '"', "\\": "\\"}
 
 Setting = tuple[str, str]
-"""A key in lower case, such as `core.excludesfile` or `includeif.gitdir:~/work/.path`, and its value."""
+"""A key in lower case, such as `core.excludesfile` or `includeif.gitdir:~/lab/.path`, and its value."""
 
 
 def parse_config(text: str) -> Iterator[Setting]:
