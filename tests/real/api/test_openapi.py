@@ -44,6 +44,8 @@ PLAIN = [  # there is nothing to get wrong
     "GET /v1/pool",
     "POST /v1/pool/check",
     "POST /v1/pool/join",
+    "GET /v1/web/sessions",
+    "POST /v1/server/key",
 ]
 ROUTES = [
     *PLAIN,
@@ -103,6 +105,8 @@ ROUTES = [
     "GET /v1/experiments/{name}/events",
     "GET /v1/experiments/{name}/lines",
     "GET /v1/experiments/{name}/lines/matches",
+    "POST /v1/web/sessions/{name}/end",
+    "POST /v1/pool/recover",
 ]
 WITHOUT_END = ["GET /v1/changes"]
 OTHERS = ["POST /v1/web", "POST /v1/web/close"]  # they listen; tests/real/web asks them
