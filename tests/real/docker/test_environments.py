@@ -24,7 +24,6 @@ from tests.support.rig import BASE, Rig, single
 from tests.support.waiting import DEADLINE, wait_for
 from tests.support.wheels import make_wheel
 
-pytestmark = pytest.mark.every_engine
 
 PYTORCH = "riseml-test/pytorch:2.13.0"
 HELD_TORCH = "riseml: the install steps keep what the environment brought: torch 2.13.0+cpu"
@@ -65,6 +64,7 @@ def leave_out_saving(lines: list[str]) -> list[str]:
     return [line for line in lines if not line.startswith(SAVING)]
 
 
+@pytest.mark.every_engine
 def test_packages_of_the_system_and_of_python_install_with_few_capabilities(builds: EngineBuilds) -> None:
     lines = builds.make(
         f"# {builds.server}{PACKAGE}",
@@ -102,6 +102,7 @@ def test_install_steps_keep_the_torch_of_the_image(builds: EngineBuilds, engine_
             api.remove_container(name, force=True)
 
 
+@pytest.mark.every_engine
 def test_an_image_has_the_configuration_of_its_base_and_the_packages(builds: EngineBuilds, engine_url: str) -> None:
     base = f"riseml-test/configured:{builds.server[:12]}"
     text = f"FROM {BASE}\n"
@@ -121,6 +122,7 @@ def test_an_image_has_the_configuration_of_its_base_and_the_packages(builds: Eng
             api.remove_image(base, force=True)
 
 
+@pytest.mark.every_engine
 def test_an_environment_goes_on_from_the_steps_that_an_earlier_one_has_made(builds: EngineBuilds) -> None:
     first = f"echo {builds.server} >/one; echo first"
     lines = leave_out_saving(builds.make(first, "echo second"))
@@ -129,12 +131,14 @@ def test_an_environment_goes_on_from_the_steps_that_an_earlier_one_has_made(buil
     assert again == [f"--> {first}", "An earlier build has made this step", "--> cat /one", builds.server]
 
 
+@pytest.mark.every_engine
 def test_the_log_says_when_the_engine_saves_the_image(builds: EngineBuilds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment_builds, "_SAVING_AFTER", 0.0)
     lines = builds.make(f"echo {builds.server}")
     assert f"{SAVING}: the engine writes what install step 1 has changed" in lines
 
 
+@pytest.mark.every_engine
 def test_a_step_that_fails_names_itself_and_leaves_nothing(builds: EngineBuilds) -> None:
     with pytest.raises(EngineError, match="install step 2 failed with exit code 3: exit 3"):
         builds.make(f"echo {builds.server}", "exit 3")
@@ -149,6 +153,7 @@ def test_a_step_that_fails_names_itself_and_leaves_nothing(builds: EngineBuilds)
     ],
     ids=["memory", "time"],
 )
+@pytest.mark.every_engine
 def test_a_build_that_takes_too_much_ends(engine_url: str, step: str, limits: BuildLimits, problem: str) -> None:
     builds = EngineBuilds(engine_url, limits)
     try:
@@ -160,6 +165,7 @@ def test_a_build_that_takes_too_much_ends(engine_url: str, step: str, limits: Bu
         builds.clean_up()
 
 
+@pytest.mark.every_engine
 def test_the_next_server_follows_a_step_and_each_line_comes_once(docker_rig: Rig, engine_url: str) -> None:
     host, server = Engine(engine_url), docker_rig.server_id()
     docker_rig.submit(single("cat /made", install=[f"echo {server}", GATED, "echo 3 >/made"]))
@@ -182,6 +188,7 @@ def test_the_next_server_follows_a_step_and_each_line_comes_once(docker_rig: Rig
     assert (host.rows(server), host.shared(server)) == ([], [])
 
 
+@pytest.mark.every_engine
 def test_a_build_of_a_killed_server_ends_with_the_experiment_that_waited(docker_rig: Rig, engine_url: str) -> None:
     host, server = Engine(engine_url), docker_rig.server_id()
     docker_rig.submit(single("true", install=[f"echo {server}; sleep 600 & sleep 600"]))
@@ -193,6 +200,7 @@ def test_a_build_of_a_killed_server_ends_with_the_experiment_that_waited(docker_
     docker_rig.wait("nothing is left", lambda: not host.rows(server) and not host.shared(server))
 
 
+@pytest.mark.every_engine
 def test_what_no_experiment_waits_for_is_found_and_removed(builds: EngineBuilds, engine_url: str) -> None:
     name = f"riseml-{builds.server[:8]}-build-ab12"
     marks = {BUILD_SERVER: builds.server}
@@ -207,6 +215,7 @@ def test_what_no_experiment_waits_for_is_found_and_removed(builds: EngineBuilds,
         wait_for("they are removed", lambda: not builds.list_left(), DEADLINE)
 
 
+@pytest.mark.every_engine
 def test_a_step_that_ended_with_its_engine_begins_again(builds: EngineBuilds, engine_url: str) -> None:
     step = f"echo again {builds.server}"
     image = plan_image(BASE, (step,), Manifest())
@@ -220,6 +229,7 @@ def test_a_step_that_ended_with_its_engine_begins_again(builds: EngineBuilds, en
     assert leave_out_saving(builds.make(step)) == [f"--> {step}", f"again {builds.server}"]
 
 
+@pytest.mark.every_engine
 def test_a_build_whose_engine_does_not_answer_goes_on(builds: EngineBuilds, monkeypatch: pytest.MonkeyPatch) -> None:
     def lose_connection(*_: object, follow: bool) -> None:
         raise Unreachable("the Docker Engine does not answer: connection reset", None)
