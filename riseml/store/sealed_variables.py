@@ -135,11 +135,13 @@ class VariableSeals:
         keys = self._read_keys()[0]
         path = self.home / KEY_FILE
         if not keys and read_private_file(path, _MOST_READ) is not None:
-            size = path.stat().st_size
-            raise StoreError(
-                f"{path} is damaged: it has {size} bytes, and is no file of keys of {_KEY} bytes",
-                "restore that file from a backup; or remove it: experiments that wait with variables then fail",
-            )
+            keys = self._read_keys()[0]  # another thread may have made the file in between
+            if not keys:
+                size = path.stat().st_size
+                raise StoreError(
+                    f"{path} is damaged: it has {size} bytes, and is no file of keys of {_KEY} bytes",
+                    "restore that file from a backup; or remove it: experiments that wait with variables then fail",
+                )
         return keys
 
     def _read_keys(self) -> tuple[list[bytes], bool]:

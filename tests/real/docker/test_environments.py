@@ -24,7 +24,6 @@ from tests.support.rig import BASE, Rig, single
 from tests.support.waiting import DEADLINE, wait_for
 from tests.support.wheels import make_wheel
 
-
 PYTORCH = "riseml-test/pytorch:2.13.0"
 HELD_TORCH = "riseml: the install steps keep what the environment brought: torch 2.13.0+cpu"
 GATED = "echo one; until [ -e /go ]; do sleep 0.1; done; echo two; echo two"
