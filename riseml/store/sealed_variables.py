@@ -7,8 +7,8 @@ AES-256-GCM of the package `cryptography` seals them, over the server, the user 
 name of the variable: no value opens in another place. The experiments of a set have one number.
 
 The file of keys is `_MARK` and keys of 32 bytes: the first one seals, and each of them opens. There are two while
-values are sealed anew (`VariableSeals.rotate`). A file of 32 bytes is that of an earlier version, whose values were
-sealed over the name alone, or not at all: the server seals them anew when it starts, and from then on opens no such
+values are sealed again (`VariableSeals.rotate`). A file of 32 bytes is that of an earlier version, whose values were
+sealed over the name alone, or not at all: the server seals them again when it starts, and from then on opens no such
 value.
 """
 

@@ -18,7 +18,7 @@ from riseml.executors.docker import labels
 from riseml.executors.docker.storage_helper import choose_names
 
 METADATA = "169.254.169.254"
-"""Where the machines of a cloud get their keys: whoever asks there acts as the machine."""
+"""Where the machines of a cloud get their keys: a program that asks there acts as the machine."""
 
 CLOSE_METADATA = f"iptables -I DOCKER-USER -d {METADATA} -j DROP"
 """Docker sends what containers send to other machines through this chain."""

@@ -140,7 +140,7 @@ def test_files_of_other_places_count_when_they_are_new() -> None:
     ("path", "is_one"),
     [("__pycache__/x", True), ("a/.cache/y", True), ("x.egg-info/PKG", True), ("a.pyc", True), ("cache/x", False)],
 )
-def test_caches(path: str, is_one: bool) -> None:  # noqa: FBT001
+def test_caches(path: str, *, is_one: bool) -> None:
     assert is_cache(path) is is_one
 
 
