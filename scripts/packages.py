@@ -29,9 +29,13 @@ def find_packages() -> dict[str, set[str]]:
 
 def _list_requirements(package: str) -> list[str]:
     """Return what a package needs in this environment, without its extras."""
-    wanted = map(Requirement, metadata.requires(package) or ())
-    needed = (one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""}))
-    return [canonicalize_name(one.name) for one in needed]
+    requirements = map(Requirement, metadata.requires(package) or ())
+    needed = (
+        requirement
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+    )
+    return [canonicalize_name(requirement.name) for requirement in needed]
 
 
 def main() -> None:

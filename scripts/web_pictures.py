@@ -54,8 +54,8 @@ def _draw_views(browser: Browser, rig: Rig, folder: Path, scheme: str, sizes: di
             _use_shell(page)
         for suffix, (width, height) in sizes.items():
             page.set_viewport_size({"width": width, "height": height})
-            found = page.get_by_role(role, name=text).first  # type: ignore[arg-type]  # one of its names of roles
-            expect(found).to_be_visible(timeout=WAIT)
+            heading = page.get_by_role(role, name=text).first  # type: ignore[arg-type]  # one of its names of roles
+            expect(heading).to_be_visible(timeout=WAIT)
             expect(page.locator(".plot:empty")).to_have_count(0, timeout=WAIT)
             page.screenshot(path=folder / f"{name}-{scheme}{suffix}.png")
     page.context.close()

@@ -85,8 +85,8 @@ def _sort_by_barycentre(row: list[str], fixed: list[str], segments: Sequence[Edg
     place = {name: index for index, name in enumerate(fixed)}
 
     def barycentre(name: str) -> float:
-        found = [place[other] for edge in segments if name in edge for other in edge if other in place]
-        return sum(found) / len(found) if found else row.index(name)
+        places = [place[other] for edge in segments if name in edge for other in edge if other in place]
+        return sum(places) / len(places) if places else row.index(name)
 
     return sorted(row, key=barycentre)
 
@@ -127,27 +127,29 @@ def _place_rows(rows: Rows, segments: Sequence[Edge], widths: Mapping[str, int])
         centres |= _keep_distances(row, dict.fromkeys(row, 0.0), widths)
     for _ in range(_SWEEPS):
         for row in rows:
-            wanted = {
+            means = {
                 name: sum(centres[other] for other in neighbours[name]) / len(neighbours[name])
                 if neighbours[name]
                 else centres[name]
                 for name in row
             }
-            centres |= _keep_distances(row, wanted, widths)
+            centres |= _keep_distances(row, means, widths)
     return centres
 
 
-def _keep_distances(row: list[str], wanted: Mapping[str, float], widths: Mapping[str, int]) -> dict[str, float]:
-    """Return the places closest to the wanted ones at which neighbours keep their distance."""
+def _keep_distances(row: list[str], goals: Mapping[str, float], widths: Mapping[str, int]) -> dict[str, float]:
+    """Return the places closest to the goals at which neighbours keep their distance."""
     offsets = [0.0]
     for left, right in pairwise(row):
         offsets.append(offsets[-1] + (widths[left] + widths[right]) / 2 + _SPACE)
     blocks: list[tuple[float, int]] = []  # mean of the members, number of members
     for name, offset in zip(row, offsets, strict=True):
-        mean, size = wanted[name] - offset, 1
+        mean = goals[name] - offset
+        size = 1
         while blocks and blocks[-1][0] > mean:
             before, count = blocks.pop()
-            mean, size = (before * count + mean * size) / (count + size), count + size
+            mean = (before * count + mean * size) / (count + size)
+            size += count
         blocks.append((mean, size))
     means = [mean for mean, size in blocks for _ in range(size)]
     return {name: mean + offset for name, mean, offset in zip(row, means, offsets, strict=True)}

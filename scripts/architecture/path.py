@@ -105,10 +105,10 @@ def draw_path() -> str:
 
 def _find_attribute(place: str) -> object:
     module, _, path = place.partition(":")
-    found: object = importlib.import_module(f"riseml.{module}")
+    attribute: object = importlib.import_module(f"riseml.{module}")
     for name in path.split("."):
-        found = getattr(found, name)
-    return found
+        attribute = getattr(attribute, name)
+    return attribute
 
 
 def _wrap_step(step: Step) -> list[str]:
@@ -161,7 +161,10 @@ def _draw_step_line(before: _Cell, after: _Cell, colour: str) -> Iterator[str]:
         yield f'<path class="line" d="M {x0} {y} H {back}" stroke="{colour}" stroke-width="2"/>'
         yield f'<path d="M {back} {y - 5} L {back} {y + 5} L {x1} {y} Z" fill="{colour}"/>'
         return
-    x0, x1, y0, y1 = before.left + half, after.left + half, before.top + before.height, after.top
+    x0 = before.left + half
+    y0 = before.top + before.height
+    x1 = after.left + half
+    y1 = after.top
     middle = (y0 + y1) // 2
     yield (
         f'<path class="line" d="M {x0} {y0} C {x0} {middle} {x0} {middle} {(x0 + x1) // 2} {middle}'

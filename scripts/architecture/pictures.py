@@ -95,7 +95,7 @@ def _make_picture(
 def _describe_box(package: str, name: str) -> tuple[str, ...]:
     """Return the first sentence of the docstring; below `riseml` also the modules of a package."""
     module = f"{package}.{name}"
-    modules = [one for one in list_modules(module) if not one.startswith("_")]
+    modules = [child for child in list_modules(module) if not child.startswith("_")]
     summary = read_summary(module)
     return (summary,) if package == "riseml" or not modules else (summary, "· " + ", ".join(modules))
 

@@ -171,7 +171,8 @@ def _draw_lines(picture: Picture, frame: _Frame, colours: Mapping[str, str]) -> 
     for (source, target), count in picture.counts.items():
         colour = colours[source]
         if (source, target) in frame.layout.paths:
-            start, end = starts[source, target], ends[source, target]
+            start = starts[source, target]
+            end = ends[source, target]
             yield _curve(_find_points(frame, (source, target), start, end), colour, count)
             yield arrow_head(end, frame.top(target), colour)
             labels.append(_label(start, frame.bottom(source) + 18, str(count), colour))
@@ -228,7 +229,8 @@ def _draw_level_line(frame: _Frame, edge: Edge, label: str, colour: str, kind: s
     source, target = edge
     right = frame.centre(source) < frame.centre(target)
     sign = 1 if right else -1
-    x0, x1 = frame.centre(source) + sign * BOX_WIDTH / 2, frame.centre(target) - sign * BOX_WIDTH / 2
+    x0 = frame.centre(source) + sign * BOX_WIDTH / 2
+    x1 = frame.centre(target) - sign * BOX_WIDTH / 2
     y = frame.top(source) + frame.height(source) / 2 - sign * 10
     yield f'<path class="{kind}" d="M {x0:.0f} {y:.0f} H {x1 - sign * 8:.0f}" stroke="{colour}" stroke-width="1.5"/>'
     back = x1 - sign * 9

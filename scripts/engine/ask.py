@@ -46,8 +46,8 @@ def pull(host: str, image: str) -> None:
 
 
 if __name__ == "__main__":
-    _, host, command, *rest = sys.argv
+    _, host, command, *arguments = sys.argv
     try:
-        ping(host) if command == "ping" else pull(host, *rest)
+        ping(host) if command == "ping" else pull(host, *arguments)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        sys.exit(f"{command} {' '.join(rest)}: {error}")
+        sys.exit(f"{command} {' '.join(arguments)}: {error}")
