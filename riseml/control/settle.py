@@ -372,8 +372,8 @@ def describe_exit(code: int, *, oom: bool) -> str:
     text = f"exit code {code} ({meaning})" if meaning else f"exit code {code}"
     if oom:
         return f"{text}, out of memory"
-    # An engine reports only its own memory limits; when the whole host is out of memory, it reports nothing.
-    return f"{text}: sent by another process, or the host is out of memory" if name == "SIGKILL" else text
+    # An engine reports nothing when the whole host is out of memory, and may miss a job that has just begun.
+    return f"{text}: sent by another process, or the job or its host is out of memory" if name == "SIGKILL" else text
 
 
 def _find_exit_reason(found: ContainerSeen) -> Reason:

@@ -25,6 +25,7 @@ from riseml.executors.docker.helper_container import remove_helper, send_archive
 from riseml.executors.docker.image_names import inspect_image
 from riseml.executors.docker.log_stream import read_log_frames
 from riseml.executors.docker.step_containers import (
+    OUT_OF_MEMORY,
     BuildStep,
     image_config,
     list_steps,
@@ -289,7 +290,7 @@ class _Build:
         if self._late.is_set():
             problem, hint = EXCESS_HINTS["seconds"]
             raise EngineError(f"{what} ({step.line}) {problem}", hint, permanent=True)
-        if state["OOMKilled"] and state["ExitCode"] != 0:
+        if state["ExitCode"] == OUT_OF_MEMORY or (state["OOMKilled"] and state["ExitCode"] != 0):
             problem, hint = EXCESS_HINTS["memory"]
             raise EngineError(f"{what} ({step.line}) {problem}", hint, permanent=True)
         if state["ExitCode"] != 0:

@@ -88,11 +88,10 @@ def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Out
     An end by SIGKILL may be an out-of-memory kill whose event has not arrived. As long as it may still arrive, the
     container is reported as running, and `settles_in` asks for another observation.
     """
-    if found.exit_code == _KILLED and not found.oom:
-        if events.out_of_memory:
-            found = replace(found, oom=True)
-        elif events.settles_in > 0:
-            return Merged(replace(found, exit_code=None, finished_at=None), events.settles_in)
+    if found.exit_code is not None and events.out_of_memory:
+        found = replace(found, oom=True)
+    elif found.exit_code == _KILLED and not found.oom and events.settles_in > 0:
+        return Merged(replace(found, exit_code=None, finished_at=None), events.settles_in)
     return _explain_end(found, outages)
 
 

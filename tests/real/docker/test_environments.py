@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import uuid
 from collections.abc import Iterator
 
 import docker
@@ -14,7 +15,7 @@ from riseml.executors.build_limits import BuildLimits
 from riseml.executors.docker import environment_builds
 from riseml.executors.docker.environment_builds import SAVING
 from riseml.executors.docker.labels import BUILD_SERVER, STEP
-from riseml.executors.docker.step_containers import list_steps
+from riseml.executors.docker.step_containers import OUT_OF_MEMORY, list_steps, make_host_config, step_request
 from riseml.executors.docker.step_files import write_step_files
 from riseml.job_programs.held_packages import IMAGE_FILE
 from riseml.planning.image import Manifest, plan_image
@@ -162,6 +163,32 @@ def test_a_build_that_takes_too_much_ends(engine_url: str, step: str, limits: Bu
         assert builds.list_left() == []
     finally:
         builds.clean_up()
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("python -c 'x = b\"x\" * 400_000_000'", OUT_OF_MEMORY),
+        ("python -c 'x = b\"x\" * 400_000_000' || exit 3", OUT_OF_MEMORY),
+        ("python -c 'x = b\"x\" * 400_000_000' || exit 0", 0),
+        (f"exit {OUT_OF_MEMORY}", 1),
+        ("exit 3", 3),
+        ("kill -9 $$", 137),
+    ],
+    ids=["killed", "a failure that follows", "a success that follows", "its own code", "a failure", "SIGKILL"],
+)
+@pytest.mark.every_engine
+def test_a_step_says_itself_that_the_kernel_killed_it_for_its_memory(engine_url: str, script: str, code: int) -> None:
+    """The engine may miss it: it hears of the kill only if it watches the container already."""
+    api, image = Engine(engine_url).api, plan_image(BASE, (script,), Manifest())
+    step = next(list_steps(image, BASE, ""))
+    name = f"riseml-{uuid.uuid4().hex[:8]}-step"
+    api.create_container_from_config(step_request(step, BASE, name, {}, make_host_config(64, "none")), name)
+    try:
+        api.start(name)
+        assert api.wait(name)["StatusCode"] == code
+    finally:
+        api.remove_container(name, force=True)
 
 
 @pytest.mark.every_engine

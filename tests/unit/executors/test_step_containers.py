@@ -37,6 +37,7 @@ def test_a_step_is_as_confined_as_a_job_but_for_owners_and_modes_of_files() -> N
     assert (config["PidsLimit"], config["Memory"], config["NetworkMode"]) == (4096, 64 << 20, "own")
     assert not config["Privileged"]
     assert "Devices" not in config and "Mounts" not in config
+    assert request["Cmd"][-len(step.command) :] == list(step.command), "the shell that counts kills runs it"
     assert request["Healthcheck"] == {"Test": ["NONE"]}
     assert "Env" not in request, "an image gets no variable of the build"
 
