@@ -45,7 +45,8 @@ from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FRESH, STILL_FRESH, EngineFacts, FactsReader
 from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.host_check import inspect_host
-from riseml.executors.docker.job_containers import create_container, inspect_own
+from riseml.executors.docker.job_containers import create_container
+from riseml.executors.docker.job_starts import inspect_own, start_container
 from riseml.executors.docker.leader_watch import LeaderAnswer, LeaderWatch
 from riseml.executors.docker.log_stream import read_log_frames
 from riseml.executors.docker.network_list import NetworkList
@@ -75,7 +76,7 @@ from riseml.executors.docker.written_files import read_container_files
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream
 from riseml.executors.machine import list_routed_subnets
-from riseml.executors.transports.engine_client import Engine, lacks_network
+from riseml.executors.transports.engine_client import Engine
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, Mount
@@ -301,12 +302,7 @@ class DockerExecutor:
             demand_volumes(api, name, launch.mounts)
             if code is not None and not has_code:
                 helper_container.send_archive(api, name, "/", pack_working_directory(code, launch.owner))
-            try:
-                api.start(name)
-            except APIError as error:
-                if lacks_network(error):  # the container belongs to a removed network; it cannot join a new one
-                    api.remove_container(name, v=True)
-                raise
+            start_container(api, name, launch)
 
     @contextmanager
     def _lend_layer(self, api: docker.APIClient, launch: Launch, code: ProjectFiles | None) -> Iterator[str | None]:

@@ -1,4 +1,4 @@
-"""The container of one job: created once, and found again by a repeated start."""
+"""The container of one job is created from the image that has its code, where there is one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 import docker
 from docker.errors import ImageNotFound
 
-from riseml.errors import EngineError
-from riseml.executors.docker import image_names, labels
-from riseml.model import JobKey
+from riseml.executors.docker import image_names
 
 
 def create_container(api: docker.APIClient, request: dict[str, Any], name: str, layer: str | None) -> bool:
@@ -30,15 +28,3 @@ def create_container(api: docker.APIClient, request: dict[str, Any], name: str, 
             raise
         api.create_container_from_config({**request, "Image": image}, name)
     return False
-
-
-def inspect_own(api: docker.APIClient, name: str, key: JobKey) -> dict[str, Any]:
-    """Return the inspection of a job's container.
-
-    Raises:
-        EngineError: it belongs to another job, or not to riseml.
-    """
-    found: dict[str, Any] = api.inspect_container(name)
-    if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
-        raise EngineError(f"a container named {name} exists and does not belong to this job", permanent=True)
-    return found

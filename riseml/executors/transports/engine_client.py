@@ -29,6 +29,14 @@ _TLS_WANTED = "HTTP request to an HTTPS server"  # an engine with TLS answers th
 _NOT_RUNNING = frozenset({404, 409})  # HTTP; a container or a command that does not exist, or does not run
 _PERMANENT_STATUSES = frozenset({400, 403, 404, 409})  # HTTP; the same request gets the same answer
 
+# Refusals with such a status that pass: what an earlier container has (its address, its end of a network, its name) is
+# free a moment later, or once an engine has restarted.
+_PASSING = re.compile(
+    "address already in use|endpoint with name .*already exists|has active endpoints|is already in use by container"
+    "|removal .*in progress|marked for removal|is restarting, wait until",
+    re.IGNORECASE,
+)
+
 
 class _ThreadClient:
     """The client of one thread; it is closed when the thread ends or the engine is closed."""
@@ -203,7 +211,7 @@ def translate_refusal(error: APIError) -> EngineError:
         return refusal(text)
     if re.search("no space left on device", text, re.IGNORECASE):
         return EngineError(f"the disk of the host is full: {text}", "free some space, then start again", permanent=True)
-    return refusal(text, permanent=error.status_code in _PERMANENT_STATUSES)
+    return refusal(text, permanent=error.status_code in _PERMANENT_STATUSES and not _PASSING.search(text))
 
 
 def translate_status(status: int, words: str) -> EngineError:

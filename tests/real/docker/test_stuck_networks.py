@@ -1,4 +1,4 @@
-"""A network that the engine refuses to remove: written off, avoided, named, and removed once the engine lets it go."""
+"""Networks and addresses that the engine holds: written off or waited for, named, and used again once they are free."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import docker
@@ -16,11 +18,15 @@ import pytest
 
 from riseml.errors import EngineError
 from riseml.executors.base import Share, SubnetTaken
+from riseml.executors.docker import labels
+from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.networks import remove_written_off
 from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
 from riseml.executors.transports.engine_client import Engine
-from riseml.names import HostName
+from riseml.model import Image, JobKey, Launch, Owner
+from riseml.names import HostName, JobName
+from riseml.spec.config.types import Limits, Resources
 from riseml.spec.pool.types import HostSpec
 from tests.support.rig import BASE
 from tests.support.waiting import DEADLINE
@@ -56,8 +62,29 @@ class Held:
         """Return how many networks of this server the engine has."""
         return sum(item.server == self.server for item in self.executor.list_inventory(frozenset()))
 
+    def launch(self, attempt: int, address: int) -> Launch:
+        """Return a job with an address of the network: its first one is 1, the gateway's."""
+        return Launch(
+            key=JobKey(1, JobName("train"), attempt),
+            server=self.server,
+            title="paul.1.train",
+            hostname="train",
+            image=Image(BASE),
+            command=("sleep", "600"),
+            environment=(),
+            resources=Resources(0.1, 32, 0),
+            limits=Limits(),
+            shm_size=64,
+            owner=Owner("paul", 1000, 1000),
+            snapshot="",
+            subnet=self.subnets[0],
+            address=str(IPv4Network(self.subnets[0])[address]),
+        )
+
     def close(self) -> None:
         self.api.remove_container(self.stranger, force=True)
+        for row in self.api.containers(all=True, filters={"label": f"{labels.SERVER}={self.server}"}):
+            self.api.remove_container(row["Id"], force=True)
         for item in self.executor.list_inventory(frozenset()):
             if item.server == self.server:
                 self.executor.discard_item(item)
@@ -120,3 +147,30 @@ def test_a_subnet_that_another_interface_of_this_machine_has_is_refused(held: He
         subprocess.run(["ip", "link", "del", interface], check=True)
     held.executor.prepare(Share(2, held.subnets[1]))
     assert held.networks() == {1: held.subnets[0], 2: held.subnets[1]}
+
+
+def test_an_attempt_starts_while_the_engine_still_holds_the_address_of_the_last_one(held: Held) -> None:
+    """The engine reports the end of a container before it gives back its address."""
+    held.executor.start(held.launch(1, address=3), None)
+    for attempt in range(2, 7):
+        launch = held.launch(attempt, address=3)
+        held.api.create_container_from_config(container_request(launch, 64), container_name(held.server, launch.key))
+        last = container_name(held.server, held.launch(attempt - 1, address=3).key)
+        with closing(held.api.events(filters={"container": [last], "event": ["die"]}, decode=True)) as events:
+            held.api.kill(last)
+            next(iter(events))
+        held.executor.start(launch, None)
+        assert held.executor.observe(frozenset()).containers[launch.key].running
+
+
+def test_a_container_that_has_the_address_of_a_job_is_named_until_it_is_gone(held: Held) -> None:
+    launch = held.launch(1, address=2)
+    stranger = held.api.inspect_container(held.stranger)["Name"].lstrip("/")
+    with pytest.raises(EngineError) as error:
+        held.executor.start(launch, None)
+    assert f"the container {stranger} has the address {launch.address} of the job" in error.value.message
+    assert f"`docker network disconnect {held.name} {stranger}` clears it" in error.value.message
+    assert not error.value.permanent, "the server tries again"
+    held.api.disconnect_container_from_network(held.stranger, held.name)
+    held.executor.start(launch, None)
+    assert held.executor.observe(frozenset()).containers[launch.key].running
