@@ -16,6 +16,8 @@ PRINTED_LINES = 400
 
 _SHOWN = 10  # lines
 _SHOWN_BEFORE = 4  # lines before the cause, when other lines separate it from the end
+_SHOWN_BEHIND_FIRST = 2  # the same, when the error with which a chain began is shown, too
+_SHOWN_MESSAGE = 2  # lines behind the cause, which are usually the rest of its message or the top of a stack
 _LONGEST_LINE = 400  # characters of a line that are searched
 _MOST_LATER = 30  # lines that a program prints while it fails; after more of them, the program had handled the error
 
@@ -41,6 +43,13 @@ _CONSEQUENCE = re.compile(
     r"|Horovod has been shut down|HorovodInternalError|Process \d+ exit with status code"
     r"|(?i:connection (?:closed|reset|aborted) by (?:remote )?peer)|ncclRemoteError|terminate called without an active"
 )
+_CHAINED = re.compile(
+    rf"^(?P<prefix>{_PREFIX})(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):\s*$"
+)
+_STACK_LINE = re.compile(rf"^{_PREFIX} {{2,4}}File \"[^\"]{{1,200}}\", line \d+ in ")
+"""A line of the stack that Python's faulthandler prints behind the error; it may have a hundred, of each thread."""
+
 _FRAME = re.compile(
     # Frames of native code, as dmlc and XGBoost, PyTorch, gdb, boost, glog, OpenMPI, glibc and TensorFlow print them.
     rf"^{_PREFIX}\s*(?:$|\[bt\] |frame #\d+:|#\d+ +0x|\d+# |@ +0x[0-9a-f]|\[\S{{1,80}}:\d+\] (?:\[ *\d+\]|\*\*\*) "
@@ -51,6 +60,8 @@ _FRAME = re.compile(
     r"|[=-]{8,}$|\S{1,200} FAILED$|Failures:$|Root Cause \(first|<NO_OTHER_FAILURES>|\[\d+\]:$"
     r"|(?:time|host|rank|exitcode|error_file|traceback|msg) *: |[WE]\d{4} .{0,120}torch/distributed/\S+\] "
     r"|(?:ERROR|WARNING|INFO):torch\.distributed\."
+    # Warnings of Python, and the summary of Weights & Biases, which come while the program ends.
+    r"|(?:\S{1,200}:\d+: )?\w{0,60}Warning: |\s*warnings\.warn\(|wandb: (?!.*(?i:error|api.key|login))"
     # The report of mpirun.
     r"|Primary job +terminated normally|a non-zero exit code\. Per user-direction|mpirun\S* (?:detected|noticed) that"
     r"|the job to be terminated\. The first|Process name: |Exit code: +\d)"
@@ -64,6 +75,7 @@ class _Raised:
     begin: int  # index of its first line: of its traceback, if it has one
     line: int  # index of the line that says what it is
     is_consequence: bool  # of another error, which says more
+    first: int | None = None  # index of the line of the error with which its chain began; None: it has no chain
 
 
 def is_exception(line: str) -> bool:
@@ -92,41 +104,90 @@ def choose_last_lines(lines: Sequence[str]) -> tuple[str, ...]:
     telling = [
         index for index in range(end) if index not in tracebacks and not _FRAME.match(lines[index][:_LONGEST_LINE])
     ]
-    cause = _find_cause(raised, telling)
-    if cause is None or cause >= end - _SHOWN:
+    error = _find_cause(lines, raised, telling)
+    if error is None:
         return tuple(lines[max(0, end - _SHOWN) : end])
-    before = lines[max(0, cause - _SHOWN_BEFORE) : cause + 1]
-    later = [lines[index] for index in telling if index > cause][len(before) + 1 - _SHOWN :]
-    left_out = end - cause - 1 - len(later)
-    return (*before, f"[... {left_out} more line{'' if left_out == 1 else 's'}]", *later)
+    if error.first is None or error.first >= end - _SHOWN:
+        return _choose_tail(lines[:end], error.line, telling, _SHOWN, _SHOWN_BEFORE)[1]
+    begin, tail = _choose_tail(lines[:end], error.line, telling, _SHOWN - 2, _SHOWN_BEHIND_FIRST)
+    if begin <= error.first:
+        return tail
+    return (lines[error.first], *_mark_left_out(begin - error.first - 1), *tail)
 
 
-def _find_cause(raised: Sequence[_Raised], telling: Sequence[int]) -> int | None:
-    """Return the index of the line that says why the program ended; None when no line does.
+def _choose_tail(
+    lines: Sequence[str], cause: int, telling: Sequence[int], shown: int, before: int
+) -> tuple[int, tuple[str, ...]]:
+    """Return some lines before the cause, the cause, the begin of its message, and the last lines.
 
     Args:
+        lines: the lines that the job printed, without blank ones at the end.
+        cause: the index of the line that says the cause.
+        telling: the indexes of the lines that are no frames and no consequences.
+        shown: the largest number of lines to return.
+        before: the largest number of lines before the cause, when other lines separate it from the end.
+
+    Returns:
+        the index of the first of these lines, and the lines.
+    """
+    end = len(lines)
+    if cause >= end - shown:
+        begin = max(0, end - shown)
+        return begin, tuple(lines[begin:])
+    behind = [index for index in telling if index > cause]
+    message: list[int] = []
+    for index in behind[:_SHOWN_MESSAGE]:
+        if sum(1 for line in lines[cause + 1 : index] if line.strip()) == len(message):
+            message.append(index)
+    begin = max(0, cause - max(0, before - len(message)))
+    others = behind[len(message) :]
+    room = shown - (cause + 1 - begin) - len(message) - 1
+    last = others[max(0, len(others) - room) :]
+    mark = _mark_left_out(end - cause - 1 - len(message) - len(last))
+    texts = [lines[index] for index in (*range(begin, cause + 1), *message)]
+    return begin, (*texts, *mark, *(lines[index] for index in last))
+
+
+def _mark_left_out(count: int) -> tuple[str, ...]:
+    """Return the line that stands for lines that are not shown; none when all are."""
+    return (f"[... {count} more line{'' if count == 1 else 's'}]",) if count else ()
+
+
+def _find_cause(lines: Sequence[str], raised: Sequence[_Raised], telling: Sequence[int]) -> _Raised | None:
+    """Return the error that ended the program; None when no line says it.
+
+    Args:
+        lines: the lines that the job printed.
         raised: the errors, in order.
         telling: the indexes of the lines that are no frames and no consequences.
     """
     error = next((error for error in reversed(raised) if not error.is_consequence), raised[-1] if raised else None)
-    if error is None or sum(1 for index in telling if index > error.line) > _MOST_LATER:
+    if error is None:
         return None
-    return error.line
+    later = sum(1 for index in telling if index > error.line and not _STACK_LINE.match(lines[index][:_LONGEST_LINE]))
+    return error if later <= _MOST_LATER else None
 
 
 def _find_raised(lines: Sequence[str]) -> list[_Raised]:
     """Return the errors in order: the ends of tracebacks, and lines that name one by themselves."""
     raised: list[_Raised] = []
     headers: dict[str, int] = {}  # what is before each line of a traceback -> the index of its first line
+    above: _Raised | None = None  # the error that the next one of a chain follows
     for index, line in enumerate(line[:_LONGEST_LINE] for line in lines):
         header = _TRACEBACK.match(line)
         if header is not None:
             headers[header["prefix"]] = index
             continue
+        chained = _CHAINED.match(line)
+        if chained is not None:
+            above = next((error for error in reversed(raised) if lines[error.line].startswith(chained["prefix"])), None)
+            continue
         prefix = max((prefix for prefix in headers if _ends_traceback(line, prefix)), key=len, default=None)
         if prefix is not None or _EXCEPTION.match(line) or _FATAL.match(line):
             begin = index if prefix is None else headers.pop(prefix)
-            raised.append(_Raised(begin, index, _CONSEQUENCE.search(line) is not None))
+            first = None if above is None else above.line if above.first is None else above.first
+            raised.append(_Raised(begin, index, _CONSEQUENCE.search(line) is not None, first))
+            above = None
     return raised
 
 

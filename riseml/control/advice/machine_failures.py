@@ -71,10 +71,23 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
         "no-gpu",
         "the job sees no GPU: ask for it with `gpus: 1` in `train.resources`, and check with `riseml system info -l`"
         " that a host has one",
-        patterns=(
-            r"Found no NVIDIA driver|no CUDA-capable device|No CUDA GPUs are available",
-            r"Torch not compiled with CUDA enabled|libcuda reported.*no device|CUDA_ERROR_NO_DEVICE",
+        patterns=(  # TensorFlow prints a failed cuInit whenever it starts without a GPU
+            r"^(?!.*failed call to cuInit).*(?:no CUDA-capable device|CUDA_ERROR_NO_DEVICE)",
+            r"Found no NVIDIA driver|No CUDA GPUs are available|libcuda reported.*no device",
+            r"Could not satisfy device specification '[^']*device:GPU:\d+'\..*Supported device types \[CPU\]",
         ),
+    ),
+    KnownFailure(
+        "torch-without-cuda",
+        "the PyTorch of the job is built for processors alone, so it uses no GPU: choose an image or a version that is"
+        " built for CUDA and ask for `gpus: 1` in `train.resources`, or let the code use the device `cpu`",
+        patterns=(r"Torch not compiled with CUDA enabled",),
+    ),
+    KnownFailure(
+        "saved-on-gpu",
+        'the file was saved on a GPU, and the job has none: write `torch.load(..., map_location="cpu")`, or ask for'
+        " `gpus: 1` in `train.resources`",
+        patterns=(r"Attempting to deserialize object on a CUDA device but torch\.cuda\.is_available\(\) is False",),
     ),
     KnownFailure(
         "gpu-driver",
@@ -120,6 +133,25 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
             r"out of shared memory|insufficient shared memory",
             r"No space left on device.*/dev/shm|/dev/shm.*No space left on device",
             r"unable to (?:open|write to|mmap) .*shared memory",
+        ),
+    ),
+    KnownFailure(
+        "process-killed",
+        "a process that the job started was killed (SIGKILL), probably for want of memory: use fewer processes or"
+        " smaller batches, or ask for more with `mem` in `train.resources`",
+        patterns=(
+            r"DataLoader worker \(pid[^)]*\) is killed by signal: Killed",
+            r"process \d+ terminated with signal SIGKILL",
+        ),
+    ),
+    KnownFailure(
+        "process-crashed",
+        "native code crashed in a process that the job started (SIGSEGV): set `PYTHONFAULTHANDLER: 1` in `train.env` to"
+        " see where, or load the data without such processes (`num_workers=0`)",
+        patterns=(
+            r"DataLoader worker \(pid[^)]*\) is killed by signal: Segmentation fault",
+            r"ERROR: Unexpected segmentation fault encountered in worker",
+            r"process \d+ terminated with signal SIGSEGV",
         ),
     ),
     KnownFailure(
@@ -239,6 +271,13 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
         "a process could not reach its memory (SIGBUS); /dev/shm is probably too small: raise `shm_size` under"
         " `train`, or use fewer loading processes",
         codes=frozenset({135}),
+    ),
+    KnownFailure(
+        "stack-of-native-code",
+        "native code ended the program: the first line of the stack behind `Fatal Python error` is the call that led"
+        " there; look at what it was given, and check that the versions of the native packages fit each other",
+        patterns=(r"^Fatal Python error: (?:Segmentation fault|Aborted|Floating)", r"\(most recent call first\):$"),
+        codes=frozenset({134, 136, 139}),
     ),
     KnownFailure(
         "segmentation-fault",

@@ -133,6 +133,12 @@ PYTHON_FAILURES: tuple[KnownFailure, ...] = (
         patterns=(r"Distributed package doesn't have NCCL built in|NCCL support is not compiled",),
     ),
     KnownFailure(
+        "torch-alone",
+        "the code joins other processes, and the job has none: write `distributed` under `pytorch`, or call"
+        " `init_process_group` only where {name} is set",
+        patterns=(r"environment variable (?P<name>RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected, but not set",),
+    ),
+    KnownFailure(
         "no-input",
         "the code asks for input, and a job has no terminal: give the answer as an argument in `train.run` or as a"
         " variable in `train.env`",

@@ -8,6 +8,7 @@ import pytest
 
 from riseml.control.advice.advise import advise
 from riseml.control.advice.known_failure import FailedJob, recognise
+from riseml.control.advice.last_lines import drop_frames
 from riseml.control.advice.table import KNOWN_FAILURES
 from riseml.states import Reason
 
@@ -63,6 +64,18 @@ def test_every_advice_is_one_line_with_a_next_step() -> None:
 @pytest.mark.parametrize("lines", [(), ("step 1 of 3",), ("ValueError: loss is not a number",), ("Killed by hand",)])
 def test_nothing_is_said_of_an_end_that_is_not_in_the_table(lines: tuple[str, ...]) -> None:
     assert _advise(*lines) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-11-27 22:15:01.123456: E external/local_xla/xla/stream_executor/cuda/cuda_driver.cc:152] failed call to"
+        " cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected",
+        "/usr/lib/torch/cuda/__init__.py:128: UserWarning: CUDA initialization: Found no NVIDIA driver on your system.",
+    ],
+)
+def test_what_a_framework_prints_whenever_it_starts_without_a_gpu_is_no_cause(line: str) -> None:
+    assert _advise(*drop_frames([line, "ValueError: the loss is not a number"])) == ""
 
 
 def test_what_stands_before_another_exception_is_only_probable() -> None:
