@@ -16,8 +16,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.executors.written_files import MOST_LISTED, Unread, WrittenFile, WrittenOrder, is_cache
-from riseml.job_programs.folder_paths import FOLDER, MOST_DEPTH, encode_name
+from riseml.executors.written_files import (
+    MOST_LISTED,
+    Unread,
+    WrittenFile,
+    WrittenOrder,
+    is_cache,
+    read_path,
+)
+from riseml.job_programs.folder_paths import FOLDER, MOST_DEPTH, encode_name, show_name
 from riseml.records import dataclass
 from riseml.spec.scalars.output_patterns import OutputPattern, PatternPlace
 
@@ -93,16 +100,17 @@ class _ChangeWalk:
         try:
             if not stat.S_ISDIR(found.st_mode):
                 if found.st_ctime_ns > self._since and pattern.matches(pattern.first):
-                    yield from _show(_ChangedEntry(root, os.fsencode(last), pattern.first, found), is_wanted=True)
+                    path = encode_name(os.fsencode(pattern.first))
+                    yield from _show(_ChangedEntry(root, os.fsencode(last), path, found), is_wanted=True)
                 return
             inner = _open_inner(root, os.fsencode(last))
             if inner is None:
                 return
             try:
-                for one in self._walk(inner, f"{pattern.first}/", len(above)):
+                for one in self._walk(inner, f"{encode_name(os.fsencode(pattern.first))}/", len(above)):
                     if isinstance(one, Unread):
                         yield one
-                    elif pattern.matches(one.path):
+                    elif pattern.matches(read_path(one.path)):
                         yield from _show(one, is_wanted=True)
             finally:
                 os.close(inner)
@@ -130,7 +138,7 @@ class _ChangeWalk:
             elif not is_cache(f"{path}/x"):
                 inner = _open_inner(folder, raw) if depth < MOST_DEPTH else None
                 if inner is None:
-                    yield Unread(f"{path} cannot be read")
+                    yield Unread(f"{show_name(path)} cannot be read")
                     continue
                 try:
                     yield from self._walk(inner, f"{path}/", depth + 1)
@@ -166,7 +174,7 @@ def _show(found: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) ->
             handle = os.open(found.name, _FILE, dir_fd=found.folder)
         except OSError as error:
             yield WrittenFile(found.path, found.stat.st_size, found.stat.st_mtime_ns)
-            yield Unread(f"{found.path} cannot be read: {error.strerror}")
+            yield Unread(f"{show_name(found.path)} cannot be read: {error.strerror}")
             return
         with open(handle, "rb") as file:
             now = os.fstat(file.fileno())

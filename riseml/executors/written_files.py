@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
 from riseml.archives.entries import ArchiveEntry
+from riseml.job_programs.folder_paths import decode_name
 from riseml.model import JobKey
 from riseml.records import dataclass
 from riseml.spec.scalars.output_patterns import OutputPattern
@@ -74,12 +75,18 @@ class WrittenOrder:
 
     def wants(self, path: str) -> bool:
         """Return True for a path below the working folder whose content is wanted."""
-        return any(one.is_below_folder and one.matches(path) for one in self.wanted)
+        text = read_path(path)
+        return any(pattern.is_below_folder and pattern.matches(text) for pattern in self.wanted)
 
     @property
     def elsewhere(self) -> tuple[OutputPattern, ...]:
         """The patterns of places outside of the working folder."""
         return tuple(one for one in self.wanted if not one.is_below_folder)
+
+
+def read_path(path: str) -> str:
+    """Return a `WrittenFile.path` as users write it in a pattern: with `%` instead of `%25`."""
+    return decode_name(path).decode("utf-8", "surrogateescape")
 
 
 def is_cache(path: str) -> bool:

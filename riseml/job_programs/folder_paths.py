@@ -87,6 +87,17 @@ def decode_name(text: str) -> bytes:
         raise FilesError(Trouble.BAD_PATH, "") from None
 
 
+def show_name(path: str) -> str:
+    r"""Return a path on one line, with every character escaped that a terminal does not show as it is.
+
+    Example:
+        >>> show_name("a\nb%FF")
+        'a\\nb\\xff'
+    """
+    text = decode_name(path).decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(map(_show_character, text))
+
+
 def split_path(path: str) -> list[bytes]:
     """Return the names of a path; none for the folder itself.
 
@@ -252,3 +263,7 @@ _TROUBLES = {
 def translate(error: OSError, path: str) -> FilesError:
     trouble = _TROUBLES.get(error.errno or 0, Trouble.FAILED)
     return FilesError(trouble, path, error.strerror or str(error))
+
+
+def _show_character(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -94,10 +94,11 @@ def _copy_job_path(command: CommandContext, source: str, target: str, *, json: b
 
 def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: bool) -> None:
     from riseml.cli.files.copies import CopyEnd, add_tallies, copy_tree
-    from riseml.cli.files.names import join_paths, show_name
+    from riseml.cli.files.names import join_paths
     from riseml.cli.files.opened import Openings
     from riseml.cli.files.progress import CopyProgress
     from riseml.cli.output.file_views import summarise_copy
+    from riseml.job_programs.folder_paths import show_name
 
     *sources, text = paths
     with ExitStack() as stack:
@@ -163,7 +164,7 @@ def _report_trouble(command: CommandContext, tally: CopyTally) -> None:
     Raises:
         Conflict: a file changed each time.
     """
-    from riseml.cli.files.names import show_name
+    from riseml.job_programs.folder_paths import show_name
 
     if tally.left_out:
         command.printer.warn(

@@ -7,17 +7,6 @@ import os
 from riseml.job_programs.folder_paths import decode_name, encode_name
 
 
-def show_name(path: str) -> str:
-    r"""Return a path on one line, with every character escaped that a terminal does not show as it is.
-
-    Example:
-        >>> show_name("a\nb%FF")
-        'a\\nb\\xff'
-    """
-    text = decode_name(path).decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else "".join(map(_show_character, text))
-
-
 def to_text(path: str) -> str:
     """Return a path as Python's own functions take it; `--json` shows it in this form."""
     return os.fsdecode(decode_name(path))
@@ -31,7 +20,3 @@ def to_path(text: str) -> str:
 def join_paths(*parts: str) -> str:
     """Return a path from its parts; an empty part adds nothing."""
     return "/".join(part for part in parts if part)
-
-
-def _show_character(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from riseml.cli.files.addresses import StorageAddress, check_project, parse_storage_address
 from riseml.cli.files.copies import CopyEnd
-from riseml.cli.files.names import join_paths, show_name, to_path
+from riseml.cli.files.names import join_paths, to_path
 from riseml.cli.files.sides import LocalSide, split_local
 from riseml.client.file_client import FileClient, StoragePlace
 from riseml.errors import NotFound, UsageError
-from riseml.job_programs.folder_paths import Seen
+from riseml.job_programs.folder_paths import Seen, show_name
 from riseml.records import dataclass
 from riseml.storage_files import MOST_ENTRIES, ListOrder
 

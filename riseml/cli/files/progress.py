@@ -6,9 +6,9 @@ from collections.abc import Callable
 from time import monotonic
 
 from riseml.cli.files.copies import CopyWatch
-from riseml.cli.files.names import show_name
 from riseml.cli.output.printer import Printer
 from riseml.cli.output.progress import RateMeter, describe_bytes, draw_progress
+from riseml.job_programs.folder_paths import show_name
 from riseml.project.messages import format_size
 
 _PATIENCE = 0.5  # seconds without a bar

@@ -12,6 +12,7 @@ the container.
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -26,8 +27,15 @@ from riseml.executors.base import NotThere
 from riseml.executors.docker.project_archive import WORKING_FOLDER
 from riseml.executors.timestamps import to_nanoseconds
 from riseml.executors.transports.engine_client import raise_for_refusal
-from riseml.executors.written_files import MOST_LISTED, Unread, WrittenFile, WrittenOrder, is_cache
-from riseml.job_programs.folder_paths import FilesError, encode_name, split_path
+from riseml.executors.written_files import (
+    MOST_LISTED,
+    Unread,
+    WrittenFile,
+    WrittenOrder,
+    is_cache,
+    read_path,
+)
+from riseml.job_programs.folder_paths import FilesError, encode_name, show_name, split_path
 from riseml.job_programs.group_shell import LISTING
 from riseml.spec.scalars.output_patterns import OutputPattern, PatternPlace
 
@@ -40,6 +48,7 @@ _MOST_HARD_LINKS = 1_000  # further names of files, each in an archive of its ow
 _PIECE = 1 << 20  # bytes that are read at once
 _OTHER_TYPES = sum(1 << bit for bit in (31, 27, 26, 25, 24, 21, 19))  # folder, link, device, ... as Go writes a mode
 _MISSING = 404  # HTTP
+_ENTRY = re.compile(rb"\n(?=[-bcdlps][-rwxsStT]{9}[.+@]? +\d)")  # where a line of `ls -ln` begins
 _SLACK = 1.0  # seconds: the engine notes the start of a container a moment after its first process ran
 
 
@@ -109,8 +118,14 @@ class _ContainerReader:
             elif size is not None:
                 yield WrittenFile(path, size)
         tops = sorted({path.split("/")[0] for path in wanted})
+        missed = {path: size for path, size in listed.items() if path in wanted and size is not None}
         for top in tops if len(tops) <= _MOST_FETCHES else [""]:
-            yield from self._fetch(top, wanted)
+            for file in self._fetch(top, wanted):
+                missed.pop(file.path, None)
+                yield file
+        for path, size in missed.items():  # removed since, or one of too many names of one file
+            yield WrittenFile(path, size or 0)
+            yield Unread(f"{show_name(path)} is not in the archives of the container")
 
     def scan_working_folder(self) -> Iterator[WrittenFile | Unread]:
         """Yield the files that the job has written, by the archive of its whole working folder."""
@@ -133,11 +148,11 @@ class _ContainerReader:
     def read_elsewhere(self, pattern: OutputPattern) -> Iterator[WrittenFile]:
         """Yield what the job has changed of the files that a pattern of another place means."""
         base = self._order.home.rstrip("/") if pattern.place is PatternPlace.HOME else ""
-        above, mark, _ = pattern.first.rpartition("/")
+        above, mark, _ = encode_name(pattern.first.encode()).rpartition("/")
         hard_links = list[str]()
         for member, content in self._read_archive(f"{base}/{pattern.first}".encode()):
             path = _name_member(member, f"{above}{mark}", drops_first=False)
-            if path is not None and pattern.matches(path) and member.mtime >= self._find_start() - _SLACK:
+            if path is not None and pattern.matches(read_path(path)) and member.mtime >= self._find_start() - _SLACK:
                 yield from _show(path, member, content, hard_links)
 
     def _fetch(self, top: str, wanted: set[str]) -> Iterator[WrittenFile]:
@@ -199,9 +214,12 @@ class _ContainerReader:
 
 
 def parse_list(text: bytes) -> dict[str, int | None]:
-    """Return the sizes of files by path, and None for links, of lines of `ls -ln`; other lines are left out."""
+    """Return the sizes of files by path, and None for links, of lines of `ls -ln`; other entries are left out.
+
+    A line that does not begin an entry goes on with the name in the line before.
+    """
     found: dict[str, int | None] = {}
-    for line in text.split(b"\n"):
+    for line in _ENTRY.split(text.removesuffix(b"\n")):
         head, mark, name = line.partition(b" ./")
         fields = head.split()
         if not mark or len(fields) < 5 or not fields[4].isdigit() or line[:1] not in (b"-", b"l"):

@@ -22,10 +22,10 @@ from riseml.archives.entries import ArchiveEntry
 from riseml.errors import EngineError, NotFound, RisemlError, Unreachable
 from riseml.executors.base import Executor, NotThere
 from riseml.executors.capabilities import WrittenReader
-from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder, read_path
 from riseml.faultpoints import Point, reach
 from riseml.job_programs.folder_contents import PART, Incoming
-from riseml.job_programs.folder_paths import encode_name
+from riseml.job_programs.folder_paths import encode_name, show_name
 from riseml.local_files import LocalFiles
 from riseml.model import Experiment, Frame, Job, JobKey
 from riseml.names import CanonicalId, HostName
@@ -56,8 +56,10 @@ _PATIENCE = 60.0  # seconds for which files are tried again that an engine or a 
 _LONG_PATIENCE = 600.0  # the same where the engine begins no answer
 _LEAST_TRIES = 5
 _SAID_AT_END = 5  # last lines of a job, among which riseml's own are
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
+_PLAIN = re.compile(r"(?!(?i:null|true|false|yes|no|on|off|y|n)$)[A-Za-z_][A-Za-z0-9_./-]*")  # is a text in YAML
 _GLOB = re.compile(r"([*?\[])")
+_NOT_WRITTEN = re.compile(r"[${}]")  # characters that a pattern of `outputs` takes for something else
+_EVERYTHING = "."
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +116,7 @@ class OutputCollector:
         experiment = keeper.experiment
         wanted = tuple(map(parse_output_pattern, experiment.plan.list_outputs(key.job)))
         order = WrittenOrder(key, wanted, home, lambda: self._list_project(experiment))
-        tally = _WrittenTally(tuple(one.text for one in wanted))
+        tally = WrittenTally(tuple(one.text for one in wanted))
         try:
             for file in executor.read_written(order):
                 _take(file, keeper, tally)
@@ -157,7 +159,7 @@ class OutputCollector:
             self._desk.logs.append_frames(key, frames)
 
 
-def _take(file: WrittenFile | Unread, keeper: _FileKeeper, tally: _WrittenTally) -> None:
+def _take(file: WrittenFile | Unread, keeper: _FileKeeper, tally: WrittenTally) -> None:
     """Keep one file that is wanted, and count it."""
     if isinstance(file, Unread):
         tally.note_rest(file.reason)
@@ -168,8 +170,7 @@ def _take(file: WrittenFile | Unread, keeper: _FileKeeper, tally: _WrittenTally)
     else:
         trouble = keeper.keep_file(file, file.content)
         if trouble:
-            tally.note_lost(file)
-            tally.note_trouble(trouble)
+            tally.note_left_out(file, trouble)
         else:
             tally.note_kept(file)
 
@@ -195,7 +196,7 @@ class _FileKeeper:
         """
         path = f"{self._prefix}{file.path}"
         if path == RECORD or path.split("/")[0] == CAPSULE_FOLDER or path.split("/")[-1].startswith(PART):
-            return f"{path} is a name of riseml's own"
+            return f"{show_name(path)} is a name of riseml's own"
         if self._files >= MOST_KEPT:
             return f"at most {MOST_KEPT:,} files of a job are kept"
         if self._bytes + file.size > MOST_BYTES:
@@ -234,7 +235,7 @@ class _FileKeeper:
             there = output.list_files(ListOrder(path, limit=0)).at
         except NotFound:
             return ""
-        return f"OUTPUT_DIR has a newer {path}" if there.kind == "file" and there.mtime > file.mtime else ""
+        return f"OUTPUT_DIR has a newer {show_name(path)}" if there.kind == "file" and there.mtime > file.mtime else ""
 
 
 def _shares_output(experiment: Experiment, job: Job) -> bool:
@@ -261,7 +262,7 @@ def _write_file(output: StorageFiles, path: str, file: WrittenFile, content: Ite
             rest -= len(sent)
         if rest:
             writer.discard()
-            return f"{path} changed while it was copied"
+            return f"{show_name(path)} changed while it was copied"
         writer.write(digest.digest())
         writer.finish()
     except BaseException:
@@ -272,13 +273,14 @@ def _write_file(output: StorageFiles, path: str, file: WrittenFile, content: Ite
     return ""
 
 
-class _WrittenTally:
+class WrittenTally:
     """Counts the files of one job."""
 
     def __init__(self, asked: tuple[str, ...]) -> None:
         self._asked = asked
         self._kept = _FileCount()
         self._lost = _FileCount()
+        self._left_out = _FileCount()
         self._trouble = ""
         self._more = False
 
@@ -289,6 +291,11 @@ class _WrittenTally:
     def note_lost(self, file: WrittenFile) -> None:
         """Count a file that goes with the job."""
         self._lost.add(file)
+
+    def note_left_out(self, file: WrittenFile, trouble: str) -> None:
+        """Count a file that goes with the job although it is wanted."""
+        self._left_out.add(file)
+        self.note_trouble(trouble)
 
     def note_trouble(self, trouble: str) -> None:
         """Note why a file that was to be kept is lost; the first reason stays."""
@@ -302,17 +309,18 @@ class _WrittenTally:
 
     def make_record(self) -> WrittenRecord:
         """Return what was counted."""
-        patterns = [*self._asked, *self._lost.list_patterns()]
+        patterns = dict.fromkeys([*self._asked, *self._lost.list_patterns()])
+        lost_files = self._lost.files + self._left_out.files
         return WrittenRecord(
             self._kept.files,
             self._kept.bytes,
             self._kept.list_names(),
-            self._lost.files,
-            self._lost.bytes,
-            self._lost.list_names(),
-            f"`outputs: [{', '.join(map(_quote, dict.fromkeys(patterns)))}]`" if self._lost.files else "",
+            lost_files,
+            self._lost.bytes + self._left_out.bytes,
+            (*self._left_out.list_names(), *self._lost.list_names())[: MOST_NAMES + 1],
+            f"`outputs: [{', '.join(map(_quote, patterns))}]`" if self._lost.files else "",
             self._trouble,
-            self._more and self._lost.files > 0,
+            self._more and lost_files > 0,
         )
 
 
@@ -334,25 +342,28 @@ class _FileCount:
     def list_names(self) -> tuple[str, ...]:
         """Return the first names: `model.pt`, `runs/...`."""
         names = [f"{top}..." if top.endswith("/") else top for top in self._tops]
-        return tuple(names[: MOST_NAMES + 1])
+        return tuple(map(show_name, names[: MOST_NAMES + 1]))
 
     def list_patterns(self) -> list[str]:
-        """Return patterns that mean these files, and few enough for a line."""
-        folders = [_escape(top[:-1]) for top in self._tops if top.endswith("/")]
-        names = [top for top in self._tops if not top.endswith("/")]
+        """Return patterns that mean all of these files; few enough for a line, or the one for everything."""
         if len(self._tops) <= MOST_NAMES:
-            return [_escape(top.removesuffix("/")) for top in self._tops]
-        return [*folders[:MOST_NAMES], *list(dict.fromkeys(map(_find_end, names)))[:MOST_NAMES]]
+            return [_write_pattern(top.removesuffix("/")) for top in self._tops]
+        folders = [_write_pattern(top[:-1]) for top in self._tops if top.endswith("/")]
+        ends = list(dict.fromkeys(_find_end(top) for top in self._tops if not top.endswith("/")))
+        is_known = len(self._tops) < _MOST_TOPS and max(len(folders), len(ends)) <= MOST_NAMES
+        return [*folders, *ends] if is_known else [_EVERYTHING]
 
 
 def _find_end(name: str) -> str:
     """Return the pattern of files with the same end: `*.pt`; of a name without one, the name."""
     stem, mark, end = name.rpartition(".")
-    return f"*.{_escape(end)}" if stem and mark else _escape(name)
+    return f"*.{_write_pattern(end)}" if stem and mark else _write_pattern(name)
 
 
-def _escape(name: str) -> str:
-    return _GLOB.sub(r"[\1]", name)
+def _write_pattern(name: str) -> str:
+    """Return the pattern that means a name; `?` stands for a character that users cannot write in one."""
+    text = _NOT_WRITTEN.sub("?", _GLOB.sub(r"[\1]", read_path(name)))
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _quote(pattern: str) -> str:

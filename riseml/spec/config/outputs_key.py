@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from riseml.spec.scalars.globs import refuse_alternatives
 from riseml.spec.scalars.output_patterns import parse_output_pattern
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import KeyPath
@@ -19,6 +20,7 @@ def read_outputs(file: SourceFile, section: KeyPath) -> tuple[str, ...]:
         if not isinstance(text, str):
             continue
         try:
+            refuse_alternatives(text)
             parse_output_pattern(text)
         except BadText as bad:
             file.refuse(part, bad.problem, bad.hint)

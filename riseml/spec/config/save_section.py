@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from riseml.spec.config.types import DEFAULT_EVERY, SaveSection
 from riseml.spec.scalars.data_url import OBJECT_STORES, parse_data_url
-from riseml.spec.scalars.globs import parse_glob
+from riseml.spec.scalars.globs import parse_glob, refuse_alternatives
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
@@ -44,6 +44,7 @@ def _read_patterns(file: SourceFile) -> tuple[str, ...]:
         if not isinstance(text, str):
             continue
         try:
+            refuse_alternatives(text)
             parse_glob(text)
         except BadText as bad:
             file.refuse(path, bad.problem, bad.hint)

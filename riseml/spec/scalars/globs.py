@@ -14,6 +14,8 @@ from riseml.spec.scalars.texts import BadText, quote_text
 
 _ANY_FOLDERS = "**"
 _HINT = "write it as below OUTPUT_DIR: `checkpoints/**`, `*.json`"
+_BRACES_HINT = "write a pattern for each: `a.pt`, `b.pt` for `{a,b}.pt`; `[{]` for a brace of a name"
+_ALTERNATIVES = re.compile(r"\{[^{}/]*,[^{}/]*\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,16 @@ class PathPattern:
                 at += 1
                 found.add(at)
         return found
+
+
+def refuse_alternatives(text: str) -> None:
+    """Do nothing for a text without `{a,b}`, which shells read, and patterns would take for the name itself.
+
+    Raises:
+        BadText: it has alternatives.
+    """
+    if _ALTERNATIVES.search(text):
+        raise BadText(f"{quote_text(text)} has alternatives in braces, which patterns do not know", _BRACES_HINT)
 
 
 def parse_glob(text: str, *, anywhere: bool = True) -> PathPattern:

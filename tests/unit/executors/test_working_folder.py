@@ -60,6 +60,24 @@ def read(job: Path, *wanted: str, home: str = "/nonexistent") -> dict[str, Writt
     return found
 
 
+def test_a_pattern_means_a_name_with_a_percent_sign_as_it_is_written(job: Path) -> None:
+    for name in ("50%.csv", "50%25.csv", "pct%41.txt"):
+        (job / name).write_text(name)
+    os.mkdir(os.fsencode(job) + b"/\xff")
+    (job / "\udcff" / "in").write_text("in")
+    assert read(job, "50%.csv", "pct%41.txt", "?/in") == {
+        "50%25.csv": b"50%.csv",
+        "50%2525.csv": WrittenFile("50%2525.csv", 9, (job / "50%25.csv").stat().st_mtime_ns),
+        "pct%2541.txt": b"pct%41.txt",
+        "%FF/in": b"in",
+    }
+    home = job.parents[1] / "home"
+    (home / "r%s").mkdir(parents=True)
+    (home / "r%s" / "x%y").write_text("x")
+    assert read(job, "~/r%s/x%y", home=str(home))["r%25s/x%25y"] == b"x"
+    assert read(job, "~/r%s", home=str(home))["r%25s/x%25y"] == b"x"
+
+
 def test_nothing_is_found_where_nothing_was_written(job: Path) -> None:
     (job / "train.py").chmod(0o755)
     (job / "__pycache__").mkdir()

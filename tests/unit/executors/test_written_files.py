@@ -90,6 +90,18 @@ second line of a name
     assert parse_list(text) == {"model.pt": 5_000_000, "last.pt": None, "a b/c -> d": 7, "%FF%25": 9}
 
 
+def test_a_name_with_a_line_break_is_one_entry_of_a_list() -> None:
+    text = b"""-rw-r--r-- 1 0 0 5 Nov 27 18:55 ./two
+lines.pt
+-rw-r--r-- 1 0 0 6 Nov 27 18:55 ./
+-
+lrwxrwxrwx 1 0 0 9 Nov 27 18:55 ./to
+two -> two
+lines.pt
+"""
+    assert parse_list(text) == {"two\nlines.pt": 5, "\n-": 6, "to\ntwo": None}
+
+
 def test_a_job_without_a_list_has_its_working_folder_read() -> None:
     folder = pack(
         ("code", None, {"type": tarfile.DIRTYPE}),

@@ -19,6 +19,9 @@ from riseml.planning.launch import output_folder
 from riseml.planning.plan import first_jobs
 from riseml.server.reconcile import output_collector
 from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector
+from riseml.server.written_lines import describe_written
+from riseml.spec.config.loader import check_config
+from riseml.spec.scalars.output_patterns import parse_output_pattern
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
@@ -27,6 +30,8 @@ from riseml.store.snapshots import SnapshotStore
 from riseml.store.written_files import WrittenRecord, WrittenStore
 from tests.unit.control.simulation import START, make_plan
 from tests.unit.server.test_data_keeper import make_keeper
+
+KEY = JobKey(1, JobName("train"), 1)
 
 
 class Host(MemoryExecutor):
@@ -90,6 +95,79 @@ def test_the_line_that_keeps_lost_files_is_short_and_right(scene: Scene) -> None
     scene.collect(("a.pt", b"other"))
     assert len(scene.lines()) == 2, "a repeated call says nothing again"
     assert (scene.output / "a.pt").read_bytes() == b"a"
+
+
+ODD_NAMES = (
+    "null",
+    "123",
+    "1e5",
+    "true",
+    "No",
+    "~",
+    "~tilde",
+    "-rf",
+    "#hash",
+    "!bang",
+    "&amp",
+    "a: b",
+    "a b",
+    " x ",
+    "[x].pt",
+    "star*",
+    "what?",
+    "a$b.txt",
+    "{{x}}.csv",
+    "out{1,2}.csv",
+    "line\nbreak.pt",
+    "tab\tname",
+    "quote'\".txt",
+    "back\\slash",
+    "\u00e9.txt",
+    "%FF%FE.bin",
+    "50%25.csv",
+    "%25FF",
+    "...",
+    "x.",
+    "\u2028",
+    "\u0085.log",
+    "@at",
+    "`tick`",
+    "%25",
+    "a,b",
+    "a]b",
+    "0x1f",
+    "2026-11-27",
+    ".5",
+)
+"""Names of files as `WrittenFile.path` has them."""
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, len(ODD_NAMES)])
+@pytest.mark.parametrize("below", ["", "/a/b.txt"])
+def test_the_line_that_is_to_be_added_means_every_lost_file(count: int, below: str) -> None:
+    for start in range(0, len(ODD_NAMES), count):
+        paths = [f"{name}{below}" for name in ODD_NAMES[start : start + count]]
+        tally = output_collector.WrittenTally(("asked.bin",))
+        for path in paths:
+            tally.note_lost(WrittenFile(path))
+        record = tally.make_record()
+        line = record.advice.strip("`")
+        text = f"project: x\ntrain:\n  image: i\n  run: y\n  {line}\n"
+        checked = check_config(text)
+        assert checked.spec is not None, (line, checked.problems)
+        assert "asked.bin" in checked.spec.train.outputs
+        order = WrittenOrder(KEY, tuple(map(parse_output_pattern, checked.spec.train.outputs)))
+        assert [path for path in paths if not order.wants(path)] == [], line
+        assert all(sentence.isprintable() for sentence in describe_written([record]))
+
+
+def test_files_that_are_wanted_and_cannot_be_kept_get_no_line_to_add(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_collector, "MOST_KEPT", 1)
+    record = scene.collect(("a.pt", b"1"), ("b.pt", b"1"))
+    assert record is not None
+    assert (record.lost_files, record.lost_names, record.advice) == (1, ("b.pt",), "")
 
 
 def test_what_riseml_owns_and_what_is_newer_stays(scene: Scene) -> None:
