@@ -283,6 +283,7 @@ class ContainerSeen:
     started_at: datetime | None = None  # clock of the host
     finished_at: datetime | None = None  # clock of the host
     drained: bool = False  # it has ended, and the server has its whole log
+    late: bool = False  # its host has not said how it is; `started` is True, and nothing else is known
     waits: str = ""  # why the job still waits in the queue of its host; empty: the job waits in no queue
     address: str | None = None  # where the other jobs reach it, if only its host knows
     port: int | None = None  # the port where the other jobs reach it, if only its host knows

@@ -69,6 +69,8 @@ def _find_actions(world: World, seen: Observation, occupied: OccupiedHosts) -> I
 def _converge_container(
     name: HostName, key: JobKey, found: ContainerSeen, experiment: Experiment | None, seen: Observation
 ) -> Iterator[Action]:
+    if found.late:  # it may have printed lines that no server has read
+        return
     job = None if experiment is None else find_record(experiment, key, name)
     if experiment is None or job is None:
         undrained = found.started and not found.running and not found.drained
@@ -187,7 +189,7 @@ def _may_lose_network(experiment: Experiment, name: HostName, seen: Observation)
     a connection that nothing clears. So containers that have ended are removed first.
     """
     return experiment.network is Network.OVERLAY and any(
-        key.experiment == experiment.id and found.started and not found.running
+        key.experiment == experiment.id and found.started and (found.late or not found.running)
         for key, found in seen.hosts[name].containers.items()
     )
 

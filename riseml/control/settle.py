@@ -216,23 +216,27 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
             return job
         return _end_without_exit(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
     found = host.containers.get(experiment.key_of(job))
+    if found is not None and found.late:
+        return job
     if found is not None and found.error and not found.started:
         return _end_without_exit(job, seen, State.FAILED, found.ending or Reason.START_FAILED, found.error)
     if found is None or not found.started:
         return _settle_queued(_settle_absent(experiment, job, host, seen), found)
-    if found.exit_code is None:
-        if job.state is State.RUNNING and job.reason is Reason.RUNNING and job.started_at is not None:
-            return replace(job, message="") if job.message else job
-        return replace(
-            job,
-            state=State.RUNNING,
-            reason=Reason.RUNNING,
-            message="",
-            started_at=job.started_at or found.started_at or seen.now,
-            address=found.address or job.address,
-            port=found.port or job.port,
-        )
-    return _settle_exit(job, found, seen)
+    return _settle_exit(job, found, seen) if found.exit_code is not None else _settle_running(job, found, seen)
+
+
+def _settle_running(job: Job, found: ContainerSeen, seen: Observation) -> Job:
+    if job.state is State.RUNNING and job.reason is Reason.RUNNING and job.started_at is not None:
+        return replace(job, message="") if job.message else job
+    return replace(
+        job,
+        state=State.RUNNING,
+        reason=Reason.RUNNING,
+        message="",
+        started_at=job.started_at or found.started_at or seen.now,
+        address=found.address or job.address,
+        port=found.port or job.port,
+    )
 
 
 def _note_shell(experiment: Experiment, job: Job, seen: Observation) -> Job:

@@ -70,6 +70,7 @@ class Faults:
     """The faults of a host. The counts go down with each call that fails."""
 
     silent: bool = False  # the host answers no call
+    late: bool = False  # the host lists its jobs, and does not say how they are
     lost_replies: int = 0  # this many calls do their work, and their answer is lost
     bad_starts: int = 0  # this many starts fail for good
     ignores_term: bool = False  # jobs survive SIGTERM
@@ -157,7 +158,7 @@ class MemoryExecutor:
         return replace(
             self.site,
             capacity=self.capacity,
-            containers=dict(self.containers),
+            containers=self._observe_containers(),
             images=self._observe_images(references),
             networks=dict(self.networks),
         )
@@ -368,6 +369,11 @@ class MemoryExecutor:
         if tag in self.images:
             self.images |= {self._resolve_tag(tag), f"{tag}@{number}"}
         self.tags[tag] = f"{tag}@{number}"
+
+    def _observe_containers(self) -> dict[JobKey, ContainerSeen]:
+        if not self.faults.late:
+            return dict(self.containers)
+        return {key: ContainerSeen(key, found.id, started=True, late=True) for key, found in self.containers.items()}
 
     def _observe_images(self, references: frozenset[str]) -> dict[str, ImageSeen]:
         tags = [reference for reference in references if "@" not in reference]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from riseml.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.proxy import Effect, Moment, Proxy, Rule
@@ -23,6 +25,7 @@ from tests.chaos.scenes import (
     make_retried_scene,
 )
 from tests.chaos.sites import Fault, Site
+from tests.support.waiting import DEADLINE
 
 DOCKER = ("docker",)
 _MUTATING = (
@@ -37,6 +40,8 @@ _MUTATING = (
 _READING = (r"GET .*/containers/json", r"GET .*/containers/[^/]+/json", r"GET .*/networks", r"GET .*/logs")
 _BUILD = r"POST .*/build"
 _LOST_AFTER = 8.0  # seconds; several times the longest answer of a busy machine
+_LATE = 1.5  # seconds; a server waits 0.7 for an inspection, and looks for the answer later
+_LATE_ANSWERS = 6  # more than there are jobs, because riseml asks for some of them twice
 _HANGS = 12.0  # seconds; the server waits 10 for a list
 
 Harm = Callable[[PatientRig], list[Rule]]
@@ -53,15 +58,22 @@ def call_faults() -> list[Fault]:
         Fault("stream of events cut at every piece", cut_stream(r"GET .*/events", 25), DOCKER),
         Fault("no events at all", _drop_events, DOCKER),
         Fault("engine slow: every call 0.3 s late", _delay_calls, DOCKER),
+        Fault("engine answers late for a new server", inspect_late_after_death, DOCKER),
         Fault("engine hangs for 12 s", _hang_engine, DOCKER),
         Fault("engine silent beyond lost_after", _silence_engine, DOCKER),
     ]
 
 
-def run_through_proxy(site: Site, scene: Scene, harm: Harm, **environment: str) -> Tally:
-    """Run one experiment whose server reaches the engine through a proxy with these rules; count each use of a rule."""
+def run_through_proxy(site: Site, scene: Scene, harm: Harm, orders: Iterable[str] = (), **environment: str) -> Tally:
+    """Run one experiment whose server reaches the engine through a proxy with these rules; count each use of a rule.
+
+    Args:
+        site, scene, environment: where, what, and with which variables.
+        harm: makes the rules.
+        orders: the fault point at which each server dies, besides.
+    """
     assert site.engine is not None, "the proxy needs an engine"
-    with site.rig(**environment) as rig:
+    with site.rig(orders, **environment) as rig:
         rules = harm(rig)
         socket_path = site.folder / f"{uuid.uuid4().hex[:8]}.sock"
         with Proxy(socket_path, site.engine, *rules) as proxy:
@@ -168,6 +180,39 @@ def _delay_calls(site: Site) -> Tally:
         Tally(),
     )
     return _count_harm_once(found)
+
+
+def inspect_late_after_death(site: Site) -> Tally:
+    """Let the engine be late with its first answers about containers to each server after the first one.
+
+    The first server dies while its jobs run and half of their lines are read; in a second experiment it dies when an
+    end is saved, and no line is read.
+    """
+    found = Tally()
+    for point, reads_logs in ((f"{Point.LOG_READ.value}:9", True), (f"{Point.VERDICT_SAVED.value}:1", False)):
+        found += run_through_proxy(site, make_good_scene(), partial(_make_late_rules, reads_logs), [point])
+    return _count_harm_once(found)
+
+
+def _make_late_rules(reads_logs: bool, rig: PatientRig) -> list[Rule]:  # noqa: FBT001  # of `partial`
+    late = itertools.count()
+    died = threading.Event()
+
+    def answer_late() -> Effect:
+        if died.is_set() and next(late) < _LATE_ANSWERS:
+            threading.Event().wait(_LATE)
+        return Effect.PASS
+
+    def hold_log() -> Effect:
+        if not reads_logs:
+            died.wait(DEADLINE)
+        return Effect.PASS
+
+    rig.on_death = died.set
+    return [
+        Rule(r"GET .*/containers/[^/]+/json", Moment.BEFORE, answer_late, times=None),
+        Rule(r"GET .*/logs", Moment.BEFORE, hold_log, times=None),
+    ]
 
 
 def _hang_engine(site: Site) -> Tally:

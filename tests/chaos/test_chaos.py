@@ -83,6 +83,10 @@ def test_calls_to_the_engine_are_cut_and_answers_are_lost(docker_site: Site) -> 
     check_tally(calls.run_through_proxy(docker_site, make_good_scene(), calls.make_cut_rules), 16)
 
 
+def test_the_engine_is_late_with_its_answers_to_a_server_that_has_just_started(docker_site: Site) -> None:
+    check_tally(calls.inspect_late_after_death(docker_site), 2)
+
+
 def test_the_log_stream_is_cut_at_every_piece(docker_site: Site) -> None:
     check_tally(calls.cut_stream(r"GET .*/logs", 25)(docker_site), 20)
 

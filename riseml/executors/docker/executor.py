@@ -60,7 +60,9 @@ from riseml.executors.docker.networks import (
 from riseml.executors.docker.observation import (
     ContainerRow,
     Merged,
+    is_outdated,
     merge_inspection,
+    merge_late,
     merge_row,
     parse_inspection,
     parse_row,
@@ -149,7 +151,7 @@ class DockerExecutor:
             self._code.note_images(present)
             subnets, facts = self._observe_swarm(api, STILL_FRESH if references else FRESH)
             devices = self._inventory.find_devices(self.engine, self._facts.info)
-        self._seen = {one.seen.id: one.seen for one in merged}
+        self._seen = {one.seen.id: one.seen for one in merged if not one.seen.late}
         return HostSeen(
             capacity=replace(facts.capacity, gpus=self._inventory.choose_ids(devices)),
             devices={one.id: one for one in devices},
@@ -215,9 +217,9 @@ class DockerExecutor:
             found = self._inspections.inspect(row.id)
         except NotThere:
             return None
-        if found is None:  # the engine connects it to a network, or takes it out of one
-            return Merged(known or ContainerSeen(row.key, row.id, started=False))
-        inspected = parse_inspection(row.key, found)
+        inspected = None if found is None else parse_inspection(row.key, found)
+        if inspected is None or is_outdated(row, inspected):
+            return merge_late(row, known)
         events = self._exit_events.find_events(row.id, changed=changed)  # further events may have arrived meanwhile
         return merge_inspection(inspected, events, self._outages)
 

@@ -22,6 +22,7 @@ from riseml.records import dataclass
 _START_FAILURES = frozenset({125, 126, 127})
 _ON_ITS_WAY_OUT = frozenset({"removing", "dead"})  # states of a container that the engine is removing
 _KILLED = 128 + 9
+_ASK_AGAIN = 0.5  # seconds until an observation looks for a late answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class ContainerRow:
     key: JobKey
     id: str
     running: bool  # the list may lag behind the events
+    begun: bool = True  # False: it has not started yet, or could not start
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Merged:
     """One container as this observation reports it."""
 
     seen: ContainerSeen
-    settles_in: float | None = None  # seconds until a delayed end is reported; None: no end is delayed
+    settles_in: float | None = None  # seconds until the next observation may know more; None: nothing is awaited
     needs_ping: bool = False  # accept the end only if the engine accepts a new connection
 
 
@@ -47,7 +49,8 @@ def parse_row(listed: dict[str, Any]) -> ContainerRow | None:
     key = labels.parse_job_key(listed["Labels"] or {})
     if key is None or listed["State"] in _ON_ITS_WAY_OUT:
         return None
-    return ContainerRow(key, listed["Id"], listed["State"] in ("running", "paused", "restarting"))
+    state = listed["State"]
+    return ContainerRow(key, listed["Id"], state in ("running", "paused", "restarting"), begun=state != "created")
 
 
 def parse_inspection(key: JobKey, found: dict[str, Any]) -> ContainerSeen:
@@ -80,6 +83,22 @@ def merge_row(
     if events.finished_at is None or not events.tells_everything:
         return None
     return _explain_end(replace(known, exit_code=events.exit_code, finished_at=events.finished_at), outages)
+
+
+def merge_late(row: ContainerRow, known: ContainerSeen | None) -> Merged:
+    """Return a container about which its engine has not answered yet: as it was known, if it has started.
+
+    Otherwise nothing may be concluded, and above all not that it has never started: riseml would end its job as
+    vanished, and remove it with the lines that no server has read. A server that has just started knows no container.
+    """
+    if known is not None and known.started:
+        return Merged(known)
+    return Merged(ContainerSeen(row.key, row.id, started=True, late=True), _ASK_AGAIN)
+
+
+def is_outdated(row: ContainerRow, found: ContainerSeen) -> bool:
+    """Return True when a container has started since the engine gave the answer `found`."""
+    return row.begun and not found.started
 
 
 def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Outages) -> Merged:

@@ -215,6 +215,13 @@ class History:
         self._note_dark(name)
         self._wake(wake_ups)
 
+    @rule(name=choice(*NAMES), wake_ups=WAKE_UPS)
+    def answer_late_or_in_time(self, name: str, wake_ups: int) -> None:
+        """A host lists its jobs, and does not say how they are, as to a server that has just started."""
+        faults = self.simulation.hosts[HostName(name)].faults
+        faults.late = not faults.late
+        self._wake(wake_ups)
+
     @rule()
     def nothing_new(self) -> None:
         """15, I15: passes without news come to rest in every state of the hosts: no save, and no action that was not

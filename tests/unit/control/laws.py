@@ -28,6 +28,8 @@ Laws:
     network.
 23. No host idles that cannot help the head of the queue: what waits behind the head runs there, when the head starts as
     early without that host in whatever order the running jobs end.
+24. Nothing is concluded of a job as long as its host does not say how the job is: its record stays, and it gets no
+    action.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -53,7 +55,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, ShareImage, StartGang, StartJob
+from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, ShareImage, StartGang, StartJob, StopJob
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates, find_obstacles
@@ -113,11 +115,15 @@ class Laws(Witness):
             self._place_is_allowed(new, seen)
         for before, after in zip(old.jobs, new.jobs, strict=True):
             self._job_goes_on(before, after, new)
+            self._has_said_how_it_is(before, after, old, seen)
 
     def acts(self, action: Action, seen: Observation) -> None:
         host = seen.hosts.get(action.host)
         assert host is not None, "a missing host gets no action"
         assert host.silent_since is None, "4: a silent host gets no action"
+        if isinstance(action, StartJob | StopJob | RemoveJob):
+            found = host.containers.get(action.key)
+            assert found is None or not found.late, "24: its host does not say how it is"
         match action:
             case ShareImage(_, _, reference, source):
                 assert seen.hosts[source].silent_since is None, "4"
@@ -304,6 +310,14 @@ class Laws(Witness):
                 self._was_lost(before, experiment)
             assert after.attempt == before.attempt + 1
             assert experiment.id not in self.killed, "I10"
+
+    def _has_said_how_it_is(self, before: Job, after: Job, experiment: Experiment, seen: Observation) -> None:
+        host = None if before.host is None else seen.hosts.get(before.host)
+        if host is None or host.silent_since is not None or before.state in TERMINAL:
+            return
+        found = host.containers.get(experiment.key_of(before))
+        is_over = after.state in TERMINAL or after.attempt != before.attempt
+        assert found is None or not found.late or not is_over, "24: its host does not say how it is"
 
     def _was_lost(self, job: Job, experiment: Experiment) -> None:
         """Note that a job ended because its host was lost, and check that it was."""

@@ -116,6 +116,31 @@ def remove_unread_logs(original: Callable[..., Any]) -> Callable[..., Any]:
     return mutant
 
 
+def take_late_for_never_started_to_converge(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(name: Any, key: Any, found: Any, experiment: Any, seen: Any) -> Any:
+        found = replace(found, started=False, late=False) if found.late else found
+        return original(name, key, found, experiment, seen)
+
+    return mutant
+
+
+def take_late_for_never_started_to_settle(original: Callable[..., Job]) -> Callable[..., Job]:
+    def mutant(experiment: Experiment, job: Job, seen: Any) -> Job:
+        hosts = {
+            name: replace(
+                host,
+                containers={
+                    key: replace(found, started=False, late=False) if found.late else found
+                    for key, found in host.containers.items()
+                },
+            )
+            for name, host in seen.hosts.items()
+        }
+        return original(experiment, job, replace(seen, hosts=hosts))
+
+    return mutant
+
+
 def start_without_the_environment(original: Callable[..., bool]) -> Callable[..., bool]:
     return lambda *_: True
 
@@ -298,6 +323,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "silent hosts are asked": ((decide, "converge", act_on_silent_hosts),),
     "silent is lost": ((observation.Observation, "is_over", lose_silent_hosts_at_once),),
     "logs are removed unread": ((converge, "_converge_container", remove_unread_logs),),
+    "a late job is removed unread": ((converge, "_converge_container", take_late_for_never_started_to_converge),),
+    "a late job has vanished": ((settle, "_settle_job", take_late_for_never_started_to_settle),),
     "jobs start before their environment": ((images.ImageLocations, "are_ready", start_without_the_environment),),
     "jobs start before their network": ((networks, "hosts_are_prepared", start_without_the_network),),
     "the network_host is not prepared first": ((networks, "find_preparations", prepare_everywhere_at_once),),

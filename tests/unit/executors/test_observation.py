@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,13 +13,16 @@ from typing import Any
 import docker
 import pytest
 
+from riseml.errors import Unreachable
 from riseml.executors.docker import labels
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.exit_events import ContainerEvents, ExitEvents
 from riseml.executors.docker.observation import (
     ContainerRow,
     Merged,
+    is_outdated,
     merge_inspection,
+    merge_late,
     merge_row,
     parse_inspection,
     parse_row,
@@ -27,10 +32,12 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.model import ContainerSeen, JobKey
 from riseml.names import HostName, JobName
 from riseml.spec.pool.types import HostSpec
+from tests.support.waiting import DEADLINE, wait_for
 
 KEY = JobKey(4, JobName("master"), 1)
 AT = datetime(2026, 8, 31, 7, 23, 46, 500_000, tzinfo=UTC)
 CREATED = ContainerSeen(KEY, "abc", started=False)
+LATE = ContainerSeen(KEY, "abc", started=True, late=True)
 RUNS = ContainerSeen(KEY, "abc", started=True, started_at=AT - timedelta(minutes=1))
 
 
@@ -46,6 +53,7 @@ CHANGED = ContainerEvents(changed=True)
 QUIET = ContainerEvents()
 LISTED_AS_RUNNING = ContainerRow(KEY, "abc", running=True)
 LISTED_AS_ENDED = ContainerRow(KEY, "abc", running=False)
+LISTED_AS_CREATED = ContainerRow(KEY, "abc", running=False, begun=False)
 NEVER_AWAY = Outages()
 AWAY_AROUND_IT = Outages(AT - timedelta(seconds=5), AT + timedelta(seconds=5))
 AWAY_JUST_BEFORE = Outages(AT - timedelta(seconds=20), AT - timedelta(seconds=3))
@@ -213,15 +221,54 @@ def test_an_end_that_is_held_back_is_reported_after_its_deadline(executor: Docke
     assert observe(executor) == (ended(137), None)
 
 
+def test_a_container_is_late_to_a_new_server_until_its_engine_answers(
+    executor: DockerExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, asked = threading.Event(), itertools.count()
+
+    def answer_late(*_: object) -> dict[str, Any]:
+        if next(asked) == 0:
+            raise Unreachable("the Docker Engine does not answer: timed out")
+        answers.wait(DEADLINE)
+        return inspection(ExitCode=137)
+
+    monkeypatch.setattr(EngineWithOneJob, "inspect_container", answer_late)
+    for _ in range(2):
+        assert executor.observe(frozenset()).containers[KEY] == LATE
+    answers.set()
+    wait_for("its end is known", lambda: observe(executor)[0] == ended(137), DEADLINE)
+
+
 MARKS = labels.job_labels(KEY, "5e17e4", "paul.4.master")
 
 
 @pytest.mark.parametrize(
-    ("state", "running"),
-    [("running", True), ("paused", True), ("restarting", True), ("created", False), ("exited", False)],
+    ("state", "row"),
+    [
+        ("running", LISTED_AS_RUNNING),
+        ("paused", LISTED_AS_RUNNING),
+        ("restarting", LISTED_AS_RUNNING),
+        ("created", LISTED_AS_CREATED),
+        ("exited", LISTED_AS_ENDED),
+    ],
 )
-def test_a_row_names_its_job(state: str, *, running: bool) -> None:
-    assert parse_row({"Id": "abc", "State": state, "Labels": MARKS}) == ContainerRow(KEY, "abc", running)
+def test_a_row_names_its_job(state: str, row: ContainerRow) -> None:
+    assert parse_row({"Id": "abc", "State": state, "Labels": MARKS}) == row
+
+
+@pytest.mark.parametrize("row", [LISTED_AS_RUNNING, LISTED_AS_ENDED, LISTED_AS_CREATED])
+@pytest.mark.parametrize(("known", "reported"), [(None, LATE), (CREATED, LATE), (RUNS, RUNS)])
+def test_nothing_is_concluded_of_a_container_while_its_engine_has_not_answered(
+    row: ContainerRow, known: ContainerSeen | None, reported: ContainerSeen
+) -> None:
+    assert merge_late(row, known).seen == reported
+
+
+def test_an_answer_from_before_the_start_of_a_container_does_not_count() -> None:
+    assert is_outdated(LISTED_AS_RUNNING, CREATED)
+    assert is_outdated(LISTED_AS_ENDED, CREATED)
+    assert not is_outdated(LISTED_AS_CREATED, CREATED)
+    assert not is_outdated(LISTED_AS_ENDED, RUNS), "it ended meanwhile, and is asked about again"
 
 
 @pytest.mark.parametrize(
