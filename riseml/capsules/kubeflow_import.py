@@ -60,12 +60,23 @@ class KubeflowJob:
     specs: str  # the key of its replicas
     container: str  # the name of the container that the operator looks for
     framework: str  # of riseml; empty: the command decides
+    variables: tuple[str, ...] = ()  # that the operator sets in a group
 
+
+_JAX_VARIABLES: Mapping[str, str] = {
+    "COORDINATOR_ADDRESS": "${JAX_COORDINATOR_ADDRESS%:*}",
+    "COORDINATOR_PORT": "${JAX_COORDINATOR_ADDRESS##*:}",
+    "NUM_PROCESSES": "$JAX_NUM_PROCESSES",
+    "PROCESS_ID": "$JAX_PROCESS_ID",
+}
+"""The variables of a JAXJob, and how a shell makes each from those of riseml."""
+
+_PYTORCH_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "PET_NNODES", "PET_NPROC_PER_NODE")
 
 KUBEFLOW_JOBS: Mapping[str, KubeflowJob] = {
     "TFJob": KubeflowJob("tfReplicaSpecs", "tensorflow", "tensorflow"),
-    "PyTorchJob": KubeflowJob("pytorchReplicaSpecs", "pytorch", "pytorch"),
-    "JAXJob": KubeflowJob("jaxReplicaSpecs", "jax", "jax"),
+    "PyTorchJob": KubeflowJob("pytorchReplicaSpecs", "pytorch", "pytorch", (*_PYTORCH_VARIABLES, "PET_NODE_RANK")),
+    "JAXJob": KubeflowJob("jaxReplicaSpecs", "jax", "jax", tuple(_JAX_VARIABLES)),
     "MPIJob": KubeflowJob("mpiReplicaSpecs", "mpi", ""),
 }
 
@@ -110,7 +121,10 @@ def convert_kubeflow(manifest: ForeignFields, kind: str) -> ImportedConfig:
         raise ForeignValueError(spec.name_key(job.specs), "a mapping with Chief, Master or Worker")
     processes = _read_processes(spec) if kind == "PyTorchJob" else None
     train: dict[str, Any] = {"framework": job.framework, "image": lead.image}
-    train["run"], to_fill = _make_run(lead)
+    has_group = job.framework == "jax" or "master" in replicas
+    train["run"], to_fill = _make_run(lead, job.variables if has_group else ())
+    if job.framework == "jax":
+        train["run"] = f"{_write_jax_variables()}\n{train['run']}"
     train |= _make_common(lead)
     cluster = _make_cluster(replicas, job.framework, processes, lead)
     if cluster:
@@ -268,7 +282,10 @@ def _make_cluster(
     if framework != "tensorflow":
         if processes is not None:
             cluster["processes"] = processes
-        return cluster if workers > 1 or (processes or 1) > 1 else {}
+        if workers > 1 or (processes or 1) > 1:
+            return cluster
+        # The operator gives a Master, and each JAXJob, the variables of a group, even where it is alone.
+        return {"worker": 1} if first is not None or framework == "jax" else {}
     for role in ("ps", "evaluator"):
         replica = replicas.get(role)
         if replica is None or not replica.count:
@@ -307,9 +324,9 @@ def _read_processes(spec: ForeignFields) -> int | None:
     return int(text)
 
 
-def _make_run(replica: _Replica) -> tuple[str, str]:
-    """Return the lines of `run`, and what the user must fill in."""
-    names = [variable.partition("=")[0] for variable in replica.variables] + list(replica.own_variables)
+def _make_run(replica: _Replica, of_operator: Sequence[str]) -> tuple[str, str]:
+    """Return the lines of `run`, and what the user must fill in. `of_operator`: variables that the operator sets."""
+    names = [variable.partition("=")[0] for variable in replica.variables] + [*replica.own_variables, *of_operator]
     folder = f"cd {shlex.quote(replica.folder)}\n" if replica.folder not in ("", "/code") else ""
     words = [*replica.command, *replica.arguments]
     if replica.command:
@@ -317,6 +334,11 @@ def _make_run(replica: _Replica) -> tuple[str, str]:
     line = " ".join(["COMMAND", *([_expand_variables(words, names)] if words else [])])
     comment = f"# Replace COMMAND: it stands for the command of the image {replica.image}.\n"
     return comment + folder + line, _say_where(replica.image)
+
+
+def _write_jax_variables() -> str:
+    """Return the line of `run` that gives a script the names of the operator. JAX itself reads those of riseml."""
+    return "export " + " ".join(f'{name}="{value}"' for name, value in _JAX_VARIABLES.items())
 
 
 def _make_mpi_run(started: MpiCommand, launcher: _Replica) -> tuple[str, str]:

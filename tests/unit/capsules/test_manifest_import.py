@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
 from riseml.capsules.manifest_import import import_manifest
 from riseml.errors import UsageError
+from riseml.frameworks.registry import find_framework
 from riseml.planning.image import Manifest
 from riseml.planning.launch import is_reserved
 from riseml.planning.plan import make_plan
@@ -65,17 +67,46 @@ def write(kind: str, specs: str, roles: dict[str, int], **changes: object) -> st
         ("TFJob", "tfReplicaSpecs", {"Chief": 1, "Worker": 1, "Evaluator": 1}, "master worker.1 evaluator"),
         ("TFJob", "tfReplicaSpecs", {"Worker": 1}, "train"),
         ("PyTorchJob", "pytorchReplicaSpecs", {"Master": 1, "Worker": 2}, "master worker.1 worker.2"),
-        ("PyTorchJob", "pytorchReplicaSpecs", {"Master": 1}, "train"),
+        ("PyTorchJob", "pytorchReplicaSpecs", {"Master": 1}, "master"),
+        ("PyTorchJob", "pytorchReplicaSpecs", {"Worker": 1}, "train"),
+        ("JAXJob", "jaxReplicaSpecs", {"Worker": 1}, "master"),
     ],
 )
 def test_replicas_become_jobs(kind: str, specs: str, roles: dict[str, int], jobs: str) -> None:
     found = import_manifest(write(kind, specs, roles), "job.yaml")
     spec = load_config(found.text)
     assert [job.name for job in make_plan(spec, (), Manifest()).jobs] == jobs.split()
-    assert spec.train.run == ("python train.py --lr 0.1",)
+    assert spec.train.run[0].endswith("python train.py --lr 0.1")
     assert [(one.name, one.value) for one in spec.train.env] == [("MODE", "fast"), ("TOKEN", None)]
     assert (spec.train.resources.cpus, spec.train.resources.mem, spec.train.resources.gpus) == (0.5, 1024, 1)
     assert [left for left in found.left_out if not left.endswith(".volumeMounts: " + VOLUMES)] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "specs", "role", "expected"),
+    [
+        ("PyTorchJob", "pytorchReplicaSpecs", "Master", "0 1 master 2222 0"),
+        ("PyTorchJob", "pytorchReplicaSpecs", "Worker", "none none none none $(RANK)"),
+        ("JAXJob", "jaxReplicaSpecs", "Worker", "0 1 master 2222 0"),
+    ],
+)
+def test_a_single_pod_has_the_variables_that_the_operator_gives_it(
+    kind: str, specs: str, role: str, expected: str
+) -> None:
+    names = ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
+    if kind == "JAXJob":
+        names = ["PROCESS_ID", "NUM_PROCESSES", "COORDINATOR_ADDRESS", "COORDINATOR_PORT"]
+    script = " ".join(["echo", *(f"${{{name}-none}}" for name in names), "$0"])
+    text = write(kind, specs, {role: 1}, command=["sh", "-c", script, f"$({names[0]})"])
+    spec = load_config(import_manifest(text, "job.yaml").text)
+    plan = make_plan(spec, (), Manifest())
+    (job,) = plan.jobs
+    assert spec.train.framework is not None
+    bound = find_framework(spec.train.framework).bind(plan, job.name, {job.name: "master:2222"})
+    answer = subprocess.run(
+        ["sh", "-ec", spec.train.run[0]], env=dict(bound.variables), check=True, capture_output=True, text=True
+    )
+    assert answer.stdout.split() == expected.split()
 
 
 def test_the_script_of_a_shell_and_its_folder_are_kept() -> None:
