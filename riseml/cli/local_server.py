@@ -37,12 +37,16 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
 
     Raises:
         Unreachable: the server does not answer, or does not start.
+        Refused: the server is of another revision than this command, and cannot be replaced.
     """
     client = Client(read_address(settings, environ))
     client.call_on_silence(lambda pid: printer.say(_describe_silence(client, pid)))
-    if client.address.socket is None:
-        return client
     try:
+        if client.address.socket is None:
+            server = client.get_server()
+            _check_remote_server(server, client, printer)
+            _warn_of_state(server, printer)
+            return client
         server = ensure_server(client, settings, printer.say)
         order = compare_versions(server["version"], __version__)
         if order is VersionOrder.OLDER:
@@ -50,14 +54,32 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
         elif order is VersionOrder.SAME and server.get("revision") != read_revision():
             check_replaceable(server)
             server = _replace_server(client, settings, server, printer)
-        if server.get("problem"):  # an older server does not say
-            printer.warn(f"the riseml server can decide nothing now: {server['problem']}")
-        _warn_of_version(server, printer)
+        _warn_of_state(server, printer)
         _warn_of_settings(server, settings, environ, printer)
     except BaseException:
         client.close()
         raise
     return client
+
+
+def _check_remote_server(server: wire.ServerView, client: Client, printer: Printer) -> None:
+    """Compare the server that RISEML_SERVER names with this command, which can neither start nor replace it.
+
+    Raises:
+        Refused: it is another revision of this version.
+    """
+    order = compare_versions(server["version"], __version__)
+    if order is VersionOrder.SAME and server.get("revision") != read_revision():
+        raise Refused(
+            f"the riseml server at {client.address} is another revision of {server['version']} than this command",
+            "restart it there with the riseml of this command (`riseml server stop`: training goes on), or use the"
+            " riseml of the server here",
+        )
+    if order is VersionOrder.OLDER:
+        printer.warn(
+            f"the riseml server at {client.address} is {server['version']}, this command is {__version__}; upgrade"
+            " riseml there, then restart it with `riseml server stop`: training goes on"
+        )
 
 
 def check_replaceable(server: wire.ServerView) -> None:
@@ -275,7 +297,9 @@ def _replace_server(client: Client, settings: Settings, server: wire.ServerView,
     return fresh
 
 
-def _warn_of_version(server: wire.ServerView, printer: Printer) -> None:
+def _warn_of_state(server: wire.ServerView, printer: Printer) -> None:
+    if server.get("problem"):  # an older server does not say
+        printer.warn(f"the riseml server can decide nothing now: {server['problem']}")
     if compare_versions(server["version"], __version__) is VersionOrder.NEWER:
         printer.warn(
             f"the riseml server is {server['version']}, this command is {__version__}; upgrade the command with"

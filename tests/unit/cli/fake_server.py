@@ -1,4 +1,4 @@
-"""A server for tests: HTTP on a real unix socket, with answers that a test sets."""
+"""A server for tests: HTTP on a real unix socket and on loopback, with answers that a test sets."""
 
 from __future__ import annotations
 
@@ -113,6 +113,7 @@ class FakeServer:
     """What the server knows, and the requests that it got."""
 
     home: Path
+    url: str = ""  # of a second door, on loopback
     experiments: dict[str, wire.ExperimentView] = field(default_factory=dict)  # by ID
     entries: list[wire.Entry] = field(default_factory=list)  # the log of every experiment
     cuts: list[int] = field(default_factory=list)  # after so many entries the next log streams break
@@ -290,20 +291,23 @@ HOSTS = [
 
 @contextmanager
 def open_fake_server() -> Iterator[FakeServer]:
-    """Serve on `home/server.sock` in a new home with a short path."""
+    """Serve on `home/server.sock` in a new home with a short path, and at the `url` of the server."""
     home = Path(tempfile.mkdtemp(prefix="riseml-fake-"))
     fake_server = FakeServer(home)
     fake_server.reset()
     methods = ["GET", "POST", "PUT", "HEAD"]
     app = Starlette(routes=[Route("/{path:path}", fake_server.serve, methods=methods)])
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening, socket.socket() as remote:
+        remote.bind(("127.0.0.1", 0))
+        remote.listen(16)
+        fake_server.url = f"http://127.0.0.1:{remote.getsockname()[1]}"
         listening.bind(str(home / "server.sock"))
         listening.listen(16)
         config = uvicorn.Config(
             app, log_config=None, log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=1
         )
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening, remote]}, daemon=True)
         thread.start()
         try:
             yield fake_server

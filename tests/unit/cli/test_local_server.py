@@ -192,11 +192,32 @@ def test_a_server_with_other_folders_is_a_warning(
 
 
 def test_a_server_of_a_team_is_neither_started_nor_replaced(tmp_path: Path) -> None:
-    client = connect_client(
-        _settings(tmp_path), {"RISEML_SERVER": "http://127.0.0.1:1"}, Printer(io.StringIO(), io.StringIO())
-    )
-    with client, pytest.raises(Unreachable, match="no riseml server answers"):
-        client.get_server()
+    environ = {"RISEML_SERVER": "http://127.0.0.1:1"}
+    with pytest.raises(Unreachable, match="no riseml server answers"):
+        connect_client(_settings(tmp_path), environ, Printer(io.StringIO(), io.StringIO()))
+
+
+@pytest.mark.parametrize(
+    ("server", "code", "words"),
+    [
+        ({}, 0, ""),
+        ({"revision": "0ther"}, 4, f"is another revision of {__version__} than this command"),
+        ({"revision": None, "package": None}, 4, f"is another revision of {__version__} than this command"),
+        ({"version": "1.9.0"}, 0, f"is 1.9.0, this command is {__version__}; upgrade riseml there, then restart it"),
+        ({"version": "99.0", "revision": "0ther"}, 0, "upgrade the command with `pip install --upgrade riseml`"),
+        ({"problem": "its disk is full"}, 0, "can decide nothing now: its disk is full"),
+    ],
+)
+def test_a_server_elsewhere_of_another_state_of_riseml_is_named_with_what_to_restart(
+    fake_server: FakeServer, replaced: list[int], riseml: Riseml, server: dict[str, Any], code: int, words: str
+) -> None:
+    fake_server.server |= server
+    result = riseml("status", environ={"RISEML_SERVER": fake_server.url})
+    assert (result.code, replaced) == (code, [])
+    assert words in result.err
+    assert (fake_server.url in result.err) is ("revision of" in words or "1.9.0" in words)
+    if code:
+        assert "restart it there with the riseml of this command" in result.err
 
 
 def test_a_server_gets_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
