@@ -36,13 +36,13 @@ class LazyIndex:
         """Whether there is an index."""
         return bool(self._data)
 
-    def tracks(self, path: bytes) -> bool:
-        """Return True when git tracks a file, or something below a folder."""
+    def tracks(self, path: bytes, *, is_folder: bool) -> bool:
+        """Return True when git tracks a file or a submodule, or something below a folder."""
         if self._is_whole and self._parsed is None and self._searches:
             self._searches -= 1
             if path not in self._data:
                 return False
-        return self.parse().tracks(path)
+        return self.parse().tracks(path, is_folder=is_folder)
 
     def list_submodules(self) -> Mapping[bytes, SubmoduleEntry]:
         """Return the submodules by their paths."""

@@ -1,7 +1,7 @@
 """What the user has told git about all repositories: its configuration, and `core.excludesFile`.
 
 git's own order counts: the system's file, those of the user, those of the repository, variables; the last value wins.
-`include` and `includeIf "gitdir:..."` are followed; other conditions of `includeIf` count as not met.
+`include` counts, and `includeIf` with the conditions `gitdir`, `gitdir/i`, `onbranch` and `hasconfig:remote.*.url`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from riseml.errors import UsageError
 from riseml.project.git_config import Setting, find_last, parse_config
-from riseml.project.git_files import LARGEST_CONFIG, Repository, read_text
+from riseml.project.git_files import LARGEST_CONFIG, Repository, read_line, read_text
 from riseml.records import dataclass
 
 LARGEST_RULES = 1 << 20  # bytes of `core.excludesFile` and `info/exclude`
@@ -22,6 +22,8 @@ _SYSTEM = "/etc/gitconfig"
 _MOST_INCLUDES = 100  # files that others include
 _DEEPEST = 10  # files between the first and the last of a chain; as git
 _MOST_VARIABLES = 100  # settings in GIT_CONFIG_KEY_0, GIT_CONFIG_KEY_1, ...
+_REMOTE_URL = "remote.*.url:"  # the only condition that `hasconfig` has
+_BRANCHES = "ref: refs/heads/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class _ConfigReader:
         self._environ = environ
         self._repository = repository
         self._included = 0
+        self._urls: tuple[str, ...] | None = None  # of all remote repositories; None: not read yet
 
     def read_all(self) -> Iterator[Setting]:
         environ = self._environ
@@ -99,9 +102,11 @@ class _ConfigReader:
         if self._repository is not None:
             yield from self._read_repository(self._repository)
         count = environ.get("GIT_CONFIG_COUNT", "")
-        for index in range(min(int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0, _MOST_VARIABLES)):
-            key = environ.get(f"GIT_CONFIG_KEY_{index}", "")
-            yield key.lower(), environ.get(f"GIT_CONFIG_VALUE_{index}", "")
+        numbers = range(min(int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0, _MOST_VARIABLES))
+        names = (environ.get(f"GIT_CONFIG_KEY_{index}", "") for index in numbers)
+        values = (environ.get(f"GIT_CONFIG_VALUE_{index}", "") for index in numbers)
+        variables = [(_lower_key(name), value) for name, value in zip(names, values, strict=True)]
+        yield from self._include_all(variables, Path("/"), 0)
 
     def _list_user_files(self) -> list[Path]:
         if "GIT_CONFIG_GLOBAL" in self._environ:
@@ -135,20 +140,59 @@ class _ConfigReader:
                 yield from self._read_file(inner, depth + 1)
 
     def _holds(self, section: str, path: Path) -> bool:
-        """Return True for a section `includeIf "gitdir:PATTERN"` whose pattern matches the repository."""
+        """Return True for a section `includeIf "CONDITION"` whose condition is met."""
         kind, _, condition = section.partition(".")
-        name, _, pattern = condition.partition(":")
-        if kind != "includeif" or name not in ("gitdir", "gitdir/i") or self._repository is None:
+        if kind != "includeif" or self._repository is None:
             return False
+        name, _, pattern = condition.partition(":")
+        if name == "onbranch":
+            head = read_line(self._repository.own, "HEAD")
+            branch = head.removeprefix(_BRANCHES)
+            return branch != head and _matches_text(_end_pattern(pattern), branch)
+        if name == "hasconfig" and pattern.startswith(_REMOTE_URL):
+            return any(_matches_text(pattern.removeprefix(_REMOTE_URL), url) for url in self._list_remote_urls())
+        return name in ("gitdir", "gitdir/i") and self._is_inside(
+            pattern, path, self._repository.own, ignores_case=name.endswith("/i")
+        )
+
+    def _is_inside(self, pattern: str, path: Path, folder: Path, *, ignores_case: bool) -> bool:
+        """Return True when the pattern of a condition `gitdir`, which the file `path` has, matches a folder."""
         if pattern.startswith("./"):
-            pattern = f"{path.parent}/{pattern[2:]}"
+            pattern = f"{os.path.realpath(path.parent)}/{pattern[2:]}"
         elif pattern.startswith("~/"):
             pattern = f"{self._environ.get('HOME', '')}/{pattern[2:]}"
         elif not pattern.startswith("/"):
             pattern = f"**/{pattern}"
-        if pattern.endswith("/"):
-            pattern += "**"
-        return _matches_path(pattern, self._repository.own, ignores_case=name.endswith("/i"))
+        return _matches_path(_end_pattern(pattern), folder, ignores_case=ignores_case)
+
+    def _list_remote_urls(self) -> tuple[str, ...]:
+        """Return the addresses of all remote repositories. As in git, files with the condition `hasconfig` add none."""
+        if self._urls is None:
+            reader = _ConfigReader(self._environ, self._repository)
+            reader._urls = ()
+            names = [(key.split("."), value) for key, value in reader.read_all()]
+            self._urls = tuple(
+                value for name, value in names if len(name) > 2 and (name[0], name[-1]) == ("remote", "url")
+            )
+        return self._urls
+
+
+def _lower_key(key: str) -> str:
+    """Return a key in lower case, except what is between its first and its last dot."""
+    section, dot, rest = key.partition(".")
+    inner, mark, name = rest.rpartition(".")
+    return f"{section.lower()}{dot}{inner}{mark}{name.lower()}"
+
+
+def _end_pattern(pattern: str) -> str:
+    """Return a pattern of a condition: that of a folder matches what is below it."""
+    return f"{pattern}**" if pattern.endswith("/") else pattern
+
+
+def _matches_text(pattern: str, text: str) -> bool:
+    from riseml.project.ignore_rules import matches_path
+
+    return matches_path(os.fsencode(pattern), os.fsencode(text))
 
 
 def _matches_path(pattern: str, folder: Path, *, ignores_case: bool) -> bool:

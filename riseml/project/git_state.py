@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from riseml.project.git_files import Repository, read_line, read_plain_file, read_text
-from riseml.project.git_settings import LARGEST_RULES, GitSettings, read_excludes_file
+from riseml.project.git_settings import LARGEST_RULES, read_excludes_file
 from riseml.project.work_tree import WorkTree, read_inner_work_tree, read_work_tree
 from riseml.records import dataclass
 
@@ -98,13 +98,13 @@ def ask_git(project: Path, environ: Mapping[str, str], own_folders: Collection[s
         environ: of the command: git is found in its PATH.
         own_folders: paths of riseml's own folders in the project, which do not count.
     """
-    tree, settings = read_work_tree(project, environ)
+    tree, _ = read_work_tree(project, environ)
     revision = None if tree is None else read_revision(tree.repository)
     if tree is None or revision is None:
         return None
     git = shutil.which("git", path=environ.get("PATH"))
     question = GitQuestion(revision)
-    _Asking(git, project, settings, question).add_tree(tree, own_folders)
+    _Asking(git, project, environ, question).add_tree(tree, own_folders)
     return question
 
 
@@ -114,14 +114,14 @@ class _Asking:
     Args:
         git: the program; None: there is none.
         project: its folder.
-        settings: the user's own.
+        environ: of the command.
         question: gets what is known, and the processes.
     """
 
-    def __init__(self, git: str | None, project: Path, settings: GitSettings, question: GitQuestion) -> None:
+    def __init__(self, git: str | None, project: Path, environ: Mapping[str, str], question: GitQuestion) -> None:
         self._git = git
         self._project = project
-        self._settings = settings
+        self._environ = environ
         self._question = question
 
     def add_tree(self, tree: WorkTree, own_folders: Collection[str] = ()) -> None:
@@ -130,7 +130,7 @@ class _Asking:
         self._question.trees.append(tree)
         self._question.questions.append(self._start_question(tree, own_folders))
         for path, commit in tree.list_submodules():
-            inner = read_inner_work_tree(self._project, os.fsdecode(path))
+            inner = read_inner_work_tree(self._project, os.fsdecode(path), self._environ)
             if inner is None:
                 known.append(_is_no_folder(self._project, path))
             elif len(self._question.questions) >= _MOST_SUBMODULES:
@@ -144,7 +144,7 @@ class _Asking:
             return _Question()
         folder = tempfile.mkdtemp(prefix="riseml-git-")
         try:
-            return _Question(folder, _start_git(self._git, Path(folder), tree, self._settings, own_folders))
+            return _Question(folder, _start_git(self._git, Path(folder), tree, own_folders))
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             return _Question()
@@ -180,13 +180,11 @@ def _find_packed(shared: Path, name: str) -> str:
     return ""
 
 
-def _start_git(
-    git: str, folder: Path, tree: WorkTree, settings: GitSettings, own_folders: Collection[str]
-) -> subprocess.Popen[bytes]:
+def _start_git(git: str, folder: Path, tree: WorkTree, own_folders: Collection[str]) -> subprocess.Popen[bytes]:
     import subprocess
 
     repository = tree.repository
-    _make_repository(folder, tree, settings)
+    _make_repository(folder, tree)
     variables = {
         "GIT_DIR": str(folder),
         "GIT_WORK_TREE": str(repository.top),
@@ -214,13 +212,13 @@ def _start_git(
     )
 
 
-def _make_repository(folder: Path, tree: WorkTree, settings: GitSettings) -> None:
+def _make_repository(folder: Path, tree: WorkTree) -> None:
     """Make the repository of a question, which names no program.
 
     Raises:
         OSError: it cannot be made.
     """
-    repository = tree.repository
+    repository, settings = tree.repository, tree.settings
     for name in ("refs", "objects", "info"):
         (folder / name).mkdir()
     version, extensions = (1, "[extensions]\n\tobjectFormat = sha256\n") if settings.hash_size == 32 else (0, "")

@@ -116,7 +116,7 @@ def read_rules(folder: bytes, base: bytes) -> Iterator[RuleFile]:
 
 
 def matches_path(pattern: bytes, path: bytes) -> bool:
-    """Return True when a pattern of git matches a whole path, both of which begin with `/` or `**/`."""
+    """Return True when a pattern of git matches a whole path, name of a branch, or address."""
     parts = _parse_pattern(pattern, crosses_folders=True)
     return parts is not None and re.fullmatch(_join_parts(parts), path, re.DOTALL) is not None
 

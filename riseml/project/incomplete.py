@@ -6,6 +6,7 @@ A job with such a project fails late, or computes with the wrong files, so a com
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +15,16 @@ from riseml.project.messages import MOST_NAMED, format_path, join_first
 from riseml.project.work_tree import WorkTree
 from riseml.records import dataclass
 
-SMALLEST_POINTER, LARGEST_POINTER = 125, 140
-"""Bytes of a pointer of Git LFS: two lines of a fixed length, and the size of the file in up to 15 digits."""
+SMALLEST_POINTER, LARGEST_POINTER = 125, 1023
+"""Bytes of a pointer of Git LFS."""
 
-_BEGINNING, _NEXT = b"version https://", b"\noid sha256:"
-_MOST_READ = 500  # files of such a size that are read: more would make the listing slow
+_LARGEST_PLAIN = 140  # bytes: two lines of a fixed length, and the size of the file in up to 15 digits
+_POINTER = re.compile(
+    rb"version https://[^\s]+\n(?:ext-[0-9]-[^\s]+ sha256:[0-9a-f]{64}\n)*oid sha256:[0-9a-f]{64}\nsize [0-9]+\n?"
+)
+_MOST_READ = 500  # files of one kind that are read: more would make the listing slow
+_LARGEST_ATTRIBUTES = 1 << 20  # bytes of a `.gitattributes` that are read
+_LFS_PATTERN = re.compile(rb'^[ \t]*("(?:[^"\\]|\\.)*"|[^\s#"]\S*)[ \t](?:.*[ \t])?filter=lfs(?=\s|$)', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +47,26 @@ class IncompleteFinder:
         self._folder = folder
         self._trees: list[WorkTree] = []
         self._files: list[str] = []
+        self._long_files: list[str] = []
+        self._attributes: list[str] = []  # folders with a `.gitattributes`
 
     def add_tree(self, tree: WorkTree | None) -> None:
         """Take a work tree of the project, with its submodules."""
         if tree is not None:
             self._trees.append(tree)
 
-    def add_file(self, path: str) -> None:
-        """Take a file that has the size of a pointer."""
-        self._files.append(path)
+    def add_file(self, path: str, size: int) -> None:
+        """Take a file that has the size of a pointer, in bytes."""
+        (self._files if size <= _LARGEST_PLAIN else self._long_files).append(path)
+
+    def add_attributes(self, folder: str) -> None:
+        """Take a folder that has a `.gitattributes`."""
+        self._attributes.append(folder)
 
     def find_all(self, leaves_out: Callable[[str], bool]) -> Iterator[Incomplete]:
         """Yield what is incomplete. `leaves_out`: returns True for a folder that `.risemlignore` excludes."""
-        pointers = [path for path in sorted(self._files)[:_MOST_READ] if self._is_pointer(path)]
+        files = [*sorted(self._files)[:_MOST_READ], *self._list_long_files()[:_MOST_READ]]
+        pointers = sorted(path for path in files if self._is_pointer(path))
         for tree in self._trees:
             submodules = (os.fsdecode(path) for path, _ in tree.list_submodules())
             if empty := tuple(path for path in submodules if self._is_empty(path) and not leaves_out(path)):
@@ -75,14 +88,44 @@ class IncompleteFinder:
         except OSError:
             return False  # a file in its place, for example: that is no submodule any more
 
+    def _list_long_files(self) -> list[str]:
+        """Return the files that Git LFS keeps, and whose size is that of a pointer with lines of extensions."""
+        from riseml.project.ignore_rules import is_ignored, parse_rules
+
+        if not self._long_files:
+            return []
+        inside = os.fsdecode(self._trees[0].inside) if self._trees and not self._trees[0].at else ""
+        prefix = f"{inside}/" if inside else ""
+        folders = {f"{prefix}{folder}".rstrip("/"): self._folder / folder for folder in self._attributes}
+        for depth in range(inside.count("/") + 1 if inside else 0):
+            folders["/".join(inside.split("/")[:depth])] = self._folder.joinpath(
+                *[".."] * (inside.count("/") + 1 - depth)
+            )
+        kept = []
+        for base, folder in folders.items():
+            text = _read(folder / ".gitattributes", _LARGEST_ATTRIBUTES)
+            patterns = [pattern.strip(b'"') for pattern in _LFS_PATTERN.findall(text)]
+            if (rules := parse_rules(patterns, os.fsencode(base))) is not None:
+                kept.append((os.fsencode(f"{base}/" if base else ""), (rules,)))
+        names = {os.fsencode(prefix + path): path for path in sorted(self._long_files)}
+        return [
+            path
+            for name, path in names.items()
+            if any(name.startswith(above) and is_ignored(rules, name, is_folder=False) for above, rules in kept)
+        ]
+
     def _is_pointer(self, path: str) -> bool:
-        try:
-            handle = os.open(self._folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return False
+        return _POINTER.fullmatch(_read(self._folder / path, LARGEST_POINTER + 1)) is not None
+
+
+def _read(path: Path, most: int) -> bytes:
+    """Return the beginning of a file; empty: it cannot be read."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
-            beginning = file.read(LARGEST_POINTER)
-        return beginning.startswith(_BEGINNING) and _NEXT in beginning
+            return file.read(most)
+    except OSError:
+        return b""
 
 
 def _describe_submodules(tree: WorkTree, paths: tuple[str, ...]) -> Incomplete:

@@ -40,11 +40,13 @@ class GitIndex:
     submodules: Mapping[bytes, SubmoduleEntry]
     unwatched: frozenset[bytes]  # `git status` says nothing of changes in them
 
-    def tracks(self, path: bytes) -> bool:
-        """Return True when git tracks a file, or something below a folder."""
+    def tracks(self, path: bytes, *, is_folder: bool) -> bool:
+        """Return True when git tracks a file or a submodule, or something below a folder."""
         at = bisect_left(self.paths, path)
         if at < len(self.paths) and self.paths[at] == path:
             return True
+        if not is_folder:  # the file may be in the place of a folder
+            return False
         below = path + b"/"
         at = bisect_left(self.paths, below)
         return at < len(self.paths) and self.paths[at].startswith(below)

@@ -27,9 +27,9 @@ from riseml.project.incomplete import LARGEST_POINTER, SMALLEST_POINTER, Incompl
 from riseml.project.messages import MOST_NAMED, format_path, format_size, join_first
 from riseml.project.work_tree import (
     WorkTree,
-    read_git_rules,
-    read_inner_rules,
     read_inner_work_tree,
+    read_own_rules,
+    read_user_rules,
     read_work_tree,
 )
 from riseml.records import dataclass
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 2**30  # bytes
 LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 
-_NAMES_WITH_RULES = frozenset({".gitignore", ".risemlignore", ".git"})
+_NAMES_WITH_RULES = frozenset({".gitignore", ".risemlignore", ".git", ".gitattributes"})
 # as module constants, because each file reads them
 _READABLE, _EXECUTABLE, _FILE = stat.S_IRUSR, stat.S_IXUSR, EntryKind.FILE
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
@@ -206,7 +206,7 @@ class _Walk:
     def _visit_folders(self) -> list[ArchiveEntry]:
         """Return all entries in no order."""
         tree, settings = read_work_tree(self._folder, self._environ)
-        self._top, rules_above = _read_rules_above(self._folder, tree, read_git_rules(None, settings))
+        self._top, rules_above = _read_rules_above(self._folder, tree, read_user_rules(settings))
         self._incomplete.add_tree(tree)
         self._tree = tree
         entries: list[ArchiveEntry] = []
@@ -218,8 +218,9 @@ class _Walk:
                 continue
             if at and not found and not only_tracked:
                 entries.append(ArchiveEntry(at, EntryKind.FOLDER))
-            rules, tree = self._read_rules(at, above, tree, found)
-            self._visit_entries(found, (at, rules, tree, only_tracked), entries, todo)
+            rules, own_tree = self._read_rules(at, above, tree, found)
+            is_submodule = own_tree is not tree and tree is not None and tree.has_submodule(os.fsencode(at))
+            self._visit_entries(found, (at, rules, own_tree, only_tracked and not is_submodule), entries, todo)
         return entries
 
     def _visit_entries(
@@ -269,10 +270,14 @@ class _Walk:
         names = {one.name for one in found}
         if names.isdisjoint(_NAMES_WITH_RULES):
             return above, tree
+        if ".gitattributes" in names:
+            self._incomplete.add_attributes(at)
         own, rules = _join_bytes(self._top, os.fsencode(at)), above
-        if at and ".git" in names and (inner := read_inner_work_tree(self._folder, at)) is not None:
+        if at and ".git" in names and (inner := read_inner_work_tree(self._folder, at, self._environ)) is not None:
+            if tree is not None and tree.has_submodule(os.fsencode(at)):  # git reads no rules above a submodule
+                rules = (*(file for file in above if file.is_riseml), *read_user_rules(inner.settings, own))
             tree = inner
-            rules = (*rules, *read_inner_rules(inner, own))
+            rules = (*rules, *read_own_rules(inner, own))
             self._incomplete.add_tree(inner)
         return (*rules, *read_rules(os.fsencode(self._folder / at), own)), tree
 
@@ -281,7 +286,7 @@ class _Walk:
         from riseml.project.ignore_rules import is_ignored
 
         name = os.fsencode(path)
-        if tree is None or not tree.tracks(name):
+        if tree is None or not tree.tracks(name, is_folder=is_folder):
             return False
         own_rules = tuple(file for file in rules if file.is_riseml)
         return not is_ignored(own_rules, _join_bytes(self._top, name), is_folder=is_folder)
@@ -331,7 +336,7 @@ class _Walk:
         ):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if SMALLEST_POINTER <= seen.st_size <= LARGEST_POINTER:
-            self._incomplete.add_file(path)
+            self._incomplete.add_file(path, seen.st_size)
         content = self._index.find_content(path, read_state(seen))
         is_executable = mode & _EXECUTABLE != 0
         return ArchiveEntry(path, _FILE, seen.st_size, _read_mtime(seen), is_executable, "", content)
@@ -360,7 +365,7 @@ def _read_rules_above(
     folder = folder.absolute()
     top = find_top(folder) or folder
     inside = os.fsencode(folder.relative_to(top)) if folder != top else b""
-    rules = of_user if tree is None else (*of_user, *read_inner_rules(tree, b""))
+    rules = of_user if tree is None else (*of_user, *read_own_rules(tree, b""))
     parts = inside.split(b"/") if inside else []
     for depth in range(len(parts)):
         base = b"/".join(parts[:depth])

@@ -25,16 +25,21 @@ class WorkTree:
     inside: bytes  # the project's path in the work tree; empty unless the project is a folder of it
     at: bytes  # the path of the work tree in the project; empty unless it is a folder of the project
     index: LazyIndex
+    settings: GitSettings  # that hold in the repository
 
-    def tracks(self, path: bytes) -> bool:
-        """Return True when git tracks a file, or something below a folder."""
-        return self.index.exists and self.index.tracks(self.name(path))
+    def tracks(self, path: bytes, *, is_folder: bool) -> bool:
+        """Return True when git tracks a file or a submodule, or something below a folder."""
+        return self.index.exists and self.index.tracks(self.name(path), is_folder=is_folder)
 
     def name(self, path: bytes) -> bytes:
         """Return the path in the work tree."""
         if self.at:
             return path[len(self.at) + 1 :]
         return self.inside + b"/" + path if self.inside else path
+
+    def has_submodule(self, path: bytes) -> bool:
+        """Return True when git knows a folder as a submodule."""
+        return self.index.exists and self.name(path) in self.index.list_submodules()
 
     def list_submodules(self) -> Iterator[tuple[bytes, str]]:
         """Yield the submodules in the project that git checks out, each with its commit in hex."""
@@ -60,49 +65,39 @@ def read_work_tree(folder: Path, environ: Mapping[str, str]) -> tuple[WorkTree |
     if repository is None:
         return None, settings
     inside = os.path.relpath(folder.absolute(), repository.top)
-    return _read(repository, b"" if inside == "." else os.fsencode(inside), b"", settings.hash_size), settings
+    return _read(repository, b"" if inside == "." else os.fsencode(inside), b"", settings), settings
 
 
-def read_inner_work_tree(folder: Path, at: str) -> WorkTree | None:
+def read_inner_work_tree(folder: Path, at: str, environ: Mapping[str, str]) -> WorkTree | None:
     """Return the work tree that a folder of a project is, such as a submodule; None: it is none of this user."""
     repository = open_repository(folder / at)
     if repository is None:
         return None
-    return _read(repository, b"", os.fsencode(at), read_git_settings({}, repository).hash_size)
+    return _read(repository, b"", os.fsencode(at), read_git_settings(environ, repository))
 
 
-def _read(repository: Repository, inside: bytes, at: bytes, hash_size: int) -> WorkTree:
+def _read(repository: Repository, inside: bytes, at: bytes, settings: GitSettings) -> WorkTree:
     data = read_plain_file(repository.own, "index", LARGEST + 1)
-    index = LazyIndex(data, hash_size, lambda name: read_plain_file(repository.own, name, LARGEST + 1))
-    return WorkTree(repository, inside, at, index)
+    index = LazyIndex(data, settings.hash_size, lambda name: read_plain_file(repository.own, name, LARGEST + 1))
+    return WorkTree(repository, inside, at, index, settings)
 
 
-def read_git_rules(tree: WorkTree | None, settings: GitSettings) -> tuple[RuleFile, ...]:
-    """Return the rules that git has beside `.gitignore`: `core.excludesFile`, then `info/exclude` of the repository.
+def read_user_rules(settings: GitSettings, base: bytes = b"") -> tuple[RuleFile, ...]:
+    """Return the rules of `core.excludesFile`; paths name the root of the work tree `base`.
 
     Raises:
-        UsageError: `core.excludesFile` cannot be read.
+        UsageError: the file cannot be read.
     """
+    return _parse_file(read_excludes_file(settings), base)
+
+
+def read_own_rules(tree: WorkTree, base: bytes) -> tuple[RuleFile, ...]:
+    """Return the rules of `info/exclude` of a work tree; paths name its root `base`."""
+    return _parse_file(read_plain_file(tree.repository.shared, "info/exclude", LARGEST_RULES), base)
+
+
+def _parse_file(content: bytes, base: bytes) -> tuple[RuleFile, ...]:
     from riseml.project.ignore_rules import parse_rules
 
-    found = [parse_rules(split_rules(read_excludes_file(settings)))]
-    if tree is not None:
-        found.append(parse_rules(split_rules(_read_excludes(tree.repository))))
-    return tuple(rules for rules in found if rules is not None)
-
-
-def read_inner_rules(tree: WorkTree, base: bytes) -> tuple[RuleFile, ...]:
-    """Return the rules of `info/exclude` of a work tree inside a project; paths name its folder `base`."""
-    from riseml.project.ignore_rules import parse_rules
-
-    rules = parse_rules(split_rules(_read_excludes(tree.repository)), base)
+    rules = parse_rules(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), base)
     return () if rules is None else (rules,)
-
-
-def split_rules(content: bytes) -> list[bytes]:
-    """Return the lines of a file with rules."""
-    return content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-
-
-def _read_excludes(repository: Repository) -> bytes:
-    return read_plain_file(repository.shared, "info/exclude", LARGEST_RULES)

@@ -85,10 +85,11 @@ def test_files_that_git_tracks_travel_although_a_rule_ignores_them(project: Path
 def test_the_index_says_the_same_however_it_is_asked(project: Path) -> None:
     data = (project / ".git" / "index").read_bytes()
     for path, answer in {b"x.train": True, b"y.train": False, b"data": True, b"dat": False, b"train": False}.items():
-        assert LazyIndex(data, 20, lambda _: b"").tracks(path) is answer
-        assert parse_index(data, 20, lambda _: b"").tracks(path) is answer
+        assert LazyIndex(data, 20, lambda _: b"").tracks(path, is_folder=True) is answer
+        assert parse_index(data, 20, lambda _: b"").tracks(path, is_folder=True) is answer
     index = LazyIndex(data, 20, lambda _: b"")
-    assert [index.tracks(b"none%d" % number) for number in range(50)] == [False] * 50
+    assert not index.tracks(b"data", is_folder=False), "a file in the place of a folder"
+    assert [index.tracks(b"none%d" % number, is_folder=False) for number in range(50)] == [False] * 50
 
 
 def test_repositories_with_sha_256_and_work_trees_are_read(tmp_path: Path) -> None:
@@ -186,6 +187,52 @@ def test_what_git_ignores_for_the_user_stays_here(tmp_path: Path, monkeypatch: p
     assert list_files(tmp_path / "other") == ["a.py", "b.key", "c.swp", "sub/b.key"], "info/exclude is that of all"
 
 
+def test_settings_that_git_includes_under_a_condition_count_when_it_is_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, folder = tmp_path / "home", tmp_path / "Project"
+    fill_folder(folder, "a.py", "b.key")
+    git(folder, "init", "-q", "-b", "topic/one")
+    git(folder, "remote", "add", "origin", "https://example.org/lab/x.git")
+    fill_folder(home, ".gitconfig", "mine")
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    monkeypatch.setenv("HOME", str(home))
+    (home / "mine").write_text("*.key\n")
+    (home / "more").write_text("[core]\n\texcludesFile = ~/mine\n")
+    conditions = {
+        f"gitdir:{tmp_path}/Project/": True,
+        f"gitdir:{tmp_path}/project/": False,
+        f"gitdir/i:{tmp_path}/project/": True,
+        "gitdir:Project/": True,
+        "gitdir:./../Project/": False,
+        "onbranch:topic/": True,
+        "onbranch:topic/*": True,
+        "onbranch:*": False,
+        "onbranch:one": False,
+        "hasconfig:remote.*.url:https://example.org/lab/**": True,
+        "hasconfig:remote.*.url:https://example.org/*": False,
+        "hasconfig:remote.*.url:https://*/lab/?.git": True,
+        "hasconfig:remote.*.pushurl:**": False,
+        "unknown:x": False,
+    }
+    for condition, is_met in conditions.items():
+        (home / ".gitconfig").write_text(f'[includeIf "{condition}"]\n\tpath = more\n')
+        listed = git(folder, "ls-files", "-co", "--exclude-standard").split()
+        assert (list_files(folder), condition) == (sorted(listed), condition)
+        assert ("b.key" not in listed) is is_met, condition
+    (home / ".gitconfig").write_text("")
+    for index, (name, value) in enumerate({"Core.ExcludesFile": "~/mine"}.items()):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{index}", name)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{index}", value)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    assert list_files(folder) == ["a.py"]
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "includeIf.onbranch:topic/One.path")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(home / "more"))
+    assert list_files(folder) == ["a.py", "b.key"]
+    git(folder, "branch", "-m", "topic/One")
+    assert list_files(folder) == ["a.py"]
+
+
 def test_a_clean_project_stays_clean_with_files_that_git_ignores_for_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +299,24 @@ def test_pointers_of_git_lfs_are_named_with_the_command(tmp_path: Path) -> None:
     assert tell_incomplete(list_project_files(tmp_path)) == [
         "weights.bin is a pointer of Git LFS, so the jobs do not get what is behind: fetch it with `git lfs pull`"
     ]
+
+
+def test_pointers_of_git_lfs_with_lines_of_extensions_are_named(tmp_path: Path) -> None:
+    digest = "0123456789abcdef" * 4
+    start, end = POINTER.splitlines(keepends=True)[0], "".join(POINTER.splitlines(keepends=True)[1:])
+    long = f"{start}ext-0-crypt sha256:{digest}\next-1-zip sha256:{digest}\n{end}"
+    fill_folder(tmp_path, "sub/a.py")
+    commit_all(tmp_path)
+    (tmp_path / ".gitattributes").write_text('*.bin filter=lfs diff=lfs -text\n"my data/*" text filter=lfs\n')
+    (tmp_path / "sub" / ".gitattributes").write_text("# one kind\nweights filter=lfs\n*.py text\n")
+    fill_folder(tmp_path, "sub/weights", "sub/x.bin", "my data/x", "weights", "large.bin")
+    for path in ("sub/weights", "sub/x.bin", "my data/x", "weights"):
+        (tmp_path / path).write_text(long)
+    (tmp_path / "large.bin").write_text("x" * len(long))
+    [found] = list_project_files(tmp_path).incomplete
+    assert found.paths == ("my data/x", "sub/weights", "sub/x.bin"), "no rule says that Git LFS keeps weights"
+    [found] = list_project_files(tmp_path / "sub").incomplete
+    assert found.paths == ("weights", "x.bin"), "a rule above the project counts"
 
 
 def test_sockets_pipes_and_the_folders_of_riseml_stay_here(tmp_path: Path) -> None:
