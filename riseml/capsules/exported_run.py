@@ -10,6 +10,7 @@ from dataclasses import field
 from riseml import wire
 from riseml.errors import UsageError
 from riseml.job_programs import REPORT_MODULE, leave_report_module, read_program
+from riseml.job_programs.group_shell import HOME_FOLDER
 from riseml.job_programs.held_packages import IMAGE_FILE, count_framework_steps, make_hold_command
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.names import show_framework
@@ -134,6 +135,8 @@ def _make_job(job: wire.CapsuleJob, known: Mapping[str, str]) -> ExportedJob:
     hidden = {name: known[name] for name in job["hidden"] if name in known}
     missing = tuple(name for name in job["hidden"] if name not in known)
     variables = {**launch["variables"], **hidden}
+    if variables.get("HOME") == HOME_FOLDER:  # nothing makes this folder elsewhere
+        variables["HOME"] = "/tmp"
     *shell, script = launch["command"]
     command = (*shell, leave_report_module(script))
     return ExportedJob(job["name"], job, launch["hostname"], command, variables, missing)

@@ -39,6 +39,9 @@ CACHES = frozenset(
 )
 """Folders that programs make for themselves: no user misses what is in them."""
 
+HOME_CACHES = frozenset({"gensim-data", "nltk_data", "scikit_learn_data", "seaborn-data", "tensorflow_datasets"})
+"""Folders of the home folder to which libraries download what they can get again; most such names begin with a dot."""
+
 _CACHE_ENDS = (".pyc", ".pyo", ".egg-info", ".lock")
 
 
@@ -54,6 +57,7 @@ class WrittenFile:
     content: Iterator[bytes] | None = None  # read it before the next file; None: it was not requested, or is a link
     # the open folder and the name of a file that goes with its job, so that a link keeps it; None: it must be copied
     source: tuple[int, bytes] | None = None
+    is_in_home: bool = False  # it is in a home folder that goes with the job, and not wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,12 @@ class WrittenOrder:
 def read_path(path: str) -> str:
     """Return a `WrittenFile.path` as users write it in a pattern: with `%` instead of `%25`."""
     return decode_name(path).decode("utf-8", "surrogateescape")
+
+
+def is_home_cache(path: str) -> bool:
+    """Return True for a file of the home folder that a program has made for itself, such as `.keras/x.h5`."""
+    top = path.split("/")[0]
+    return top.startswith(".") or top in HOME_CACHES or is_cache(path)
 
 
 def is_cache(path: str) -> bool:

@@ -10,11 +10,15 @@ may save a checkpoint; and a container ends with its main process. Where jobs ar
 from __future__ import annotations
 
 LISTING = ".riseml/written"
-"""The file below the working folder in which the shell lists, at its end, what was written there: lines of `ls -ln`.
-Without it the shell was killed, or the image has no `find` that compares times."""
+"""The file below the working folder in which the shell lists, at its end, what was written there and in HOME_FOLDER:
+lines of `ls -ln --full-time`. Without it the shell was killed, or the image has no `find` that compares times."""
+
+HOME_FOLDER = "/tmp/home"
+"""The home folder of jobs in containers, which the shell makes. It is not /tmp itself, whose files nobody keeps."""
 
 _AROUND = r"""set -f
 exec 3>&2 2>/dev/null
+[ -d HOME_FOLDER ] || mkdir -p HOME_FOLDER
 riseml_term=
 trap riseml_term=1 TERM
 (exec 2>&3 3>&-; exec "$@")
@@ -61,10 +65,18 @@ if [ -n "$riseml_left" ] && [ -z "$riseml_term" ]; then
   riseml_end="so ends what it left in the background: $riseml_names (a last line \`wait\` lets that end first)"
   [ -z "$riseml_names" ] || printf '[riseml: the script has ended, and %s]\n' "$riseml_end" >&3
 fi
-[ -d .riseml ] && LC_ALL=C find . \( -name .riseml -o -name __pycache__ -o -name .git -o -name .cache \) -prune \
-  -o ! -type d -cnewer /etc/hostname -exec ls -lnd {} + >.riseml/written.new && mv .riseml/written.new .riseml/written
-exit $riseml_code"""
-"""The engine writes /etc/hostname when it starts the container, after the files of the project.
+riseml_write() {
+  LC_ALL=C TZ=UTC0 find $riseml_folders \( -name .riseml -o -name __pycache__ -o -name .git -o -name .cache \
+    -o -path 'HOME_FOLDER/.*' \) -prune -o ! -type d "$@" -exec ls -lnd --full-time {} + >.riseml/written.new &&
+    mv .riseml/written.new .riseml/written
+}
+riseml_folders=.
+[ -d HOME_FOLDER ] && riseml_folders='. HOME_FOLDER'
+[ -d .riseml ] && ! riseml_write -cnewer /etc/hostname && riseml_start=$(stat -c %Y /etc/hostname) &&
+  touch -d "@$((riseml_start - 1))" .riseml/started && riseml_write -newer .riseml/started
+exit $riseml_code""".replace("HOME_FOLDER", HOME_FOLDER)
+"""The engine writes /etc/hostname when it starts the container, after the files of the project. The `find` of busybox
+has no -cnewer, and its -newer compares whole seconds.
 
 Fields 3 to 5 of /proc/PID/stat are the state, the parent and the group (proc(5)). Its messages, such as
 `Terminated`, are no output of the job. Without SIGTERM it also finds what has left the group: such processes are

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import find_framework
 from riseml.job_programs import add_report_module
-from riseml.job_programs.group_shell import wait_for_group
+from riseml.job_programs.group_shell import HOME_FOLDER, wait_for_group
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname, join_address
@@ -41,7 +41,7 @@ class JobFolders:
 
     output: str  # the output folder of the experiment
     data: str  # the data folder
-    home: str = "/tmp"  # the home folder of the user
+    home: str = HOME_FOLDER  # the home folder of the user
 
 
 CONTAINER_FOLDERS = JobFolders(OUTPUT, DATA)
@@ -54,7 +54,7 @@ class StorageRoots:
 
     output: str | Volume  # the folder of all outputs
     data: str | Volume
-    home: str = "/tmp"  # the home folder of the user
+    home: str = HOME_FOLDER  # the home folder of the user
 
 
 @dataclass(frozen=True, slots=True)

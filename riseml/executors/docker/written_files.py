@@ -2,8 +2,8 @@
 
 The shell around the job (`job_programs.group_shell`) lists the files at its end. One request for the size of this list
 is all that a job without files costs: the engine needs seconds to compare a container with its image, and a tenth of a
-second to make any archive. Without the list (the job was killed, or its image has no `find`), riseml reads the archive
-of the working folder.
+second to make any archive. Without the list (the job was killed, or its image has no `find`), riseml reads the archives
+of the working folder and of the home folder.
 
 The list and the archives come from a job, and nothing that they say leads elsewhere: the engine resolves every path in
 the container.
@@ -11,12 +11,14 @@ the container.
 
 from __future__ import annotations
 
+import calendar
 import io
 import re
 import tarfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import docker
 from docker.errors import NotFound
@@ -33,10 +35,12 @@ from riseml.executors.written_files import (
     WrittenFile,
     WrittenOrder,
     is_cache,
+    is_home_cache,
     read_path,
 )
 from riseml.job_programs.folder_paths import FilesError, encode_name, show_name, split_path
-from riseml.job_programs.group_shell import LISTING
+from riseml.job_programs.group_shell import HOME_FOLDER, LISTING
+from riseml.records import dataclass
 from riseml.spec.scalars.output_patterns import OutputPattern, PatternPlace
 
 MOST_SCANNED = 256 << 20
@@ -46,6 +50,11 @@ _LONGEST_LIST = 16 << 20  # bytes
 _MOST_FETCHES = 8  # archives; a job with more folders at the top has the whole working folder read
 _MOST_HARD_LINKS = 1_000  # further names of files, each in an archive of its own
 _PIECE = 1 << 20  # bytes that are read at once
+_LINE = re.compile(
+    rb"[-l]\S*\s+\d+\s+\S+\s+\S+\s+(?P<size>\d+)\s+"  # mode, links, owner, group, size
+    rb"(?:(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? \+0000|\S+ +\S+(?: +\S+)??)"
+    rb" (?P<folder>\.|" + re.escape(HOME_FOLDER.encode()) + rb")/"
+)
 _OTHER_TYPES = sum(1 << bit for bit in (31, 27, 26, 25, 24, 21, 19))  # folder, link, device, ... as Go writes a mode
 _MISSING = 404  # HTTP
 _ENTRY = re.compile(rb"\n(?=[-bcdlps][-rwxsStT]{9}[.+@]? +\d)")  # where a line of `ls -ln` begins
@@ -68,6 +77,7 @@ def read_container_files(api: docker.APIClient, container: str, order: WrittenOr
     listed = reader.read_list()
     if listed is None:
         yield from reader.scan_working_folder()
+        yield from reader.scan_home_folder()
     else:
         yield from reader.read_listed(listed)
     for pattern in order.elsewhere:
@@ -82,10 +92,10 @@ class _ContainerReader:
         self._container = container
         self._order = order
         self._project: Mapping[str, ArchiveEntry] | None = None
-        self._started: float | None = None
+        self._inspection: Mapping[str, Any] | None = None
 
-    def read_list(self) -> dict[str, int | None] | None:
-        """Return the sizes of the listed files by path, None for links; None: there is no list.
+    def read_list(self) -> WrittenList | None:
+        """Return the listed files; None: there is no list.
 
         Raises:
             NotThere: there is no such container.
@@ -99,33 +109,39 @@ class _ContainerReader:
         if int(found["mode"]) & _OTHER_TYPES or int(found["size"]) > _LONGEST_LIST:
             return None
         if not int(found["size"]):
-            return {}
+            return WrittenList({}, {})
         for member, content in self._read_archive(path):
             if member.isreg():
                 return parse_list(b"".join(content))
         return None
 
-    def read_listed(self, listed: Mapping[str, int | None]) -> Iterator[WrittenFile | Unread]:
+    def read_listed(self, listed: WrittenList) -> Iterator[WrittenFile | Unread]:
         """Yield the listed files, those without content first."""
-        if len(listed) >= MOST_LISTED:
+        if len(listed.files) + len(listed.home_files) >= MOST_LISTED:
             yield Unread(f"it has written more than {MOST_LISTED:,} files")
         wanted: set[str] = set()
-        for path, size in listed.items():
-            if is_cache(path) or self._has_old_size(path, size):
+        for path, file in listed.files.items():
+            if is_cache(path) or self._is_unchanged(path, file):
                 continue
             if self._order.wants(path):
                 wanted.add(path)
-            elif size is not None:
-                yield WrittenFile(path, size)
+            elif file.size is not None:
+                yield WrittenFile(path, file.size)
+        yield from self._list_lost_in_home(listed)
         tops = sorted({path.split("/")[0] for path in wanted})
-        missed = {path: size for path, size in listed.items() if path in wanted and size is not None}
+        missed = {path: listed.files[path].size for path in wanted if listed.files[path].size is not None}
         for top in tops if len(tops) <= _MOST_FETCHES else [""]:
-            for file in self._fetch(top, wanted):
-                missed.pop(file.path, None)
-                yield file
+            for fetched in self._fetch(top, wanted):
+                missed.pop(fetched.path, None)
+                yield fetched
         for path, size in missed.items():  # removed since, or one of too many names of one file
             yield WrittenFile(path, size or 0)
             yield Unread(f"{show_name(path)} is not in the archives of the container")
+
+    def _list_lost_in_home(self, listed: WrittenList) -> Iterator[WrittenFile]:
+        for path, file in listed.home_files.items():
+            if file.size is not None and self._is_lost_in_home(path):
+                yield WrittenFile(path, file.size, is_in_home=True)
 
     def scan_working_folder(self) -> Iterator[WrittenFile | Unread]:
         """Yield the files that the job has written, by the archive of its whole working folder."""
@@ -145,9 +161,22 @@ class _ContainerReader:
                 return
         yield from self._read_hard_links(hard_links)
 
+    def scan_home_folder(self) -> Iterator[WrittenFile | Unread]:
+        """Yield the files that the job has written into its home folder, by the archive of that, without content."""
+        skipped = 0
+        for member, _ in self._read_archive(HOME_FOLDER.encode()):
+            path = _name_member(member, "")
+            skipped += member.size
+            is_new = path is not None and member.isreg() and member.mtime >= self._find_start() - _SLACK
+            if path is not None and is_new and self._is_lost_in_home(path):
+                yield WrittenFile(path, member.size, is_in_home=True)
+            if skipped > MOST_SCANNED:
+                yield Unread("the home folder is too large to be read as a whole")
+                return
+
     def read_elsewhere(self, pattern: OutputPattern) -> Iterator[WrittenFile]:
         """Yield what the job has changed of the files that a pattern of another place means."""
-        base = self._order.home.rstrip("/") if pattern.place is PatternPlace.HOME else ""
+        base = self._find_home().rstrip("/") if pattern.place is PatternPlace.HOME else ""
         above, mark, _ = encode_name(pattern.first.encode()).rpartition("/")
         hard_links = list[str]()
         for member, content in self._read_archive(f"{base}/{pattern.first}".encode()):
@@ -191,10 +220,18 @@ class _ContainerReader:
             return not member.issym()
         return (entry.size, entry.mtime) != (member.size, int(member.mtime))
 
-    def _has_old_size(self, path: str, size: int | None) -> bool:
-        """Return True for a file of the project that is as large as it was: most likely only its mode changed."""
+    def _is_unchanged(self, path: str, file: ListedFile) -> bool:
+        """Return True for a file of the project that is as it was: most likely only its mode changed."""
         entry = self._list_project().get(path)
-        return entry is not None and (entry.size == size or size is None)
+        if entry is None:
+            return False
+        if file.size is None or entry.kind is EntryKind.LINK:
+            return file.size is None
+        return entry.size == file.size and file.mtime in (entry.mtime, None)
+
+    def _is_lost_in_home(self, path: str) -> bool:
+        patterns = (one for one in self._order.elsewhere if one.place is PatternPlace.HOME)
+        return not is_home_cache(path) and not any(one.matches(read_path(path)) for one in patterns)
 
     def _list_project(self) -> Mapping[str, ArchiveEntry]:
         if self._project is None:
@@ -203,37 +240,69 @@ class _ContainerReader:
 
     def _find_start(self) -> float:
         """Return when the container began, in seconds since 1970."""
-        if self._started is None:
-            state = self._api.inspect_container(self._container)["State"]
-            self._started = to_nanoseconds(state["StartedAt"]) / 1e9
-        return self._started
+        return to_nanoseconds(self._inspect()["State"]["StartedAt"]) / 1e9
+
+    def _find_home(self) -> str:
+        """Return the home folder of the job: its riseml.yml, or an older server, may have chosen another one."""
+        homes = [text.partition("=")[2] for text in self._inspect()["Config"]["Env"] or () if text.startswith("HOME=")]
+        return homes[-1] if homes else self._order.home
+
+    def _inspect(self) -> Mapping[str, Any]:
+        if self._inspection is None:
+            self._inspection = self._api.inspect_container(self._container)
+        return self._inspection
 
     @property
     def _url(self) -> str:
         return f"{self._api.base_url}/v{self._api.api_version}/containers/{self._container}/archive"
 
 
-def parse_list(text: bytes) -> dict[str, int | None]:
-    """Return the sizes of files by path, and None for links, of lines of `ls -ln`; other entries are left out.
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """One file or link of the list."""
+
+    size: int | None  # bytes; None: it is a link
+    mtime: int | None = None  # seconds since 1970; None: the list does not say, or it is a link
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenList:
+    """What the shell around a job lists, by path."""
+
+    files: Mapping[str, ListedFile]  # below the working folder
+    home_files: Mapping[str, ListedFile]  # below HOME_FOLDER
+
+
+def parse_list(text: bytes) -> WrittenList:
+    """Return the files and links of lines of `ls -ln`; other entries are left out.
 
     A line that does not begin an entry goes on with the name in the line before.
     """
-    found: dict[str, int | None] = {}
+    files: dict[str, ListedFile] = {}
+    home_files: dict[str, ListedFile] = {}
     for line in _ENTRY.split(text.removesuffix(b"\n")):
-        head, mark, name = line.partition(b" ./")
-        fields = head.split()
-        if not mark or len(fields) < 5 or not fields[4].isdigit() or line[:1] not in (b"-", b"l"):
+        match = _LINE.match(line)
+        if match is None:
             continue
         is_link = line[:1] == b"l"
+        name = line[match.end() :]
         path = encode_name(name.partition(b" -> ")[0] if is_link else name)
         try:
             split_path(path)
         except FilesError:
             continue
-        if len(found) >= MOST_LISTED:
+        if len(files) + len(home_files) >= MOST_LISTED:
             break
-        found[path] = None if is_link else int(fields[4])
-    return found
+        target = home_files if match["folder"] == HOME_FOLDER.encode() else files
+        target[path] = ListedFile(None) if is_link else ListedFile(int(match["size"]), _parse_time(match["time"]))
+    return WrittenList(files, home_files)
+
+
+def _parse_time(text: bytes | None) -> int | None:
+    try:
+        return None if text is None else calendar.timegm(time.strptime(text.decode(), "%Y-%m-%d %H:%M:%S"))
+    except ValueError:
+        return None
 
 
 class _PieceFile(io.RawIOBase):

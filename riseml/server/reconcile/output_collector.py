@@ -331,21 +331,31 @@ class _FileCount:
         self.files = 0
         self.bytes = 0
         self._tops: Counter[str] = Counter()
+        self._home_tops: Counter[str] = Counter()  # of the home folder
 
     def add(self, file: WrittenFile) -> None:
         self.files += 1
         self.bytes += file.size
         top, below, _ = file.path.partition("/")
-        if top + below in self._tops or len(self._tops) < _MOST_TOPS:
-            self._tops[top + below] += 1
+        tops = self._home_tops if file.is_in_home else self._tops
+        if top + below in tops or len(tops) < _MOST_TOPS:
+            tops[top + below] += 1
 
     def list_names(self) -> tuple[str, ...]:
         """Return the first names: `model.pt`, `runs/...`."""
-        names = [f"{top}..." if top.endswith("/") else top for top in self._tops]
+        tops = [*self._tops, *(f"~/{top}" for top in self._home_tops)]
+        names = [f"{top}..." if top.endswith("/") else top for top in tops]
         return tuple(map(show_name, names[: MOST_NAMES + 1]))
 
     def list_patterns(self) -> list[str]:
-        """Return patterns that mean all of these files; few enough for a line, or the one for everything."""
+        """Return patterns that mean all of these files; few enough for a line, or the one for everything.
+
+        In the home folder no pattern means everything, nor a name with characters that patterns read otherwise.
+        """
+        names = [top.removesuffix("/") for top in self._home_tops]
+        return [*self._list_folder_patterns(), *(f"~/{name}" for name in names if _write_pattern(name) == name)]
+
+    def _list_folder_patterns(self) -> list[str]:
         if len(self._tops) <= MOST_NAMES:
             return [_write_pattern(top.removesuffix("/")) for top in self._tops]
         folders = [_write_pattern(top[:-1]) for top in self._tops if top.endswith("/")]

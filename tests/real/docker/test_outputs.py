@@ -19,12 +19,19 @@ os.makedirs("runs/exp1", exist_ok=True)
 open("runs/exp1/events", "w").write("x" * 1000)
 open("model.pt", "wb").write(bytes(5000))
 open("table.csv", "a").write("2\\n")
+open("same.csv", "w").write("2\\n")
 os.chmod("tracked.pt", 0o755)
 os.symlink("/etc/passwd", "stolen.pt")
 os.symlink("model.pt", "last.pt")
 os.mkfifo("pipe.pt")
 """
-PROJECT = {"write.py": WRITES, "table.csv": "1\n", "tracked.pt": "pretrained", "sub/keep.txt": "as sent"}
+PROJECT = {
+    "write.py": WRITES,
+    "table.csv": "1\n",
+    "same.csv": "1\n",
+    "tracked.pt": "pretrained",
+    "sub/keep.txt": "as sent",
+}
 
 
 def list_output(found: dict[str, Any]) -> dict[str, str | int]:
@@ -51,11 +58,11 @@ def test_the_loss_of_new_files_is_said_once_with_the_line_that_keeps_them(shared
     found = rig.wait_closed(name)
     assert found["state"] == "FINISHED"
     written = found["written"]
-    assert (written["lost_files"], written["lost_bytes"], written["kept_files"]) == (3, 6004, 0)
-    assert sorted(written["lost_names"]) == ["model.pt", "runs/...", "table.csv"]
+    assert (written["lost_files"], written["lost_bytes"], written["kept_files"]) == (4, 6006, 0)
+    assert sorted(written["lost_names"]) == ["model.pt", "runs/...", "same.csv", "table.csv"]
     (said,) = find_said(rig, name)
     assert said == f"riseml: {written['sentences'][0]}"
-    assert "3 new files (5.86 KiB) were not kept: " in said
+    assert "4 new files (5.87 KiB) were not kept: " in said
     assert "write `outputs: [" in said
     assert list_output(found) == {}
 
@@ -81,11 +88,22 @@ def test_named_files_are_kept_however_the_job_ends(shared_rig: Rig, end: str) ->
     kept.pop("ready", None)
     assert kept == {"runs/exp1/events": 1000, "model.pt": 5000, "last.pt": "model.pt"}
     assert (found["written"]["kept_files"], found["written"]["kept_bytes"]) == (2, 6000)
-    assert found["written"]["lost_names"] == ["table.csv"]
+    assert sorted(found["written"]["lost_names"]) == ["same.csv", "table.csv"]
     assert len(find_said(rig, name)) == 2
     assert found["last_lines"] == []
     folder = Path(found["output"])
     assert {path.stat().st_uid for path in folder.rglob("*") if not path.is_symlink()} == {folder.stat().st_uid}
+
+
+@pytest.mark.parametrize("end", ["exit 0", "kill -9 $PPID $$"])
+def test_what_a_container_leaves_in_its_home_folder_is_named_or_kept(shared_docker_rig: Rig, end: str) -> None:
+    folders = "~/results ~/runs ~/.cache ~/nltk_data /tmp/scratch"
+    run = [f"mkdir {folders}", f'for one in {folders}; do echo x >"$one/x"; done', end]
+    name = shared_docker_rig.submit(single(run, outputs=["~/runs"]), {"train.py": ""})["id"]
+    found = shared_docker_rig.wait_closed(name)
+    assert list_output(found) == {"runs/x": 2}
+    assert found["written"]["lost_names"] == ["~/results/..."]
+    assert 'write `outputs: ["~/runs", "~/results"]`' in find_said(shared_docker_rig, name)[-1]
 
 
 def test_each_attempt_is_kept_and_the_last_one_stays(shared_rig: Rig) -> None:
@@ -159,4 +177,4 @@ def test_a_server_that_dies_meanwhile_loses_no_file_and_says_nothing_twice(tmp_p
         rig.start()
         found = rig.wait_closed(name)
         assert list_output(found) == {"runs/exp1/events": 1000, "model.pt": 5000, "last.pt": "model.pt"}
-        assert [said.partition(" new file")[0] for said in find_said(rig, name)] == ["riseml: 2", "riseml: 1"]
+        assert [said.partition(" new file")[0] for said in find_said(rig, name)] == ["riseml: 2", "riseml: 2"]

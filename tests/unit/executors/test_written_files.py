@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import tarfile
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +16,7 @@ from docker.errors import NotFound
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.executors.docker import written_files
-from riseml.executors.docker.written_files import parse_list, read_container_files
+from riseml.executors.docker.written_files import ListedFile, parse_list, read_container_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder, is_cache
 from riseml.model import JobKey
 from riseml.names import JobName
@@ -22,14 +24,15 @@ from riseml.spec.scalars.output_patterns import parse_output_pattern
 
 KEY = JobKey(1, JobName("train"), 1)
 START = 1_800_000_000
-PROJECT = {"train.py": ArchiveEntry("train.py", EntryKind.FILE, 4, 1_700_000_000)}
+PROJECT = {name: ArchiveEntry(name, EntryKind.FILE, 4, 1_700_000_000) for name in ("train.py", "log.csv", "older.csv")}
 
 
 class Engine(docker.APIClient):
-    """Gives archives of one container, whose list of files does not exist; it has no connection."""
+    """Gives archives of one container; it has no connection."""
 
-    def __init__(self, archives: dict[str, bytes]) -> None:
+    def __init__(self, archives: dict[str, bytes], *, has_list: bool = False) -> None:
         self.archives = archives
+        self.has_list = has_list
         self._version = "1.41"
         self.base_url = "http://engine"
         self.timeout = 1
@@ -37,11 +40,13 @@ class Engine(docker.APIClient):
 
     def head(self, *_: Any, **_options: Any) -> requests.Response:
         answer = requests.Response()
-        answer.status_code = 404
+        answer.status_code = 200 if self.has_list else 404
+        stat = {"name": "written", "size": 100, "mode": 0o644, "mtime": "", "linkTarget": ""}
+        answer.headers["X-Docker-Container-Path-Stat"] = base64.b64encode(json.dumps(stat).encode()).decode()
         return answer
 
     def inspect_container(self, _: Any) -> dict[str, Any]:
-        return {"State": {"StartedAt": "2027-01-15T08:00:00Z"}}
+        return {"State": {"StartedAt": "2027-01-15T08:00:00Z"}, "Config": {"Env": ["A=b", "HOME=/tmp/home"]}}
 
     def get_archive(self, *args: Any, **_options: Any) -> tuple[Iterator[bytes], dict[str, Any]]:
         path = args[1]
@@ -66,28 +71,67 @@ def pack(*members: tuple[str, bytes | None, dict[str, Any]]) -> bytes:
 
 def read(engine: Engine, *wanted: str) -> list[tuple[str, object]]:
     """Return what was found: contents of wanted files, targets of links, else sizes."""
-    order = WrittenOrder(KEY, tuple(map(parse_output_pattern, wanted)), "/tmp", lambda: PROJECT)
+    order = WrittenOrder(KEY, tuple(map(parse_output_pattern, wanted)), "/else", lambda: PROJECT)
     found: list[tuple[str, object]] = []
     for one in read_container_files(engine, "c1", order):
         if isinstance(one, Unread):
             found.append(("", one.reason))
         else:
             content = None if one.content is None else b"".join(one.content)
-            found.append((one.path, one.target if content is None and one.target else content or one.size))
+            path = f"~/{one.path}" if one.is_in_home else one.path
+            found.append((path, one.target if content is None and one.target else content or one.size))
     return found
 
 
 def test_a_list_gives_sizes_and_links_and_leaves_out_what_is_no_path() -> None:
-    text = b"""-rw-r--r-- 1 0 0 5000000 Nov 27 18:55 ./model.pt
-lrwxrwxrwx 1 0 0       8 Nov 27 18:55 ./last.pt -> model.pt
+    text = b"""-rw-r--r-- 1 0 0 5000000 2026-11-27 18:55:01.123456789 +0000 ./model.pt
+lrwxrwxrwx 1 0 0       8 2026-11-27 18:55:00 +0000 ./last.pt -> model.pt
 -rw-r--r--+ 1 1000 1000 7 2026-11-27 18:55 ./a b/c -> d
-prw-r--r-- 1 0 0 0 Nov 27 18:55 ./pipe
--rw-r--r-- 1 0 0 5 Nov 27 18:55 ./../../etc/passwd
--rw-r--r-- 1 0 0 x Nov 27 18:55 ./y
-second line of a name
--rw-r--r-- 1 0 0 9 Nov 27 18:55 ./\xff%
+-rw-r--r--    1 0        0               3 1970-01-01 00:01:00 +0000 /tmp/home/runs/x ./y
+-rw-r--r-- 1 0 0 6 Nov 27 18:55 ./older list
+prw-r--r-- 1 0 0 0 2026-11-27 18:55:00 +0000 ./pipe
+-rw-r--r-- 1 0 0 5 2026-11-27 18:55:00 +0000 ./../../etc/passwd
+-rw-r--r-- 1 0 0 5 2026-11-27 18:55:00 +0000 /tmp/home/../x
+-rw-r--r-- 1 0 0 5 2026-11-27 18:55:00 +0000 /etc/passwd
+-rw-r--r-- 1 0 0 x 2026-11-27 18:55:00 +0000 ./y
+-rw-r--r-- 1 0 0 4 2026-99-99 18:55:00 +0000 ./no date
+-rw-r--r-- 1 0 0 9 2026-11-27 18:55:00 +0000 ./\xff%
 """
-    assert parse_list(text) == {"model.pt": 5_000_000, "last.pt": None, "a b/c -> d": 7, "%FF%25": 9}
+    listed = parse_list(text)
+    assert {path: file.size for path, file in listed.files.items()} == {
+        "model.pt": 5_000_000,
+        "last.pt": None,
+        "a b/c -> d": 7,
+        "older list": 6,
+        "no date": 4,
+        "%FF%25": 9,
+    }
+    assert [listed.files[path].mtime for path in ("model.pt", "last.pt", "older list", "no date")] == [
+        1_795_805_701,
+        None,
+        None,
+        None,
+    ]
+    assert listed.home_files == {"runs/x ./y": ListedFile(3, 60)}
+
+
+def test_a_file_of_the_project_with_its_old_size_and_another_time_is_written() -> None:
+    lines = {
+        "./train.py": "2023-11-14 22:13:20.5 +0000",  # as it was sent: 1,700,000,000
+        "./log.csv": "2027-01-15 08:00:05 +0000",
+        "./older.csv": "Jan 15 08:00",  # the list of an older riseml has no year
+        "/tmp/home/runs/a": "2027-01-15 08:00:05 +0000",
+        "/tmp/home/.keras/models/b": "2027-01-15 08:00:05 +0000",
+        "/tmp/home/nltk_data/c": "2027-01-15 08:00:05 +0000",
+        "/tmp/home/wanted/d": "2027-01-15 08:00:05 +0000",
+    }
+    text = "".join(f"-rw-r--r-- 1 0 0 4 {time} {path}\n" for path, time in lines.items())
+    archives = {
+        "/code/.riseml/written": pack(("written", text.encode(), {})),
+        "/tmp/home/wanted": pack(("wanted/d", b"1234", {})),
+    }
+    engine = Engine(archives, has_list=True)
+    assert read(engine, "~/wanted") == [("log.csv", 4), ("~/runs/a", 4), ("wanted/d", b"1234")]
 
 
 def test_a_name_with_a_line_break_is_one_entry_of_a_list() -> None:
@@ -99,7 +143,8 @@ lrwxrwxrwx 1 0 0 9 Nov 27 18:55 ./to
 two -> two
 lines.pt
 """
-    assert parse_list(text) == {"two\nlines.pt": 5, "\n-": 6, "to\ntwo": None}
+    sizes = {path: file.size for path, file in parse_list(text).files.items()}
+    assert sizes == {"two\nlines.pt": 5, "\n-": 6, "to\ntwo": None}
 
 
 def test_a_job_without_a_list_has_its_working_folder_read() -> None:
@@ -123,7 +168,8 @@ def test_a_job_without_a_list_has_its_working_folder_read() -> None:
         ("other.txt", 4),
         ("again.pt", b"model"),
     ]
-    assert read(Engine({"/code": folder})) == [("model.pt", 5), ("other.txt", 4)]
+    home = pack(("home", None, {"type": tarfile.DIRTYPE}), ("home/a.pt", b"a", {}), ("home/.cache/b", b"b", {}))
+    assert read(Engine({"/code": folder, "/tmp/home": home})) == [("model.pt", 5), ("other.txt", 4), ("~/a.pt", 1)]
 
 
 def test_a_large_working_folder_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,13 +185,13 @@ def test_files_of_other_places_count_when_they_are_new() -> None:
     engine = Engine(
         {
             "/code": pack(("code", None, {"type": tarfile.DIRTYPE})),
-            "/tmp/results": pack(("results/a.csv", b"a", {}), ("results/old.csv", b"o", {"mtime": START - 10})),
+            "/tmp/home/results": pack(("results/a.csv", b"a", {}), ("results/old.csv", b"o", {"mtime": START - 10})),
             "/workspace/out": pack(("out/deep/b", b"b", {})),
         }
     )
     found = read(engine, "~/results/*.csv", "/workspace/out", "~/missing")
     assert found == [("results/a.csv", b"a"), ("workspace/out/deep/b", b"b")]
-    assert engine.fetched == ["/code", "/tmp/results", "/workspace/out", "/tmp/missing"]
+    assert engine.fetched == ["/code", "/tmp/home", "/tmp/home/results", "/workspace/out", "/tmp/home/missing"]
 
 
 @pytest.mark.parametrize(

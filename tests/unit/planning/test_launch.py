@@ -36,7 +36,7 @@ from tests.unit.control.simulation import make_experiment, make_plan
 HOST = LaunchTarget("5e7a", StorageRoots("/home/paul/output", "/home/paul/data", "/home/paul"))
 BARE = replace(HOST, contained=False)
 OUTPUT, DATA = "/home/paul/output/paul/toaster/4", "/home/paul/data"
-DEFAULTS = {"PYTHONUNBUFFERED": "1", "HOME": "/tmp", "USER": "paul", "LOGNAME": "paul"}
+DEFAULTS = {"PYTHONUNBUFFERED": "1", "HOME": "/tmp/home", "USER": "paul", "LOGNAME": "paul"}
 
 
 def make(*jobs: str, **fields: object) -> Experiment:

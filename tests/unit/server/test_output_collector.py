@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from riseml.names import HostName, JobName
 from riseml.planning.launch import output_folder
 from riseml.planning.plan import first_jobs
 from riseml.server.reconcile import output_collector
-from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector
+from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector, WrittenTally
 from riseml.server.written_lines import describe_written
 from riseml.spec.config.loader import check_config
 from riseml.spec.scalars.output_patterns import parse_output_pattern
@@ -226,3 +227,16 @@ def test_a_job_without_files_has_no_record(tmp_path: Path, written: tuple[Except
     assert scene.collect(*written) is None
     assert scene.lines() == []
     scene.database.close()
+
+
+def test_the_advised_line_names_the_files_of_the_home_folder_too() -> None:
+    tally = WrittenTally(())
+    for number in range(9):
+        tally.note_lost(WrittenFile(f"{number}.pt", 1))
+    for path in ("results/a", "results/b", "log.txt", "a{b}"):
+        tally.note_lost(WrittenFile(path, 1, is_in_home=True))
+    record = tally.make_record()
+    assert (record.lost_files, record.advice) == (13, '`outputs: ["*.pt", "~/results", "~/log.txt"]`')
+    line = json.loads(record.advice.strip("`").removeprefix("outputs: "))
+    patterns = [parse_output_pattern(text) for text in line]
+    assert [pattern.place.name for pattern in patterns] == ["FOLDER", "HOME", "HOME"]
