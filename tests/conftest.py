@@ -115,6 +115,13 @@ def engine_url() -> str:
 
 
 @pytest.fixture(scope="session")
+def busybox_image(engine_url: str) -> str:
+    """An image with the programs of busybox and Python, and no other."""
+    subprocess.run([IMAGES, "busybox"], check=True)
+    return "riseml-test/busybox:py311"
+
+
+@pytest.fixture(scope="session")
 def horovod_image(engine_url: str) -> str:
     """An image with Horovod and TensorFlow 2.15, which was compiled."""
     subprocess.run([IMAGES, "horovod"], check=True)
