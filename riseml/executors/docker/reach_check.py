@@ -1,21 +1,28 @@
 """Find out what containers of a host reach besides the network: services of the host, and the metadata of a cloud.
 
-A container on the engine's own bridge tries to connect, as every program in a job can. A refused connection is an
-answer, too: only a firewall gives none.
+A container in a network as experiments have it tries to connect, as every program in a job can, and once more from the
+bridge by which jobs of networks across hosts go out: a rule of a firewall names the networks that it closes. A refused
+connection is an answer, too: only a firewall gives none.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
-from contextlib import suppress
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import docker
 from docker.errors import APIError, DockerException, NotFound
+from docker.types import IPAMConfig, IPAMPool
 
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.docker import labels
 from riseml.executors.docker.storage_helper import choose_names
+from riseml.executors.machine import find_rival_interface
+from riseml.records import dataclass
 
 METADATA = "169.254.169.254"
 """Where the machines of a cloud get their keys: a program that asks there acts as the machine."""
@@ -25,6 +32,9 @@ CLOSE_METADATA = f"iptables -I DOCKER-USER -d {METADATA} -j DROP"
 
 _TOPIC = "reach"
 _MOST_IMAGES = 4  # the most images on the host that are tried
+_MOST_SUBNETS = 8  # the most subnets that are tried for the container
+_PREFIX = 26  # of its subnet, as of most experiments
+_GATEWAY_BRIDGE = "docker_gwbridge"  # Docker's name; it is there once a host is in a swarm
 _PATIENCE = 30  # seconds for the container
 _PROGRAM = """
 import errno, json, socket, struct, sys
@@ -45,36 +55,106 @@ print(json.dumps({"host": bool(gateway) and is_reached(gateway, 22), "metadata":
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What containers reach."""
+
+    metadata: bool
+    host_from: tuple[str, ...]  # the networks (CIDR) from which they reach services of the host
+
+
 def check_reach(api: docker.APIClient, server: str, subnets: str) -> tuple[Finding, ...]:
     """Return a finding for each thing that jobs reach and should not; one without any when they reach none.
 
     Args:
         api: of the engine.
         server: id of this server.
-        subnets: the range of the networks of experiments, for the rule that closes the host.
+        subnets: the range of the networks of experiments.
     """
     for image in choose_names(api.images())[:_MOST_IMAGES]:
-        with suppress(APIError, DockerException, ValueError):  # an image without Python, or an engine without a bridge
-            return tuple(describe_reach(_try_connections(api, server, image), subnets))
-    message = "not known: the host has no image with Python, or its engine has no bridge"
+        with suppress(APIError, DockerException, ValueError):  # an image without Python, or no subnet is free
+            return tuple(describe_reach(_try_networks(api, server, image, subnets)))
+    message = "not known: the host has no image with Python, or its engine can make no network"
     return (Finding(_TOPIC, Outcome.NOTE, f"what jobs reach is {message}"),)
 
 
-def describe_reach(reached: dict[str, Any], subnets: str) -> list[Finding]:
-    """Return the findings for the answer of the container."""
+def describe_reach(reach: Reach) -> list[Finding]:
+    """Return the findings for what the containers have reached."""
     found = []
-    if reached["metadata"]:
+    if reach.metadata:
         message = f"jobs reach {METADATA}, where a cloud gives keys of the machine; `{CLOSE_METADATA}` closes it"
         found.append(Finding(_TOPIC, Outcome.NOTE, message))
-    if reached["host"]:
-        rule = f"iptables -I INPUT -s {subnets} -m conntrack --ctstate NEW -j DROP"
-        message = f"jobs reach services of this host, those on all of its addresses; `{rule}` closes them"
+    if reach.host_from:
+        rules = [f"`{close_host(network)}`" for network in reach.host_from]
+        what = f"{' and '.join(rules)} {'closes' if len(rules) == 1 else 'close'} them"
+        message = f"jobs reach services of this host, those on all of its addresses; {what}"
         found.append(Finding(_TOPIC, Outcome.NOTE, message))
     closed = Finding(_TOPIC, Outcome.OK, f"jobs reach neither services of this host nor {METADATA}")
     return found or [closed]
 
 
-def _try_connections(api: docker.APIClient, server: str, image: str) -> dict[str, Any]:
+def close_host(network: str) -> str:
+    """Return the rule of the firewall that closes the services of a host to the containers of a network (CIDR)."""
+    return f"iptables -I INPUT -s {network} -m conntrack --ctstate NEW -j DROP"
+
+
+def _try_networks(api: docker.APIClient, server: str, image: str, subnets: str) -> Reach:
+    """Return what containers reach from each network by which jobs go out.
+
+    Raises:
+        ValueError: no subnet is free.
+    """
+    with _lend_network(api, server, subnets) as network:
+        answers = {subnets: _try_connections(api, server, image, network)}
+    for row in api.networks(names=[f"^{_GATEWAY_BRIDGE}$"]):
+        for pool in row["IPAM"].get("Config") or ():
+            if ":" not in pool["Subnet"]:
+                answers[str(pool["Subnet"])] = _try_connections(api, server, image, _GATEWAY_BRIDGE)
+    return Reach(
+        metadata=any(answer["metadata"] for answer in answers.values()),
+        host_from=tuple(network for network, answer in answers.items() if answer["host"]),
+    )
+
+
+@contextmanager
+def _lend_network(api: docker.APIClient, server: str, subnets: str) -> Iterator[str]:
+    """Give the name of a network with a subnet from the range of those of experiments; it is removed afterwards."""
+    name = f"riseml-{server[:8]}-reach"
+    _remove(api, name)  # a server that was killed may have left both
+    for row in api.networks(names=[f"^{name}$"]):
+        api.remove_network(row["Id"])
+    identity = _make_network(api, name, server, _choose_subnets(subnets))
+    try:
+        yield name
+    finally:
+        api.remove_network(identity)
+
+
+def _choose_subnets(subnets: str) -> list[str]:
+    """Return some subnets of the range, by chance: checks of other engines on this machine choose theirs meanwhile."""
+    whole = ipaddress.ip_network(subnets)
+    count = 1 << max(0, _PREFIX - whole.prefixlen)
+    places = random.sample(range(count), min(count, _MOST_SUBNETS))
+    size = 1 << (32 - _PREFIX)
+    return [f"{whole.network_address + place * size}/{max(_PREFIX, whole.prefixlen)}" for place in places]
+
+
+def _make_network(api: docker.APIClient, name: str, server: str, choices: Sequence[str]) -> str:
+    for subnet in choices:
+        ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
+        try:
+            made = api.create_network(name, driver="bridge", ipam=ipam, labels={labels.SERVER: server})
+        except APIError as error:
+            if "overlap" not in str(error.explanation).lower():
+                raise
+            continue
+        if find_rival_interface(subnet, f"br-{made['Id'][:12]}") is None:
+            return str(made["Id"])
+        api.remove_network(made["Id"])
+    raise ValueError("no subnet is free")
+
+
+def _try_connections(api: docker.APIClient, server: str, image: str, network: str) -> dict[str, Any]:
     """Return what a container reaches; it has no mounts and no capabilities, and runs as `nobody`."""
     name = f"riseml-{server[:8]}-reach"
     _remove(api, name)  # a server that was killed may have left it
@@ -85,7 +165,7 @@ def _try_connections(api: docker.APIClient, server: str, image: str) -> dict[str
         "User": "65534:65534",
         "Labels": {labels.SERVER: server},
         "HostConfig": {
-            "NetworkMode": "bridge",
+            "NetworkMode": network,
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges"],
             "ReadonlyRootfs": True,
