@@ -21,6 +21,7 @@ from riseml.job_programs.folder_paths import (
     split_path,
     translate,
 )
+from riseml.job_programs.folder_use import count_used
 from riseml.storage_files import FileWriter, ListOrder, translate_files_error
 
 _SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -89,6 +90,10 @@ class LocalFiles:
     def count_free(self) -> int:
         with translate_files_error(self._place), _opened(self._open_root) as root:
             return count_free(root)
+
+    def count_used(self) -> int:
+        with translate_files_error(self._place), _opened(self._open_root) as root:
+            return count_used(root)
 
 
 class _LocalWriter:

@@ -69,6 +69,7 @@ class Settings:
     store: str | None = field(default=None, repr=False)
     log_format: LogFormat = LogFormat.TEXT  # RISEML_LOG_FORMAT: of server.log
     log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes that one job may take in its log
+    output_limit: int | None = None  # RISEML_OUTPUT_LIMIT: bytes that the output of one experiment may take; None: all
     upload_limit: int = DEFAULT_UPLOAD_LIMIT  # RISEML_UPLOAD_LIMIT: the most bytes of one project's archive
 
     @property
@@ -143,6 +144,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         store=_read_store(environ),
         log_format=_read_log_format(environ),
         log_limit=_read_log_limit(environ),
+        output_limit=_read_output_limit(environ),
         upload_limit=_read_upload_limit(environ),
     )
 
@@ -222,6 +224,13 @@ def _read_build_mem(environ: Mapping[str, str]) -> int | None:
     size = read_size(environ, "RISEML_BUILD_MEM", 0)
     if environ.get("RISEML_BUILD_MEM", "").strip() and size < _LEAST_BUILD_MEM:
         raise UsageError(f"RISEML_BUILD_MEM is {environ['RISEML_BUILD_MEM']!r}", "write a size from 64MiB on")
+    return size or None
+
+
+def _read_output_limit(environ: Mapping[str, str]) -> int | None:
+    size = read_size(environ, "RISEML_OUTPUT_LIMIT", 0)
+    if environ.get("RISEML_OUTPUT_LIMIT", "").strip() and size <= 0:
+        raise UsageError(f"RISEML_OUTPUT_LIMIT is {environ['RISEML_OUTPUT_LIMIT']!r}", "write a size such as 100GiB")
     return size or None
 
 

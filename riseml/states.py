@@ -96,6 +96,7 @@ class Reason(enum.Enum):
     ENGINE_STOPPED = "ENGINE_STOPPED"
     MAX_DURATION = "MAX_DURATION"
     IDLE = "IDLE"
+    OUTPUT_LIMIT = "OUTPUT_LIMIT"
     AWAITED_ENDED = "AWAITED_ENDED"
     LEFT = "LEFT"
     STOPPED_EARLY = "STOPPED_EARLY"
@@ -135,6 +136,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.MAX_DURATION: "Ran longer than max_duration allows",
     Reason.AWAITED_ENDED: "A job that another one waits for (`after`) has ended and never answered",
     Reason.IDLE: "No job printed or computed anything for idle_timeout",
+    Reason.OUTPUT_LIMIT: "Its output takes more than the server allows",
     Reason.LEFT: "No client uses it any more",
     Reason.STOPPED_EARLY: "Stopped by its search: other trials do better",
     Reason.KILLED_BY_USER: "Killed by a user",

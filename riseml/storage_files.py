@@ -74,6 +74,9 @@ class StorageFiles(Protocol):
     def count_free(self) -> int:
         """Return how many bytes are free on the disk of the folder."""
 
+    def count_used(self) -> int:
+        """Return how many bytes of a disk the folder takes, with everything in it."""
+
 
 @contextmanager
 def translate_files_error(place: str) -> Iterator[None]:

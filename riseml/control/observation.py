@@ -50,6 +50,8 @@ class Observation:
     copied: Mapping[int, frozenset[HostName]] = field(default_factory=dict)
     saves: Mapping[int, SaveSeen] = field(default_factory=dict)  # id of an experiment with `save` -> its copies
     filled: frozenset[int] = frozenset()  # ids of experiments whose output has what the last attempt saved
+    # id of an experiment whose output takes more than the server allows -> the sentence that says how much
+    outputs_over: Mapping[int, str] = field(default_factory=dict)
     last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it
 
     def is_lost(self, host: HostSeen) -> bool:

@@ -46,6 +46,9 @@ _EARLY_GRACE = 0.5
 """The most seconds between SIGTERM and SIGKILL of a trial that its search has stopped. Its GPUs are free in a second,
 also when it ignores SIGTERM; the search has its values already."""
 
+_FULL_GRACE = 10.0
+"""The most seconds between SIGTERM and SIGKILL of a job whose output is too large: it goes on writing meanwhile."""
+
 _PLACE_LOST = frozenset({Reason.HOST_LOST, Reason.ENGINE_STOPPED})
 _ENDS_BADLY = frozenset({Part.PREPARES, Part.DECIDES, Part.HELPS, Part.SERVES})
 _COUNTS = frozenset({Part.DECIDES, Part.HELPS})
@@ -130,7 +133,11 @@ def find_grace_end(experiment: Experiment, job: Job, verdict: Verdict) -> dateti
 def find_kill_time(experiment: Experiment, job: Job, since: datetime) -> datetime:
     """Return when a job that got SIGTERM at `since` gets SIGKILL."""
     grace = experiment.plan.stop_grace
-    return since + timedelta(seconds=min(grace, _EARLY_GRACE) if job.ending is Reason.STOPPED_EARLY else grace)
+    if job.ending is Reason.STOPPED_EARLY:
+        grace = min(grace, _EARLY_GRACE)
+    elif experiment.verdict is not None and experiment.verdict.reason is Reason.OUTPUT_LIMIT:
+        grace = min(grace, _FULL_GRACE)
+    return since + timedelta(seconds=grace)
 
 
 def find_left_end(experiment: Experiment, seen: Observation) -> datetime | None:
@@ -219,6 +226,9 @@ def _find_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[da
     left = find_left_end(experiment, seen)
     if left is not None and seen.now >= left:
         yield left, 0, Verdict(State.FINISHED, Reason.LEFT, seen.now)
+    over = seen.outputs_over.get(experiment.id)
+    if over is not None:
+        yield seen.now, 0, Verdict(State.FAILED, Reason.OUTPUT_LIMIT, seen.now, message=over)
     yield from _find_stuck_causes(experiment, seen)
     if _is_idle(experiment, seen):
         yield seen.now, 0, _idle_verdict(experiment, seen)

@@ -35,7 +35,8 @@ def _read_text(name: str) -> str:
 
 def read_file_service() -> str:
     """Return the text of `file_service` with the modules that it uses, for `python3 -c`."""
-    names = ("folder_paths", "folder_removal", "folder_listing", "folder_contents", "folder_links", "file_service")
+    parts = ("paths", "removal", "listing", "use", "contents", "links")
+    names = (*(f"folder_{part}" for part in parts), "file_service")
     texts = [_read_text(name) for name in names]
     return _FUTURE + "\n".join(_OWN_IMPORT.sub("", text.replace(_FUTURE, "")) for text in texts)
 

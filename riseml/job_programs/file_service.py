@@ -18,6 +18,7 @@ from riseml.job_programs.folder_contents import Incoming, PartWriter, read_piece
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import list_page, remove_tree
 from riseml.job_programs.folder_paths import FilesError, Trouble, count_free, enter_folder, make_folder, split_path
+from riseml.job_programs.folder_use import count_used
 
 _IDLE = 60  # seconds without a request
 _MOST = 1 << 26  # bytes of one message
@@ -116,6 +117,10 @@ def _serve_remove(root: int, path: str, limit: int) -> None:
     _answer(removed=list(remove_tree(root, path, limit)))
 
 
+def _serve_used(root: int) -> None:
+    _answer(used=count_used(root))
+
+
 def _serve_free(root: int) -> None:
     _answer(free=count_free(root))
 
@@ -128,6 +133,7 @@ _SERVICES: dict[str, Callable[..., None]] = {
     "link": _serve_link,
     "remove": _serve_remove,
     "free": _serve_free,
+    "used": _serve_used,
 }
 
 

@@ -38,6 +38,7 @@ from riseml.server.pool.disk_keeper import DiskKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
+from riseml.server.pool.output_watch import OutputWatch
 from riseml.server.pool.sample_keeper import SampleKeeper
 from riseml.server.pool.swarm_keeper import SwarmKeeper
 from riseml.server.reconcile.action_tracker import ActionTracker, Perform
@@ -189,6 +190,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         samples=samples,
         swarm=SwarmKeeper(hosts),
         idle=IdleWatch(hosts.pool, pump.count_lines),
+        outputs=OutputWatch(hosts, settings.output_limit),
         disks=DiskKeeper(cleaner, hosts),
         cleaner=cleaner,
         capsules=capsules,

@@ -17,6 +17,7 @@ from riseml.server.pool.disk_keeper import DiskKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
+from riseml.server.pool.output_watch import OutputWatch
 from riseml.server.pool.sample_keeper import SampleKeeper
 from riseml.server.pool.save_keeper import SaveKeeper
 from riseml.server.pool.swarm_keeper import SwarmKeeper
@@ -85,6 +86,7 @@ class Services:
     samples: SampleKeeper  # samples every running job, and keeps the samples
     swarm: SwarmKeeper  # keeps the right managers of the pool's swarm
     idle: IdleWatch  # measures for how long jobs have shown no sign of life
+    outputs: OutputWatch  # measures how much outputs take, where that is limited
     disks: DiskKeeper  # makes room on disks that are nearly full
     cleaner: Cleaner  # finds and removes what no experiment owns
     capsules: CapsuleKeeper  # what is needed to run an experiment again

@@ -234,6 +234,10 @@ class HelperFiles:
         with self._session() as session:
             return int(session.ask(do="free")["free"])
 
+    def count_used(self) -> int:
+        with self._session() as session:
+            return int(session.ask(do="used")["used"])
+
     @contextmanager
     def _session(self) -> Iterator[HelperSession]:
         """Give a helper, and take it back afterwards."""

@@ -130,6 +130,7 @@ class Loop(threading.Thread):
             busy=pending,
             problems=services.tracker.list_failures(moment),
             quiet=services.idle.find_quiet(world),
+            outputs_over=services.outputs.find_over(world),
             stuck=self._stuck.find(world),
             fetched=services.data.find_fetched(world),
             copied=services.data.find_copied(world),

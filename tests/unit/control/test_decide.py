@@ -130,6 +130,26 @@ def test_a_trial_that_is_stopped_early_is_killed_within_a_second(simulation: Sim
     assert stopped.plan.stop_grace == 10
 
 
+def test_an_output_that_is_too_large_ends_its_experiment_for_good() -> None:
+    """Without another attempt, and however long its jobs would like to go on writing."""
+    simulation = make_simulation(Capacity(8, 8192))
+    retry = Retry(max=3, on=frozenset(RetryOn))
+    for identity in (1, 2):
+        simulation.submit(make_experiment(identity, make_plan("train", retry=retry, stop_grace=3600.0)))
+    simulation.settle(5)
+    simulation.hosts[HostName("h1")].faults.ignores_term = True
+    simulation.outputs_over = {1: "its output takes 2.0 GiB, and RISEML_OUTPUT_LIMIT allows 1.0 GiB"}
+    simulation.settle(6, seconds=6)
+    ended = simulation.stored[1]
+    assert (ended.state, ended.reason, ended.message) == (
+        State.FAILED,
+        Reason.OUTPUT_LIMIT,
+        simulation.outputs_over[1],
+    )
+    assert job_of(simulation, 1, "train").exit_code == 137
+    assert simulation.state(2) is State.RUNNING
+
+
 def test_a_kill_before_any_job_started_ends_the_experiment() -> None:
     simulation = make_simulation()
     simulation.submit(make_experiment(1, make_plan("train")))

@@ -19,6 +19,7 @@ from riseml.job_programs.folder_contents import PART, Incoming, PartWriter, read
 from riseml.job_programs.folder_listing import list_page, remove_tree
 from riseml.job_programs.folder_paths import FilesError, Trouble, decode_name, encode_name, make_folder, split_path
 from riseml.job_programs.folder_removal import RemovalTally, remove_entry
+from riseml.job_programs.folder_use import count_used
 from tests.support.deep_folders import make_deep_folders
 
 ODD = [b"line\nbreak", b"\xff%41", b"n" * 255, b" ", b"a b", "\u202etxt.exe".encode(), b"%", b"-rf"]
@@ -286,3 +287,21 @@ def test_a_removal_leaves_what_is_read_only_to_its_owner(folder: Path) -> None:
     assert not remove_entry(opened, b"a", tally)
     os.close(opened)
     assert (folder / "a").stat().st_mode & 0o777 == 0o500
+
+
+def test_what_a_folder_takes_of_its_disk_is_counted_once_and_without_holes(root: int, folder: Path) -> None:
+    before = count_used(root)
+    (folder / "inner").mkdir()
+    (folder / "inner" / "one").write_bytes(bytes(1 << 20))
+    (folder / "another").hardlink_to(folder / "inner" / "one")
+    (folder / "link").symlink_to("/")
+    with (folder / "hole").open("wb") as file:
+        file.truncate(1 << 40)
+    os.fsync(root)
+    assert 1 << 20 <= count_used(root) - before < (1 << 20) + (64 << 10)
+
+
+def test_what_lies_deeper_than_riseml_goes_is_not_counted_as_nothing(root: int, folder: Path) -> None:
+    make_deep_folders(folder, 300)
+    with fails(Trouble.DEEP):
+        count_used(root)

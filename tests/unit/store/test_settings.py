@@ -138,6 +138,13 @@ def test_an_engine_by_default() -> None:
     assert read_settings({"DOCKER_HOST": ""}).engine == "unix:///var/run/docker.sock"
 
 
+def test_an_output_has_no_limit_unless_one_is_set() -> None:
+    assert read_settings({}).output_limit is None
+    assert read_settings({"RISEML_OUTPUT_LIMIT": "100GiB"}).output_limit == 100 * 2**30
+    with pytest.raises(UsageError, match="RISEML_OUTPUT_LIMIT is '0'"):
+        read_settings({"RISEML_OUTPUT_LIMIT": "0"})
+
+
 @pytest.mark.parametrize("name", ["RISEML_LOST_AFTER", "RISEML_IDLE_AFTER"])
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e300", "soon"])
 def test_a_time_that_no_calendar_has_is_refused(name: str, text: str) -> None:

@@ -1,0 +1,60 @@
+"""Count the bytes that a folder takes of its disk, in memory that does not grow with the number of files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from riseml.job_programs.folder_paths import FOLDER, MOST_DEPTH, FilesError, Trouble, encode_name, translate
+
+_BLOCK = 512  # bytes; the unit of `st_blocks`, whatever the file system
+_MOST_LINKED = 100_000  # files with several names that are remembered; more count once for each name
+
+
+def count_used(root: int) -> int:
+    """Return how many bytes of a disk a folder takes with everything in it: holes take none, links to a file nothing.
+
+    Args:
+        root: descriptor of the folder.
+
+    Raises:
+        FilesError: a folder in it may not be read, or its folders are too deep.
+    """
+    return os.fstat(root).st_blocks * _BLOCK + _count_inside(root, b"", 0, set())
+
+
+def _count_inside(folder: int, prefix: bytes, depth: int, linked: set[tuple[int, int]]) -> int:
+    """Return the bytes of the entries of an open folder."""
+    size = 0
+    inner: list[bytes] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
+                if (found.st_dev, found.st_ino) in linked:
+                    continue
+                if len(linked) < _MOST_LINKED:
+                    linked.add((found.st_dev, found.st_ino))
+            size += found.st_blocks * _BLOCK
+            if stat.S_ISDIR(found.st_mode):
+                inner.append(os.fsencode(entry.name))
+    return size + sum(_count_folder(folder, name, prefix + name, depth, linked) for name in inner)
+
+
+def _count_folder(above: int, name: bytes, path: bytes, depth: int, linked: set[tuple[int, int]]) -> int:
+    if depth >= MOST_DEPTH:
+        raise FilesError(Trouble.DEEP, encode_name(path))
+    try:
+        folder = os.open(name, FOLDER, dir_fd=above)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return 0  # it was removed meanwhile, or something else has its name
+        raise translate(error, encode_name(path)) from None
+    try:
+        return _count_inside(folder, path + b"/", depth + 1, linked)
+    finally:
+        os.close(folder)
