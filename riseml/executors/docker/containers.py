@@ -10,12 +10,18 @@ from typing import Any
 from riseml.executors.docker import labels
 from riseml.model import JobKey, Launch, Mount
 from riseml.names import hostname
+from riseml.settings import DEFAULT_LOG_LIMIT
 from riseml.states import Network
 
 PIDS = 4096  # processes and threads of one job at most
 _HOST = "host"  # the engine's name for the network of its machine
 _OOM_SCORE = 500  # when a host has no memory left, its kernel kills jobs first, before the engine and the server
-_LOG_SIZE = "4g"  # far above what the server keeps (settings.MOST_LOG), so that the engine starts no second file
+
+# The engine writes a job's output into a file, and into a second one when the first is full: a reader that is behind at
+# that moment loses lines. In the file, a byte takes six at most, and a line 74 more. The server keeps
+# RISEML_LOG_LIMIT, in which a line takes its text and about 45 bytes: it is full long before the file is.
+_LOG_FACTOR = 8
+_LEAST_LOG, _MOST_LOG = 64 * 2**20, 4 * 2**30  # bytes of one file
 _MIB = 2**20
 
 
@@ -38,7 +44,9 @@ def network_name(server: str, experiment: int, across: str | None = None) -> str
     return name if across is None else f"{name}-{across.partition('/')[0].replace('.', '-')}"  # Swarm takes no dots
 
 
-def container_request(launch: Launch, most_mem: int, network_id: str | None = None) -> dict[str, Any]:
+def container_request(
+    launch: Launch, most_mem: int, network_id: str | None = None, log_limit: int = DEFAULT_LOG_LIMIT
+) -> dict[str, Any]:
     """Return the body of `POST /containers/create` (Docker Engine API 1.41).
 
     Args:
@@ -46,6 +54,7 @@ def container_request(launch: Launch, most_mem: int, network_id: str | None = No
         most_mem: MiB that a job without its own limit may use, so that it ends before its host has no memory, and
             before it takes what other jobs were promised. A job may always use the memory of its `resources`.
         network_id: of the experiment's network; None: the network that has the experiment's name.
+        log_limit: bytes that the server keeps of the job's output.
     """
     across = launch.subnet if launch.network is Network.OVERLAY else None
     own = network_id or network_name(launch.server, launch.key.experiment, across)
@@ -62,9 +71,18 @@ def container_request(launch: Launch, most_mem: int, network_id: str | None = No
             **labels.job_labels(launch.key, launch.server, launch.title),
             labels.MEM: str(launch.resources.mem),
         },
-        "HostConfig": {**_host_config(launch, network), **_memory_config(launch, most_mem)},
+        "HostConfig": {
+            **_host_config(launch, network),
+            **_memory_config(launch, most_mem),
+            "LogConfig": {"Type": "json-file", "Config": {"max-size": str(find_log_size(log_limit)), "max-file": "2"}},
+        },
         "NetworkingConfig": {"EndpointsConfig": {} if network == _HOST else {network: _endpoint(launch)}},
     }
+
+
+def find_log_size(log_limit: int) -> int:
+    """Return the bytes of one of the two files in which the engine keeps a job's output."""
+    return min(max(_LOG_FACTOR * log_limit, _LEAST_LOG), _MOST_LOG)
 
 
 def describe_mounts(seen: Iterable[Mount]) -> list[dict[str, Any]]:
@@ -109,7 +127,6 @@ def _host_config(launch: Launch, network: str) -> dict[str, Any]:
         "AutoRemove": False,
         "OomScoreAdj": _OOM_SCORE,
         "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
-        "LogConfig": {"Type": "json-file", "Config": {"max-size": _LOG_SIZE, "max-file": "2"}},
         "NetworkMode": network,
         "ExtraHosts": [] if network == _HOST else [f"{name}:{address}" for name, address in launch.hosts],
         "Mounts": describe_mounts(launch.mounts),

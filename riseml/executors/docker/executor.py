@@ -85,6 +85,7 @@ from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, Mount
 from riseml.names import HOST_LABEL, SUBNETS
 from riseml.planning.image import PACKAGES_FILE, parse_packages
 from riseml.samples import Sample
+from riseml.settings import DEFAULT_LOG_LIMIT
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
 from riseml.storage_files import StorageFiles
@@ -104,15 +105,24 @@ class DockerExecutor:
         server: id of this server; containers with another id are ignored.
         engine: the connection.
         builds: how the `install` steps are confined; None: the defaults.
+        log_limit: bytes that the server keeps of a job's output.
     """
 
     contained = True
 
-    def __init__(self, host: HostSpec, server: str, engine: Engine, builds: BuildSettings | None = None) -> None:
+    def __init__(
+        self,
+        host: HostSpec,
+        server: str,
+        engine: Engine,
+        builds: BuildSettings | None = None,
+        log_limit: int = DEFAULT_LOG_LIMIT,
+    ) -> None:
         self.name = host.name
         self.engine = engine
         self._host = host
         self._server = server
+        self._log_limit = log_limit
         self._builds = EnvironmentBuilds(engine, server, builds or BuildSettings())
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
@@ -291,7 +301,8 @@ class DockerExecutor:
                 most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem
                 others = sum(mem for key, mem in list(self._promised.items()) if key != launch.key)
                 self._promised[launch.key] = launch.resources.mem
-                request = container_request(launch, most_mem - others, self._find_renamed_network(api, launch))
+                network = self._find_renamed_network(api, launch)
+                request = container_request(launch, most_mem - others, network, self._log_limit)
                 has_code = create_container(api, request, name, layer)
                 self._code.note_use(layer, found=has_code)
             except APIError as error:

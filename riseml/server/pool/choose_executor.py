@@ -180,7 +180,8 @@ def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice
 def _choose_docker(settings: Settings, server: str) -> LocalChoice:
     engine = _make_engine(settings)
     host = HostSpec(LOCAL_HOST, settings.engine)
-    return LocalChoice(DockerExecutor(host, server, engine, read_build_settings(settings)), DOCKER)
+    executor = DockerExecutor(host, server, engine, read_build_settings(settings), settings.log_limit)
+    return LocalChoice(executor, DOCKER)
 
 
 def _make_engine(settings: Settings) -> Engine:

@@ -390,4 +390,4 @@ class HostSet:
 
     def _connect(self, host: HostSpec) -> DockerExecutor:
         engine = Engine.of_host(host, self.settings.home)
-        return DockerExecutor(host, self._server, engine, read_build_settings(self.settings))
+        return DockerExecutor(host, self._server, engine, read_build_settings(self.settings), self.settings.log_limit)

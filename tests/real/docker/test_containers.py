@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from riseml.executors.docker.containers import find_log_size
+from riseml.settings import read_settings, read_size
 from tests.support.hosts import Engine
 from tests.support.rig import Rig, single
 
@@ -85,8 +87,17 @@ def test_a_container_has_no_other_settings(shared_docker_rig: Rig) -> None:
     assert host["NetworkMode"] not in ("host", "default", "bridge")
     assert host["PidsLimit"] == 4096
     assert host["RestartPolicy"]["Name"] == "no"
-    assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-file": "2", "max-size": "4g"}}
+    assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-file": "2", "max-size": str(4 * 2**30)}}
     assert {(mount["Destination"], mount["RW"]) for mount in found["Mounts"]} == {("/output", True), ("/data", False)}
     assert not [mount for mount in found["Mounts"] if "sock" in mount["Source"]]
     rig.post(f"/v1/experiments/{name}/kill")
     rig.wait_closed(name)
+
+
+@pytest.mark.parametrize(
+    ("limit", "size"), [("1MiB", "64MiB"), ("128MiB", "1GiB"), ("512MiB", "4GiB"), ("2GiB", "4GiB")]
+)
+def test_the_engine_keeps_no_more_of_an_output_than_the_server_may_need(limit: str, size: str) -> None:
+    """A line takes more room in the engine's file than in the server's log: six times as much and 74 bytes at most."""
+    log_limit = read_settings({"RISEML_LOG_LIMIT": limit}).log_limit
+    assert find_log_size(log_limit) == read_size({"SIZE": size}, "SIZE", 0)

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from riseml.executors.docker.containers import PIDS
+from tests.support.hosts import Engine
 from tests.support.rig import HOG, Rig, gang, single
 
 _MIB = 2**20
@@ -67,6 +68,9 @@ def test_a_fork_bomb_and_endless_output_hurt_no_other_job(greedy_rig: Rig) -> No
     mark = "1.worker.2 [riseml: the log of worker.2 has reached its limit of 1,048,576 bytes; the rest is not kept]"
     rig.wait("the flood is cut", lambda: mark in rig.lines("1.worker.2", follow=False)[-1:])
     assert rig.get("/v1/system")["hosts"], "it answers, and so does the engine"
+    assert isinstance(rig.host, Engine)
+    flood = rig.host.api.inspect_container(rig.host.find(rig.server_id(), "worker.2"))
+    assert flood["HostConfig"]["LogConfig"]["Config"] == {"max-file": "2", "max-size": str(64 * 2**20)}
     assert rig.wait_closed("2")["state"] == "FINISHED"
     assert rig.wait_closed("1")["state"] == "FINISHED"
     numbers = [str(number) for number in range(_COUNT)]
