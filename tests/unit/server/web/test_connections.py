@@ -236,5 +236,10 @@ def test_the_kernel_says_which_user_has_the_other_end() -> None:
         with inner:
             assert find_peer_user(inner.getsockname(), inner.getpeername()) == os.geteuid()
             assert find_peer_user(client.getsockname(), client.getpeername()) == os.geteuid()
+            with socket.socket(socket.AF_INET6) as mapped:  # a socket of IPv6 reaches a listener of IPv4, too
+                mapped.connect(("::ffff:127.0.0.1", server.getsockname()[1]))
+                other, peer = server.accept()
+                with other:
+                    assert find_peer_user(other.getsockname(), peer) == os.geteuid()
             assert find_peer_user(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
             assert find_peer_user(None, "") is None
