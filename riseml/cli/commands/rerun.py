@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from riseml.spec.config.types import Spec
 
 _IMAGE_SETTINGS = ("train.image", "train.tensorflow", "train.pytorch", "train.jax", "train.roles")
-_SHELL = re.compile(r"^\s*shell\s*:|[{,]\s*shell\s*:", re.MULTILINE)  # the key, in a block or in braces
+_SHELL = re.compile(r"^[ \t]*shell\s*:|[{,]\s*shell\s*:", re.MULTILINE)  # the key, in a block or in braces
 _CANNOT_FORCE = frozenset({"code", "variable"})
 
 
