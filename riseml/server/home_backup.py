@@ -113,7 +113,7 @@ def restore_home(settings: Settings, source: Path) -> HomeBackup:
             fresh.rename(home)
     except FileNotFoundError as error:
         raise NotFound(f"{error.filename} is not there", "`riseml server backup` writes such a file") from None
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise _make_cut_error(source) from error
     except OSError as error:
         raise Refused(f"{home} cannot be restored: {error.strerror or error}", "free some space there") from error
@@ -215,10 +215,9 @@ def _unpack(source: Path, tar: tarfile.TarFile, target: Path) -> None:
     for entry in tar:
         if entry.name == _MANIFEST:
             continue
-        parts = PurePosixPath(entry.name).parts
-        if not entry.isreg() or not parts or entry.name.startswith("/") or ".." in parts:
+        if not _is_of_backup(entry):
             raise Refused(f"{source} has an entry that no backup has: {entry.name!r}", "it was not written by riseml")
-        path = target.joinpath(*parts)
+        path = target.joinpath(*PurePosixPath(entry.name).parts)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         content = tar.extractfile(entry)
         mode = entry.mode & 0o700 | 0o600
@@ -227,6 +226,19 @@ def _unpack(source: Path, tar: tarfile.TarFile, target: Path) -> None:
                 shutil.copyfileobj(content, file, _PIECE)
         if path.stat().st_size != entry.size:
             raise _make_cut_error(source)
+
+
+def _is_of_backup(entry: tarfile.TarInfo) -> bool:
+    """Return True for what `back_up_home` writes: a plain file that the file system has whole, at a place of its own.
+
+    A sparse file may be much longer than the backup. Records of running jobs would make a server end other processes.
+    """
+    parts = PurePosixPath(entry.name).parts
+    if not parts or not entry.isreg() or entry.issparse():
+        return False
+    is_inside = not entry.name.startswith("/") and ".." not in parts and "\0" not in entry.name
+    is_other_store = parts[0] != _STORE and parts[0].startswith(_STORE)
+    return is_inside and parts[0] not in _OWN_FILES and not is_other_store
 
 
 def _list_outputs(root: Path) -> Iterator[AcceptedRecord]:

@@ -121,14 +121,29 @@ def test_a_file_that_is_no_whole_backup_makes_no_home(backup: Path, tmp_path: Pa
         assert not restored.home.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("../outside", tarfile.REGTYPE), ("/outside", tarfile.REGTYPE), ("x", tarfile.SYMTYPE)]
-)
-def test_an_entry_that_leads_elsewhere_is_refused(backup: Path, tmp_path: Path, name: str, kind: bytes) -> None:
-    with tarfile.open(backup, "a") as tar:
-        entry = tarfile.TarInfo(name)
-        entry.type, entry.linkname = kind, "/etc"
-        tar.addfile(entry)
+FOREIGN = {
+    "a path out of the home": ("../outside", tarfile.REGTYPE, {}),
+    "an absolute path": ("/outside", tarfile.REGTYPE, {}),
+    "a link": ("x", tarfile.SYMTYPE, {}),
+    "a file of a petabyte without content": (
+        "logs/9",
+        tarfile.REGTYPE,
+        {"GNU.sparse.map": f"{1 << 50},0", "GNU.sparse.size": str(1 << 50)},
+    ),
+    "a path with a NUL": ("x", tarfile.REGTYPE, {"path": "logs/a\0b"}),
+    "the record of a process": ("processes/1/train-a1/state.json", tarfile.REGTYPE, {}),
+    "the record of a gang": ("slurm/1/state.json", tarfile.REGTYPE, {}),
+    "a write-ahead log": ("riseml.db-wal", tarfile.REGTYPE, {}),
+}
+
+
+@pytest.mark.parametrize("entry", FOREIGN)
+def test_an_entry_that_no_backup_has_is_refused(backup: Path, tmp_path: Path, entry: str) -> None:
+    name, kind, headers = FOREIGN[entry]
+    with tarfile.open(backup, "a", format=tarfile.PAX_FORMAT) as tar:
+        added = tarfile.TarInfo(name)
+        added.type, added.linkname, added.pax_headers = kind, "/etc", headers
+        tar.addfile(added)
     restored = Settings(tmp_path / "restored", tmp_path / "output", tmp_path / "data")
     with pytest.raises(Refused, match="has an entry that no backup has"):
         restore_home(restored, backup)
