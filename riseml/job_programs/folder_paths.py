@@ -24,6 +24,9 @@ MOST_DEPTH = 200
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags of a folder that is opened in another one."""
 
+_FEW_FILES = 256
+"""A disk that takes fewer files is full."""
+
 _ODD = re.compile("[%\udc80-\udcff]")
 _ESCAPE = re.compile(b"%([0-9A-Fa-f]{2})")
 
@@ -151,9 +154,12 @@ class OpenAbove:
 
 
 def count_free(root: int) -> int:
-    """Return how many bytes a user who is not root can still write to the disk of an open folder."""
+    """Return how many bytes a user who is not root can still write to the disk of an open folder; 0 when it takes few
+    more files, however small.
+    """
     disk = os.fstatvfs(root)
-    return disk.f_frsize * disk.f_bavail
+    lacks_files = disk.f_files > 0 and disk.f_favail < _FEW_FILES  # a disk without a limit of files has 0 of both
+    return 0 if lacks_files else disk.f_frsize * disk.f_bavail
 
 
 def enter_folder(root: int, parts: list[bytes], path: str) -> int:

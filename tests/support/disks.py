@@ -10,11 +10,18 @@ from pathlib import Path
 
 
 @contextmanager
-def mount_disk(folder: Path, mebibytes: int) -> Iterator[Path]:
-    """Mount a small file system in a folder, and give its folder; needs root."""
+def mount_disk(folder: Path, mebibytes: int, files: int = 0) -> Iterator[Path]:
+    """Mount a small file system in a folder, and give its folder; needs root.
+
+    Args:
+        folder: where it is.
+        mebibytes: its size.
+        files: that it may have; 0: any number.
+    """
     place = folder / f"disk-{uuid.uuid4().hex[:8]}"
     place.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m,mode=755", "small-disk", place], check=True)
+    options = f"size={mebibytes}m,nr_inodes={files},mode=755"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "small-disk", place], check=True)
     try:
         yield place
     finally:

@@ -123,9 +123,16 @@ class ProcessJobFolders:
                 yield JobKey(experiment, JobName(found[1]), int(found[2]))
 
     def _move_to_trash(self, path: Path) -> Path:
-        """Move a folder to the trash so that no supervisor can start in it; return the folder that it is in."""
+        """Move a folder to the trash so that no supervisor can start in it; return the folder that it is in.
+
+        Raises:
+            EngineError: the disk is full.
+        """
         place = self.root / _TRASH / uuid.uuid4().hex
-        place.mkdir(mode=0o700)
+        try:
+            place.mkdir(mode=0o700)
+        except OSError as error:
+            raise EngineError(f"{place.parent} takes no folder: {error.strerror}", "free some space there") from error
         with contextlib.suppress(FileNotFoundError):
             path.rename(place / path.name)
         return place
