@@ -40,6 +40,7 @@ _REASONS = {
 }
 _BYTES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
 _MIB = 2**20
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # of a variable that a shell can set
 _VARIABLE = re.compile(
     r"\$(?:(?P<escaped>\$)|(?P<plain>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?::?-(?P<default>[^{}]*)|:?\?[^{}]*)?\})"
 )
@@ -58,11 +59,14 @@ class _ComposeService:
 
 
 class _ShellReferences:
-    """The variables of the user's shell that a compose file reads, and the defaults that it has for them."""
+    """The variables of the user's shell that a compose file reads, the defaults that it has for them, and the names of
+    variables that no shell takes.
+    """
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.defaults: dict[str, str] = {}
+        self.left_out: list[str] = []
 
     def fill(self, text: str) -> str:
         """Return a text with the defaults in it; a variable without a default stays, and is noted."""
@@ -118,7 +122,7 @@ def convert_compose(document: ForeignFields, name: str) -> ImportedConfig:
         train["shm_size"] = sizes[0]
     if references.names:
         train["env"] = sorted(references.names)
-    left_out = tuple(map(_explain_left, document.list_left()))
+    left_out = (*map(_explain_left, document.list_left()), *references.left_out)
     changed = [f"${key} is its default, {value}" for key, value in references.defaults.items()]
     changed += [
         f"depends_on of {service.name}: it starts together with {need.name}, of which the file names no port"
@@ -174,7 +178,8 @@ def _make_run(section: ForeignFields, image: str, references: _ShellReferences) 
         lines.append(f"cd {references.quote(folder)}")
     entrypoint, command = _read_words(section, "entrypoint"), _read_words(section, "command")
     if not entrypoint and not command:
-        comment = f"# Replace COMMAND: it stands for the command of the image {image}."
+        shown = " ".join(image.split())  # a comment has one line
+        comment = f"# Replace COMMAND: it stands for the command of the image {shown}."
         return "\n".join([comment, *lines, "COMMAND"])
     words = [*entrypoint, *command]
     line = join_words(words, references.quote)
@@ -204,6 +209,9 @@ def _read_variables(section: ForeignFields, references: _ShellReferences) -> Ite
         variables.take(*variables.names())
     for name, value in pairs:
         if is_set_by_riseml(name, None):
+            continue
+        if not _NAME.fullmatch(name):
+            references.left_out.append(f"{section.name_key('environment')}: no shell sets a variable named {name}")
             continue
         if value is None:
             references.names.add(name)  # its value comes from the user's shell

@@ -52,7 +52,10 @@ def read_mpi_command(words: Sequence[str], image: str) -> MpiCommand:
                 "the launcher of the MPIJob runs a script of several commands, and riseml starts each rank with one",
                 "write a riseml.yml with `horovod`: `riseml init --framework pytorch` begins one",
             )
-        line = shlex.split(line[2])
+        try:
+            line = shlex.split(line[2])
+        except ValueError:
+            raise UsageError("the launcher of the MPIJob runs a line with an open quote", "correct the file") from None
     options: list[str] = []
     variables: list[str] = []
     launcher = line[0].rpartition("/")[2] if line else ""

@@ -189,3 +189,27 @@ def test_an_mpi_job_without_horovod_is_refused() -> None:
     job = {"kind": "MPIJob", "metadata": {"name": "pi"}, "spec": {"mpiReplicaSpecs": {"Launcher": pod, "Worker": pod}}}
     with pytest.raises(UsageError, match="neither its command nor its image names Horovod"):
         import_manifest(json.dumps(job), "job.yaml")
+
+
+def test_a_launcher_with_an_open_quote_is_refused() -> None:
+    pod = {"template": {"spec": {"containers": [{"image": "pi", "command": ["sh", "-c", "mpirun 'horovod"]}]}}}
+    job = {"kind": "MPIJob", "metadata": {"name": "pi"}, "spec": {"mpiReplicaSpecs": {"Launcher": pod, "Worker": pod}}}
+    with pytest.raises(UsageError, match="a line with an open quote"):
+        import_manifest(json.dumps(job), "job.yaml")
+
+
+@pytest.mark.parametrize("form", ["a list", "a mapping"])
+def test_no_name_in_a_compose_file_becomes_a_command(form: str) -> None:
+    names = ("X; touch TAKEN #", "a.b", "1A", "A\nB", "", "$(id)")
+    environment: object = {name: "1" for name in names} | {"GOOD": "$(id)"}
+    if form == "a list":
+        environment = [f"{name}=1" for name in names] + ["GOOD=$(id)"]
+    service = {"image": "lab/x\ntouch TAKEN", "environment": environment}
+    found = import_manifest(json.dumps({"services": {"a": service}}), "compose.yaml")
+    comment = "# Replace COMMAND: it stands for the command of the image lab/x touch TAKEN."
+    assert yaml.safe_load(found.text)["train"]["roles"]["a"]["run"].splitlines() == [
+        comment,
+        "export GOOD='$(id)'",
+        "COMMAND",
+    ]
+    assert found.left_out == tuple(f"services.a.environment: no shell sets a variable named {name}" for name in names)
