@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from riseml import wire
 
 # A spreadsheet computes a cell that begins so; in some countries a semicolon or a tab begins a cell, too.
-_FORMULA = re.compile("(?:^|(?<=[;\t]))(?=[=+@\t\r\uff1d\uff0b\uff0d\uff20-])")
+_SIGNS = "=+@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b-"  # ASCII, of full width, and small ones
+_FORMULA = re.compile(rf"(?:^|(?<=[;\t]))(?=\t|[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*+[{_SIGNS}])")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)", re.ASCII)
 _MISSING = "-"
 _BEST = "*"
