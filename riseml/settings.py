@@ -25,6 +25,9 @@ DEFAULT_IDLE_AFTER = 1800.0  # seconds
 DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
 DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
 MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT: hosts keep only about twice as much of a job's output
+HEARTBEAT_HEADER = "riseml-heartbeat"
+"""The header in which a server says how many seconds, at most, are between two entries of a log that it sends."""
+
 MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail of a log
 
 PLAINTEXT_VARIABLE = "RISEML_ALLOW_PLAINTEXT"

@@ -130,7 +130,8 @@ def forward_companion(
     local = choose_local_port(view.port) if view.local is None else view.local
     try:
         order = ForwardOrder(job, [PortPair(local, port)], experiment)
-        forward_ports(client.address, order, say, command.printer.say)
+        with client.watch_server():
+            forward_ports(client.address, order, say, command.printer.say)
     finally:
         for page in pages:
             page.unlink(missing_ok=True)

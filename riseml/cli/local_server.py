@@ -40,7 +40,10 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
         Refused: the server is of another revision than this command, and cannot be replaced.
     """
     client = Client(read_address(settings, environ))
-    client.call_on_silence(lambda pid: printer.say(_describe_silence(client, pid)))
+    client.call_on_silence(
+        lambda pid: printer.say(_describe_silence(client, pid)),
+        lambda: printer.say("The riseml server answers again."),
+    )
     try:
         if client.address.socket is None:
             server = client.get_server()

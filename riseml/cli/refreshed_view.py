@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from riseml.records import dataclass
@@ -41,7 +42,8 @@ def print_view(command: CommandContext, client: Client, fetch: Callable[[], View
         mode: how it is printed.
     """
     try:
-        _refresh_view(command, client, fetch, mode)
+        with client.watch_server() if mode.refresh else nullcontext():
+            _refresh_view(command, client, fetch, mode)
     finally:
         command.printer.end_redraw()
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -26,11 +26,12 @@ from urllib.parse import urlsplit
 
 from riseml.client.answer_reader import AnswerCut
 from riseml.client.refusals import make_error
+from riseml.client.silence_watch import HEARTBEAT, SilenceWatch
 from riseml.client.socket_http import PATIENCE, AnswerOverdue, ServerAnswer, SocketConnections, make_request
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.folders import check_home, is_private, name_user
 from riseml.records import dataclass
-from riseml.settings import PLAINTEXT_VARIABLE, allows_plaintext
+from riseml.settings import HEARTBEAT_HEADER, PLAINTEXT_VARIABLE, allows_plaintext
 
 if TYPE_CHECKING:
     import httpx
@@ -42,6 +43,9 @@ KEY_VARIABLE = "RISEML_API_KEY"
 
 _CONNECT = 5.0  # seconds to connect
 _ANSWER = 30.0  # seconds of silence in an answer
+LOG_SILENCE = 45.0
+"""Seconds of silence after which the connection of a log counts as lost: three of the longest heartbeats."""
+
 _LONGEST_WAIT = 2.0  # seconds between two tries
 _PEER = struct.Struct("3i")  # pid, uid, gid
 _MOST_JSON = 1 << 28  # bytes of an answer; 10,000 experiments take some tens of MB
@@ -213,17 +217,49 @@ class RetryTimer:
         self._tries += 1
 
 
+class SilenceNotes:
+    """Tells the user that a server is silent, and that it answers again; each time once. Safe from many threads."""
+
+    def __init__(self) -> None:
+        self.on_silence: Callable[[int], object] | None = None  # takes the id of the server's process, or 0
+        self.on_answer: Callable[[], object] | None = None
+        self._lock = threading.Lock()
+        self._is_silent = False
+
+    def begin(self, server: int) -> None:
+        """Note that nothing has come for `PATIENCE` seconds."""
+        with self._lock:
+            is_new, self._is_silent = not self._is_silent, True
+        if is_new and self.on_silence is not None:
+            self.on_silence(server)
+
+    def end(self) -> None:
+        """Note that the server has sent something."""
+        if not self._is_silent:  # nearly always
+            return
+        with self._lock:
+            was_silent, self._is_silent = self._is_silent, False
+        if was_silent and self.on_answer is not None:
+            self.on_answer()
+
+
 class Exchange:
     """The connections to one server.
 
     Raises:
         RisemlError: every method raises the error that the server refused with, or `Unreachable`.
+
+    Args:
+        address: of the server.
+        silence: is told when the server is silent.
+        patience: seconds without a sign of life after which it is silent; None: `PATIENCE`.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, silence: SilenceNotes | None = None, patience: float | None = None) -> None:
         self.address = address
-        # is called once with the id of the server's process, or 0, when a usual answer does not begin for `PATIENCE`
-        self.on_silence: Callable[[int], None] | None = None
+        self.silence = silence or SilenceNotes()
+        self._patience = patience
+        self._server = 0  # id of the server's process, at the newest connection; 0: it is not known
         self._http: httpx.Client | None = None  # to a server that is not on a unix socket
         self._connections = (
             None if address.socket is None else SocketConnections(partial(self.open_door, address.socket))
@@ -253,8 +289,12 @@ class Exchange:
         headers = {"Authorization": f"Bearer {self.address.key}"} if self.address.key else {}
         try:
             with self._connections.open_answer(
-                make_request(method, f"/v1{path}", headers, **request), timeout, self._choose_silence_note(timeout)
+                make_request(method, f"/v1{path}", headers, **request),
+                timeout,
+                self._choose_silence_note(timeout),
+                self._patience,
             ) as answer:
+                self.silence.end()
                 yield answer
         except AnswerOverdue as error:
             raise self._make_late_error(timeout) from error
@@ -268,12 +308,13 @@ class Exchange:
         httpx = _import_httpx()
         limits = httpx.Timeout(timeout, connect=_CONNECT)
         note = self._choose_silence_note(timeout)
-        timer = threading.Timer(PATIENCE, lambda: note and note(None))
+        timer = threading.Timer(self._patience or PATIENCE, lambda: note and note(None))
         timer.daemon = True
         timer.start()
         try:
             with self._http.stream(method, f"/v1{path}", timeout=limits, **request) as response:
                 timer.cancel()
+                self.silence.end()
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise self._make_absent_error(str(error)) from error
@@ -285,16 +326,10 @@ class Exchange:
             timer.cancel()
 
     def _choose_silence_note(self, timeout: float) -> Callable[[socket.socket | None], None] | None:
-        """Return what notes that an answer has not begun; None for requests that may take longer, and after a note."""
-        if self.on_silence is None or timeout > _ANSWER:
+        """Return what notes that an answer has not begun; None for requests that may take longer."""
+        if timeout > LOG_SILENCE:
             return None
-
-        def note(door: socket.socket | None) -> None:
-            tell, self.on_silence = self.on_silence, None
-            if tell is not None:
-                tell(0 if door is None else _find_peer(door))
-
-        return note
+        return lambda door: self.silence.begin(0 if door is None else _find_peer(door))
 
     def _make_late_error(self, timeout: float) -> AnswerLate:
         return AnswerLate(f"the riseml server at {self.address} has not answered for {timeout:.0f} s", _LOST_HINT)
@@ -330,6 +365,7 @@ class Exchange:
             door.settimeout(_CONNECT)
             door.connect(str(path))
             check_peer(door, path)
+            self._server = _find_peer(door)
         except PermissionError:
             door.close()
             raise Refused(
@@ -368,12 +404,22 @@ class Exchange:
             raise self._make_strange_error(response) from None
 
     def read_lines(self, response: ServerAnswer) -> Iterator[Any]:
-        """Yield the JSON of each line of an answer, as it comes."""
+        """Yield the JSON of each line of an answer, as it comes, and note when its heartbeat stays away."""
         try:
-            for line in _split_lines(response.iter_bytes()):
-                yield json.loads(line)
+            with ExitStack() as stack:
+                pieces = response.iter_bytes()
+                if float(response.headers.get(HEARTBEAT_HEADER, LOG_SILENCE)) <= HEARTBEAT:
+                    watch = stack.enter_context(SilenceWatch(lambda: self.silence.begin(self._server)))
+                    pieces = self._end_silences(watch.watch(pieces))
+                for line in _split_lines(pieces):
+                    yield json.loads(line)
         except (ValueError, RecursionError):
             raise self._make_strange_error(response) from None
+
+    def _end_silences(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            self.silence.end()
+            yield piece
 
     def _make_absent_error(self, why: str) -> ServerAbsent:
         if self.address.socket is not None:

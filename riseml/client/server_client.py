@@ -5,13 +5,26 @@ Not here: starting a server, printing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
-from riseml.client.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, ServerAbsent, read_address
+from riseml.client.exchange import (
+    LOG_SILENCE,
+    Address,
+    AnswerLost,
+    Exchange,
+    RetryPolicy,
+    RetryTimer,
+    ServerAbsent,
+    read_address,
+)
 from riseml.client.refusals import make_error
-from riseml.errors import Unreachable
+from riseml.client.silence_watch import HEARTBEAT
+from riseml.client.socket_http import PATIENCE
+from riseml.errors import RisemlError, Unreachable
 from riseml.records import dataclass
 
 if TYPE_CHECKING:
@@ -22,7 +35,6 @@ Answer = TypeVar("Answer")
 __all__ = ["Address", "Client", "LogQuery", "RetryPolicy", "make_error", "read_address"]
 
 _SLOW_ANSWER = 120.0  # seconds; for a plan the server asks the hosts, and it stores and lists an upload
-_SILENCE = 45.0  # seconds; three heartbeats of a log stream
 _REPEATS = 3  # tries of a request that the server recognises by its key
 
 
@@ -64,9 +76,34 @@ class Client:
         """Close the connections. The client stays usable: the next request opens a new connection."""
         self._exchange.close()
 
-    def call_on_silence(self, tell: Callable[[int], None]) -> None:
-        """Call `tell` once, with the pid of the server or 0, when an answer does not begin for some seconds."""
-        self._exchange.on_silence = tell
+    def call_on_silence(self, tell: Callable[[int], object], on_answer: Callable[[], object] | None = None) -> None:
+        """Call `tell` with the pid of the server, or 0, when an answer does not begin for some seconds, or the
+        heartbeat of a followed log stays away; and `on_answer` when the server answers again.
+        """
+        self._exchange.silence.on_silence, self._exchange.silence.on_answer = tell, on_answer
+
+    @contextmanager
+    def watch_server(self) -> Iterator[None]:
+        """Ask the server every second, beside two-way streams, so that `call_on_silence` works there, too.
+
+        A stream into a job has no heartbeat, because a command in it may say nothing for hours.
+        """
+        stop = threading.Event()
+        probe = Exchange(self.address, self._exchange.silence, PATIENCE - HEARTBEAT)
+
+        def ask() -> None:
+            while not stop.wait(HEARTBEAT):
+                try:
+                    probe.request_json("GET", "/server")
+                except RisemlError:  # the stream says what is wrong
+                    probe.close()
+
+        threading.Thread(target=ask, name="probe", daemon=True).start()
+        try:
+            yield
+        finally:
+            stop.set()
+            probe.close()
 
     def get_server(self) -> wire.ServerView:
         """Return the server that answers."""
@@ -409,9 +446,11 @@ class Client:
             "batch": "true" if query.batch else None,
             "reports": "true" if query.reports else None,
             "closed": "false",
+            "heartbeat": HEARTBEAT if query.follow else None,
         }
         path = _format_path("experiments", identity, "logs")
-        with self._exchange.open_response("GET", path, timeout=_SILENCE, params=_drop_missing(parameters)) as response:
+        present = _drop_missing(parameters)
+        with self._exchange.open_response("GET", path, timeout=LOG_SILENCE, params=present) as response:
             self._exchange.raise_refusal(response)
             yield from self._exchange.read_lines(response)
 

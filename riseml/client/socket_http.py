@@ -161,7 +161,11 @@ class SocketConnections:
 
     @contextmanager
     def open_answer(
-        self, request: SocketRequest, timeout: float, on_silence: Callable[[socket.socket], None] | None = None
+        self,
+        request: SocketRequest,
+        timeout: float,
+        on_silence: Callable[[socket.socket], None] | None = None,
+        patience: float | None = None,
     ) -> Iterator[SocketAnswer]:
         """Send a request and give its answer. The connection is closed when the caller does not read the answer to its
         end.
@@ -169,7 +173,8 @@ class SocketConnections:
         Args:
             request: what is sent.
             timeout: seconds that the server may be silent, each time.
-            on_silence: is called with the connection when no answer has begun after `PATIENCE`; then it waits on.
+            on_silence: is called with the connection when no answer has begun in time; then it waits on.
+            patience: seconds until then; None: `PATIENCE`.
 
         Raises:
             AnswerCut: the connection broke.
@@ -180,7 +185,7 @@ class SocketConnections:
         try:
             is_sent = _send_request(connection, request)
             with _translate_errors():
-                if on_silence is not None and not _wait_for_data(connection.door, PATIENCE):
+                if on_silence is not None and not _wait_for_data(connection.door, patience or PATIENCE):
                     on_silence(connection.door)
                 head = connection.reader.read_head(request.method)
             yield SocketAnswer(head, connection.reader)

@@ -78,7 +78,7 @@ def _copy_job_path(command: CommandContext, source: str, target: str, *, json: b
         raise UsageError(
             "one of both paths must be in a job", "write `riseml cp 4.master:/output/x .`, or the other way"
         )
-    with command.connect() as client:
+    with command.connect() as client, client.watch_server():
         if from_job is not None:
             place = JobPath(choose_job(command, client, from_job[1]), from_job[2])
             final = copy_out(client.address, place, command.folder / target, wants_folder=target.endswith("/"))

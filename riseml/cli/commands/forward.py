@@ -51,7 +51,8 @@ def forward_port(
                 command.printer.print_lines([f"{one['address']} is port {one['port']} of {job}" for one in shown])
                 command.printer.say("Ctrl-C ends it; the job runs on.")
 
-        forward_ports(client.address, ForwardOrder(job, pairs), say, command.printer.say)
+        with client.watch_server():
+            forward_ports(client.address, ForwardOrder(job, pairs), say, command.printer.say)
 
 
 def choose_answering_job(client: Client, jobs: list[str], port: int) -> str:

@@ -49,7 +49,9 @@ def run_command(
     with command.connect() as client:
         job = choose_job(command, client, identity)
         order = CommandOrder(tuple(wanted), read_window_size() if terminal else None, _find_term(command))
-        raise Exit(run_in_job(client.address, job, order))
+        with client.watch_server():
+            code = run_in_job(client.address, job, order)
+        raise Exit(code)
 
 
 def open_shell(context: typer.Context, identity: OptionalJobArgument = None) -> None:
@@ -67,7 +69,9 @@ def open_shell(context: typer.Context, identity: OptionalJobArgument = None) -> 
         job = choose_job(command, client, identity)
         command.printer.say(f"A shell in {job}; `exit` or Ctrl-D leaves it. The job runs on.")
         order = CommandOrder((), read_window_size(), _find_term(command))
-        raise Exit(run_in_job(client.address, job, order))
+        with client.watch_server():
+            code = run_in_job(client.address, job, order)
+        raise Exit(code)
 
 
 def choose_job(command: CommandContext, client: Client, identity: str | None) -> str:

@@ -51,17 +51,18 @@ async def stream_entries(
 ) -> AsyncIterator[bytes]:
     """Yield NDJSON of `wire.Entry`: the entries of the store, then new ones, then one `end` after the last entry."""
     reader = _StreamReader(request, experiments, logs)
+    heartbeat = min(request.heartbeat, _HEARTBEAT)
     with notifier.subscribe(request.experiments) as subscription:
         if request.tail is not None:
-            async for piece in _stream_tail(reader, request.tail):
+            async for piece in _stream_tail(reader, request.tail, heartbeat):
                 yield piece
-        sent_at = time.monotonic()
+        sent_at = checked_at = time.monotonic()
         while not reader.complete:
             reader.mark_stale(subscription.take_changed())
             entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
             notifier.extend(subscription, reader.take_new())
             piece = b"".join(map(encode_entry, entries))
-            if not piece and time.monotonic() - sent_at >= _HEARTBEAT:  # it reads lines that the client did not request
+            if not piece and time.monotonic() - sent_at >= heartbeat:  # it reads lines that the client did not request
                 piece = reader.encode_ping()
             if piece:
                 yield piece
@@ -70,20 +71,22 @@ async def stream_entries(
                 continue
             if not request.follow:
                 return
-            patience = log_gate.PATIENCE if reader.holds_event else _HEARTBEAT
+            patience = log_gate.PATIENCE if reader.holds_event else heartbeat
             if not await subscription.wait_for_change(patience):
-                reader.mark_stale(frozenset(reader.identities))  # in case a notification was missed
-                yield reader.encode_ping()
                 sent_at = time.monotonic()
+                if reader.holds_event or sent_at - checked_at >= _HEARTBEAT:  # in case a notification was missed
+                    reader.mark_stale(frozenset(reader.identities))
+                    checked_at = sent_at
+                yield reader.encode_ping()
     members = reader.experiments
     message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
     yield encode_entry(end_entry(request.wanted, members, reader.cursor(), message))
 
 
-async def _stream_tail(reader: _StreamReader, count: int) -> AsyncIterator[bytes]:
+async def _stream_tail(reader: _StreamReader, count: int, heartbeat: float) -> AsyncIterator[bytes]:
     """Yield the last lines in the store. Some GiB take longer to read than a client waits, so pings come meanwhile."""
     reading = asyncio.create_task(asyncio.to_thread(_read_tail, reader, count))
-    while not (await asyncio.wait((reading,), timeout=_HEARTBEAT))[0]:
+    while not (await asyncio.wait((reading,), timeout=heartbeat))[0]:
         yield encode_ping("")  # nothing was sent: after a broken connection the client asks for all again
     for entry in reading.result():
         yield encode_entry(entry)

@@ -9,6 +9,9 @@ from riseml.records import dataclass
 from riseml.server.api.merged_log.set_growth import SetGrowth
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
 
+LONGEST_HEARTBEAT = 15.0
+"""Seconds between two entries of a log, at most, for a client that asks for nothing else."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
@@ -25,3 +28,4 @@ class StreamRequest:
     # end when the experiment is closed; False: end when all jobs have ended and all lines were sent
     closed: bool = True
     reports: bool = False  # send reports of metrics, too
+    heartbeat: float = LONGEST_HEARTBEAT  # seconds between two entries at most

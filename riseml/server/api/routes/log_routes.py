@@ -17,13 +17,13 @@ from riseml.server.api.merged_log.log_check import prepare_log
 from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.set_growth import SetGrowth
 from riseml.server.api.merged_log.stream_cursor import check_stream_cursor, parse_stream_cursor
-from riseml.server.api.merged_log.stream_request import StreamRequest
+from riseml.server.api.merged_log.stream_request import LONGEST_HEARTBEAT, StreamRequest
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import show_time
 from riseml.server.attendance import Attendance
 from riseml.server.services import Services
-from riseml.settings import MOST_TAIL
+from riseml.settings import HEARTBEAT_HEADER, MOST_TAIL
 
 _NDJSON: dict[int | str, dict[str, Any]] = {
     200: {"description": "one `Entry` a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
@@ -41,6 +41,7 @@ class _LogParameters:
     batch: bool = False
     closed: bool = True
     reports: bool = False
+    heartbeat: Annotated[float, Query(ge=0.5, le=LONGEST_HEARTBEAT)] = LONGEST_HEARTBEAT
 
 
 def add_log_routes(router: APIRouter, services: Services) -> None:
@@ -57,12 +58,13 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         growth = None if wanted.sub is not None else _find_growth(details[0].experiment, services)
         positions = parse_stream_cursor(query.cursor, len(ids), grows=growth is not None)
         check_stream_cursor(query.cursor, zip(ids, positions, strict=True), services.logs)
-        parts = (query.tail, query.since, query.batch, growth, query.closed, query.reports)
+        parts = (query.tail, query.since, query.batch, growth, query.closed, query.reports, query.heartbeat)
         request = StreamRequest(wanted, ids, query.follow, positions, *parts)
         entries = stream_entries(request, services.experiments, services.logs, services.notifier)
         if query.follow and details[0].experiment.plan.companion is not None:
             entries = _attend_companion(services.attendance, ids[0], entries)
-        return StreamingResponse(entries, media_type="application/x-ndjson")
+        headers = {HEARTBEAT_HEADER: f"{query.heartbeat:g}"}
+        return StreamingResponse(entries, media_type="application/x-ndjson", headers=headers)
 
 
 async def _attend_companion(
