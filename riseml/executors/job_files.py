@@ -4,6 +4,7 @@ checked field by field.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from riseml.spec.scalars.texts import is_valid_text
 _LONGEST_RECORD = 16 << 20  # bytes; one of a gang of 1,000 roles has some hundred KiB
 _LAST_TIME = 253402300800.0  # seconds since the epoch at the end of year 9999
 _LARGEST_COUNT = 2**31
+_NO_RECORD = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENXIO)
 
 Check = Callable[[object], bool]
 
@@ -27,6 +29,13 @@ def read_bytes(path: Path, most: int = _LONGEST_RECORD) -> bytes:
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         return file.read(most) or b""
+
+
+def says_no_record(error: OSError) -> bool:
+    """Return True when an error of `read_record` says that there is no record, or that the code of a job has put
+    something else in its place. Any other error says nothing: a disk, a network or this process has a problem.
+    """
+    return error.errno in _NO_RECORD
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from riseml.executors.base import OutputLost
 from riseml.executors.frames_after import FramesAfter, find_latest
+from riseml.executors.job_files import is_time, read_bytes
 from riseml.executors.output_log import HEADER
 from riseml.executors.timestamps import to_text
 from riseml.log_cursor import LogCursor
@@ -15,6 +16,19 @@ from riseml.model import Frame
 
 _READ_SIZE = 1 << 20  # bytes read at once; a longer record is read whole
 _LONGEST_RECORD = 16 << 20  # bytes; supervisors write 64 KiB at most
+
+
+def find_first_output(path: Path) -> float | None:
+    """Return when a job has printed something for the first time, in seconds since the epoch; None: it never did.
+
+    A job that has printed has run, also when the record of its start is lost.
+    """
+    try:
+        header = read_bytes(path, HEADER.size)
+    except OSError:
+        return None
+    at = HEADER.unpack(header)[0] if len(header) == HEADER.size else 0
+    return at / 1e9 if is_time(at / 1e9) and at else None
 
 
 class JobLogReader:

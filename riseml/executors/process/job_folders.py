@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from riseml.errors import EngineError
+from riseml.executors.log_reader import find_first_output
 from riseml.executors.removal import remove_tree
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import end_supervised_job, kill_leftovers
@@ -153,7 +154,10 @@ class ProcessJobFolders:
             error = "its supervisor was killed before the job ran"
         state = load_state(self.job_folder(key)) or {**UNREADABLE_STATE, "server": self._server}
         state.update(error=error, finished_at=time.time())
-        if record.started_at is not None:
+        begun = find_first_output(self.log_path(key)) if record.started_at is None else None
+        if begun is not None:  # its log must be read before the job is removed
+            state.update(started_at=begun)
+        if record.started_at is not None or begun is not None:
             state.update(exit_code=KILLED)
         path = self.job_folder(key) / supervisor.STATE_FILE
         fresh = path.with_suffix(".buried")

@@ -25,7 +25,17 @@ from pathlib import Path
 from typing import Any
 
 from riseml.control.actions import Signal
-from riseml.executors.job_files import Check, is_count, is_text, is_time, keep_valid, read_bytes, read_record
+from riseml.errors import EngineError
+from riseml.executors.job_files import (
+    Check,
+    is_count,
+    is_text,
+    is_time,
+    keep_valid,
+    read_bytes,
+    read_record,
+    says_no_record,
+)
 from riseml.executors.removal import remove_tree
 from riseml.executors.slurm.gang_lines import is_host, is_port
 from riseml.folders import make_private_path
@@ -143,7 +153,8 @@ class GangFolder:
 
     def list_roles(self) -> list[JobName]:
         """Return the roles that were not removed."""
-        return [JobName(path.stem) for path in sorted((self.path / "roles").glob("*.json"))]
+        names = sorted(_list_names(self.path / "roles"))  # `glob` takes a folder that cannot be read for an empty one
+        return [JobName(name.removesuffix(".json")) for name in names if name.endswith(".json")]
 
     def mark_submitting(self) -> bool:
         """Record that sbatch is about to be called; return True when it was called before."""
@@ -258,11 +269,19 @@ class GangFolders:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return a record; empty without one. The code of a job can put anything in its place."""
+    """Return a record; empty without one. The code of a job can put anything in its place.
+
+    Raises:
+        EngineError: the file cannot be read now, which does not say that there is no record.
+    """
     try:
         return read_record(path)
-    except (OSError, ValueError):
+    except ValueError:
         return {}
+    except OSError as error:
+        if says_no_record(error):
+            return {}
+        raise EngineError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _list_names(folder: Path) -> list[str]:

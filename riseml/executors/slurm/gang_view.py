@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from riseml.executors.job_files import is_time
+from riseml.executors.log_reader import find_first_output
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_lines import SILENCE
 from riseml.executors.slurm.gang_records import ran_out_of_memory
@@ -231,13 +232,15 @@ def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], ov
     wrapper's record does not count as the cause.
     """
     own, memory = folder.read_exit(role), ran_out_of_memory(str(folder.path), role)
+    started = record.get("started_at") or find_first_output(folder.log_path(role))
+    begun = {"started_at": started} if started else {}
     if own:
         doubtful = over.lost if own["exit_code"] else over.signalled
-        return {**own, "error": own.get("error") or (over.why if doubtful else ""), "oom": memory}
+        return {**own, **begun, "error": own.get("error") or (over.why if doubtful else ""), "oom": memory}
     lost = {"exit_code": LOST, "error": over.why, "finished_at": None, **({"outside": over.why} if over.lost else {})}
-    if not record.get("started_at"):
+    if not started:
         return lost
-    return {**lost, "finished_at": time.time()} if over.sure else {}
+    return {**lost, **begun, "finished_at": time.time()} if over.sure else {}
 
 
 def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], waits: str) -> ContainerSeen:

@@ -5,21 +5,19 @@ A server reads the files of supervisors that an older version of riseml started:
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from riseml.executors.job_files import Check, is_count, is_text, is_time, keep_valid, read_record
+from riseml.executors.job_files import Check, is_count, is_text, is_time, keep_valid, read_record, says_no_record
 from riseml.executors.supervision import supervisor
 from riseml.records import dataclass
 
 UNREADABLE_STATE: Mapping[str, Any] = {"server": "", "pid": 0, "start": 0, "boot": ""}
 """The record for a file that a power cut or the job has damaged: a supervisor from an earlier boot."""
 
-_NO_FILE = (errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENXIO)  # the job has put something else in its place
 _CHECKS: Mapping[str, Check] = {
     "server": is_text,
     "pid": is_count,
@@ -77,7 +75,7 @@ def load_state(folder: Path) -> dict[str, Any] | None:
     except ValueError:
         return dict(UNREADABLE_STATE)
     except OSError as error:
-        if error.errno not in _NO_FILE:
+        if not says_no_record(error):
             raise
         return dict(UNREADABLE_STATE)
     is_whole = keep_valid(found, _CHECKS) == found and found.keys() >= UNREADABLE_STATE.keys()

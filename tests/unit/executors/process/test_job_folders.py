@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,13 +14,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from riseml.executors.process.job_folders import COPIED, ProcessJobFolders, list_running_jobs
+from riseml.executors.output_log import STDOUT, OutputLog
+from riseml.executors.process.job_folders import COPIED, KILLED, RESTARTED, ProcessJobFolders, list_running_jobs
 from riseml.executors.removal import remove_tree
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_records import SupervisorRecord
 from riseml.model import JobKey
 from riseml.names import JobName
 from tests.support.deep_folders import make_deep_folders
+from tests.support.waiting import DEADLINE
 
 SERVER = "a" * 32
 KEPT = [JobKey(experiment, JobName(job), 1) for experiment in (1, 2, 3) for job in ("master", "worker.1")]
@@ -80,6 +83,23 @@ def test_jobs_that_run_are_seen_while_others_come_and_go(tmp_path: Path) -> None
                 assert seen >= set(KEPT)
         done.set()
     assert raised == []
+
+
+def test_a_job_that_has_printed_has_run_also_when_its_record_is_damaged(tmp_path: Path) -> None:
+    """Its log is read to its end before it is removed, as after a power cut that left zeros in its record."""
+    folders, (printed, silent) = ProcessJobFolders(tmp_path, SERVER), KEPT[:2]
+    for key in (printed, silent):
+        folders.job_folder(key).mkdir(parents=True)
+        (folders.job_folder(key) / supervisor.STATE_FILE).write_bytes(bytes(200))
+    OutputLog(str(folders.log_path(printed))).write_output(STDOUT, b"line 1\n")
+    found = folders.settle_job_record(printed)
+    assert found is not None
+    assert (found.exit_code, found.error) == (KILLED, RESTARTED)
+    assert found.started_at is not None
+    assert found.started_at.timestamp() == pytest.approx(time.time(), abs=DEADLINE)
+    other = folders.settle_job_record(silent)
+    assert other is not None
+    assert (other.started_at, other.exit_code) == (None, None)
 
 
 class _RemovingFolders(ProcessJobFolders):

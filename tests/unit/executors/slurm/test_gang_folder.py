@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 import threading
 from pathlib import Path
 
+import pytest
+
 from riseml.control.actions import Signal
+from riseml.errors import EngineError
+from riseml.executors.slurm import gang_folder
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_records import read_orders, write_record
 from riseml.model import JobKey
@@ -106,6 +111,22 @@ def test_a_half_written_record_counts_as_none(tmp_path: Path) -> None:
     assert folder.read_state() == {}
     (folder.path / "verdict.json").write_text('{"done": true}')
     assert folder.read_state() == {"done": True}
+
+
+@pytest.mark.parametrize("problem", [errno.EIO, errno.EMFILE, errno.ESTALE])
+def test_a_record_that_cannot_be_read_now_is_not_missing(
+    tmp_path: Path, problem: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """riseml would take the running gang for one that has vanished."""
+
+    def refuse(_: Path) -> dict[str, object]:
+        raise OSError(problem, os.strerror(problem))
+
+    folder = make_gang(tmp_path)
+    monkeypatch.setattr(gang_folder, "read_record", refuse)
+    for read in (folder.read_plan, folder.read_state):
+        with pytest.raises(EngineError, match="cannot be read"):
+            read()
 
 
 def test_what_a_job_puts_in_the_place_of_a_record_counts_as_none(tmp_path: Path) -> None:

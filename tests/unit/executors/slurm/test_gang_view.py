@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from riseml.clusters import NodeKind
+from riseml.executors.output_log import STDOUT, OutputLog
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_view import LOST, GangWatch
 from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
@@ -135,6 +137,19 @@ def test_a_wrapper_alone_does_not_know_that_slurm_has_ended_its_job(state: str, 
     assert (found[MASTER].exit_code, found[PS].exit_code) == (0, 143)
     assert bool(found[MASTER].error) is (state in ("PREEMPTED", "CANCELLED", "TIMEOUT"))
     assert bool(found[PS].error) is (state != "FAILED")
+
+
+def test_a_role_that_has_printed_has_run_also_when_its_supervisor_has_not_said_so(tmp_path: Path) -> None:
+    """A full disk, or the loss of the node, may cost the record of its start; its log is read before it is removed."""
+    view = View(tmp_path)
+    view.write("state.json", job="7", roles={})
+    for role in (MASTER, PS):
+        OutputLog(str(view.folder.log_path(role))).write_output(STDOUT, b"line 1\n")
+    view.write("master.exit", exit_code=3, error="", finished_at=time.time())
+    for _ in range(3):
+        found = view.look("7|FAILED|None|N/A|riseml-a-4-1\n")
+        view.now += 11.0
+    assert [(one.started, one.exit_code) for one in (found[MASTER], found[PS])] == [(True, 3), (True, LOST)]
 
 
 @pytest.mark.parametrize(("state", "ending"), [("CANCELLED", Reason.ENGINE_STOPPED), ("FAILED", None)])
