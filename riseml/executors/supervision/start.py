@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 
@@ -27,7 +26,7 @@ def start_supervisor(title: str, order: dict[str, object], marker: str) -> None:
     try:
         done = subprocess.run(
             supervisor.make_command(title),
-            input=json.dumps(order).encode(),
+            input=supervisor.pack_order(order),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={"PATH": os.defpath, MARKER: marker},
