@@ -51,7 +51,7 @@ _LIBRARY = "library/"
 
 _USER = r"[A-Za-z_][A-Za-z0-9_@-]*"
 _NUMBER = "[0-9]{1,9}"  # ASCII, and small enough for every store
-_ID = re.compile(
+_ID = (  # not compiled here: every command imports this module, and few get an ID
     rf"(?:(?P<user>{_USER})\.)?(?P<number>{_NUMBER})(?:\.(?P<sub>{_NUMBER}))?"
     rf"(?:\.(?P<type>[a-z][a-z-]*)(?:\.(?P<index>{_NUMBER}))?)?"
 )
@@ -89,7 +89,7 @@ def parse_id(text: str) -> CanonicalId:
     Raises:
         UsageError: the text is not a canonical ID.
     """
-    found = _ID.fullmatch(text.strip())
+    found = re.fullmatch(_ID, text.strip())
     if found is None or len(text) > 200:
         raise UsageError(
             f"{text[:80]!r} is not an experiment ID",

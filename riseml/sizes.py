@@ -14,8 +14,9 @@ from riseml.records import dataclass
 if TYPE_CHECKING:
     from decimal import Decimal
 
-_SIZE = re.compile(r"(?P<amount>[0-9]+(\.[0-9]*)?|\.[0-9]+) ?(?P<unit>(?P<prefix>[KMGTkmgt])([Ii]?[Bb]|[Ii])?)?")
-_BITS = re.compile(r"[KMGT][Ii]?b")
+# not compiled here: every command imports this module, and few read a size
+_SIZE = r"(?P<amount>[0-9]+(\.[0-9]*)?|\.[0-9]+) ?(?P<unit>(?P<prefix>[KMGTkmgt])([Ii]?[Bb]|[Ii])?)?"
+_BITS = r"[KMGT][Ii]?b"
 _PREFIXES = "KMGT"
 _LONGEST = 40  # characters; a longer number is a mistake, and slow to compute with
 SIZE_HINT = "write a number with a unit, such as 512M or 16GiB"
@@ -55,12 +56,12 @@ def parse_size(text: str) -> Size:
     """
     from decimal import Decimal
 
-    found = _SIZE.fullmatch(text)
+    found = re.fullmatch(_SIZE, text)
     if text.startswith("-"):
         raise BadSize("is negative")
     if found is None or len(text) > _LONGEST:
         raise BadSize("is not a size")
     unit = found["unit"] or ""
-    if _BITS.fullmatch(unit):
+    if re.fullmatch(_BITS, unit):
         raise BadSize(f"has the unit {unit}, which means bits", f"write {found['amount']}{found['prefix']}iB")
     return Size(Decimal(found["amount"]), (found["prefix"] or "").upper())

@@ -199,7 +199,7 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
     wanted = settings.executor
     if wanted is None or client.address.socket is None:
         return
-    server = client.get_server()
+    server = client.recall_server()  # the state when the command connected
     if server["executor"] == wanted and not server["missing_engine"]:
         return
     # The next executor could not clean up after this one; a server of an earlier version counts both as active.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from riseml.errors import UsageError
-from riseml.spec.config.kernel_limits import HINT, LONGEST, MOST_TOGETHER, describe_size, measure_variable
+from riseml.spec.scalars.text_sizes import HINT, LONGEST, MOST_TOGETHER, describe_size, measure_variable
 from riseml.spec.scalars.texts import is_valid_text
 
 

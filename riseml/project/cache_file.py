@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +15,7 @@ from riseml.folders import make_private
 from riseml.records import dataclass
 
 _SUM = 32  # bytes of the SHA-256 of the content
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class CacheFile:
         """Replace the content. A disk that is full or read-only makes no error."""
         with suppress(OSError):
             make_private(self.path.parent)
-            handle, name = tempfile.mkstemp(dir=self.path.parent, suffix=".part")
+            name = self.path.with_name(f"{os.urandom(8).hex()}.part")  # `tempfile` takes longer to import
+            handle = os.open(name, _NEW, 0o600)
             try:
                 with open(handle, "wb") as file:
                     file.write(self._begin() + sha256(content).digest() + content)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
@@ -142,6 +141,8 @@ class _Asking:
     def _start_question(self, tree: WorkTree, own_folders: Collection[str]) -> _Question:
         if self._git is None or not tree.index.exists:
             return _Question()
+        import tempfile
+
         folder = tempfile.mkdtemp(prefix="riseml-git-")
         try:
             return _Question(folder, _start_git(self._git, Path(folder), tree, own_folders))

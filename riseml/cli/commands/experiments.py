@@ -9,7 +9,6 @@ import typer
 
 from riseml.cli.arguments import choose_experiment_id, find_last_experiment, parse_since
 from riseml.cli.commands.options import IdArgument, JsonOption
-from riseml.cli.commands.system_test import TEST_PROJECT
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.experiment_parts import ExperimentPart, choose_part, print_part
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.client.server_client import Client
     from riseml.trends import Trends
+
+TEST_PROJECT = "riseml-system-test"
+"""The project of the experiments of `system test`. `status -a` does not list those that have ended."""
 
 FollowOption = Annotated[
     bool,

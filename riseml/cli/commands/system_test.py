@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from riseml.cli.commands.experiments import TEST_PROJECT
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.tables import Column, build_table
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.client.server_client import Client
     from riseml.results.host_tests import HostMeasure
-
-TEST_PROJECT = "riseml-system-test"
-"""The project of the tests' experiments. `status -a` does not list those that have ended."""
 
 _IMAGE = "python:3.11"
 _LEAST_MEM = 64  # MiB of a job: Python and the buffers that it compares

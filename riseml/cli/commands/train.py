@@ -135,11 +135,15 @@ def _send_with_revision(
     command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool
 ) -> Client:
     """Send the project while git finds the revision, and add the revision to the submission."""
+    from riseml.project.git_files import find_top
+
+    folder = source.project.folder
+    if find_top(folder) is None:
+        return send_project(command, source, submission, json=json)
     from riseml.cli.project_sync import find_surroundings
     from riseml.project.git_state import ask_git
     from riseml.project.listing import find_own_folders
 
-    folder = source.project.folder
     own_folders = [path for path, _ in find_own_folders(folder, find_surroundings(command))]
     question = ask_git(folder, command.environ, own_folders)
     if question is None:

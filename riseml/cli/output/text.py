@@ -6,18 +6,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 
 from riseml.amounts import format_bytes as format_bytes  # re-exported: views import all formats of amounts from here
 from riseml.amounts import format_digits
 from riseml.amounts import format_rate as format_rate
-from riseml.terminal_text import plain_line
 
-_ESCAPE = "\x1b"
 # Control characters except the tab and the escape, marks that change the direction of writing, line separators, lone
 # surrogates.
 _OTHERS = "\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_ODD = re.compile(f"[{_ESCAPE}{_OTHERS}]")
-_ODD_BUT_ESCAPE = re.compile(f"[{_OTHERS}]")
+_ODD = f"[\x1b{_OTHERS}]"
+_ODD_BUT_ESCAPE = f"[{_OTHERS}]"
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _NO_COLOUR = re.compile(r"\x1b(?!\[[0-9;:]*m)")
 _RESET = "\x1b[0m"
@@ -32,7 +31,7 @@ def clean_text(text: str, *, colours: bool = False) -> str:
         >>> clean_text("\\x1b[2J10%\\r100%")
         '100%'
     """
-    if _ODD.search(text) is None:
+    if text.isprintable() or _compile(_ODD).search(text) is None:
         return text
     if not colours:
         return _clean_piece(text)
@@ -57,8 +56,8 @@ def clean_lines(lines: Sequence[str], *, colours: bool) -> Sequence[str]:
 
 def _is_odd(line: str, *, colours: bool) -> bool:
     if not colours:
-        return _ODD.search(line) is not None
-    return _ODD_BUT_ESCAPE.search(line) is not None or _NO_COLOUR.search(line) is not None
+        return _compile(_ODD).search(line) is not None
+    return _compile(_ODD_BUT_ESCAPE).search(line) is not None or _NO_COLOUR.search(line) is not None
 
 
 def escape_json(text: str) -> str:
@@ -68,11 +67,19 @@ def escape_json(text: str) -> str:
         >>> escape_json('"\\x9b"')
         '"\\\\u009b"'
     """
-    return text if text.isprintable() else _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if text.isprintable() else _compile(_ODD).sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _clean_piece(text: str) -> str:
-    return _ODD.sub(_show_odd, plain_line(text))
+    from riseml.terminal_text import plain_line
+
+    return _compile(_ODD).sub(_show_odd, plain_line(text))
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Return a compiled pattern. Most commands print only text that needs none, and compiling takes a millisecond."""
+    return re.compile(pattern)
 
 
 def _show_odd(found: re.Match[str]) -> str:

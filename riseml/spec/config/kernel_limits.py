@@ -1,6 +1,6 @@
-"""What Linux takes as one variable or one argument of a process: a file with more starts no job. Pure.
+"""The variables and scripts in a riseml.yml that are longer than Linux takes. Pure.
 
-A text that is longer than the kernel takes would be met only at the start of a job, as E2BIG, without its name.
+Without this check such a text would be met only at the start of a job, as E2BIG, without its name.
 """
 
 from __future__ import annotations
@@ -12,17 +12,9 @@ from collections.abc import Iterable, Mapping
 from riseml.job_programs import add_report_module, read_program, write_program
 from riseml.spec.config.types import Train
 from riseml.spec.scalars.placeholders import find_placeholders, variable_name
+from riseml.spec.scalars.text_sizes import HINT, LONGEST, describe_size, measure_variable
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
-
-LONGEST = 131_071
-"""Bytes of one text (MAX_ARG_STRLEN of execve(2), without the NUL character at its end)."""
-
-MOST_TOGETHER = 2**21 - 2**17
-"""Bytes of all texts of a process: a quarter of a stack of 8 MiB, less what an image sets. A riseml.yml has 1 MiB at
-most."""
-
-HINT = "put the text into a file of the project, and give the job the name of the file"
 
 _BETWEEN_LINES = "\ncase $? in 0) ;; *) exit ;; esac"
 _BARRIER = "\n{ echo >&8 && read -r riseml_go <&9; } || exit"
@@ -30,16 +22,6 @@ _BARRIER = "\n{ echo >&8 && read -r riseml_go <&9; } || exit"
 
 _AROUND = 400  # bytes of the lines before and behind a script
 _CERTAINLY_SHORT = 10_000  # bytes of lines; JSON in quotes makes them six times as long at most
-
-
-def measure_variable(name: str, value: str) -> int:
-    """Return the bytes of a variable as the kernel counts them, without the NUL character."""
-    return len(name) + 1 + len(value.encode(errors="surrogateescape"))
-
-
-def describe_size(size: int) -> str:
-    """Return what is wrong with a text of so many bytes."""
-    return f"{size:,} bytes, and Linux takes {LONGEST:,} in one variable or argument"
 
 
 def check_sizes(file: SourceFile, train: Train, scripts: Iterable[Mapping[KeyPath, str]]) -> None:

@@ -135,6 +135,25 @@ def test_a_closed_output_is_not_an_error(fake_server: FakeServer, folder: Path) 
 def test_a_thin_client_imports_no_part_of_the_server(fake_server: FakeServer, folder: Path, words: list[str]) -> None:
     fake_server.experiments["4"] = make_experiment()
     fake_server.entries = [end()]
+    modules = _list_modules(fake_server, folder, words)
+    assert [name for name in modules if name.startswith((*HEAVY, "docker"))] == []
+    if words != ["validate"]:
+        assert not {"jsonschema", "yaml", "rich", "packaging.version", "pygments", "hashlib", "tempfile"} & modules
+    if words in (["--help"], ["validate"]):
+        assert "httpx" not in modules
+
+
+def test_training_a_file_again_imports_neither_its_parser_nor_git(fake_server: FakeServer, folder: Path) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.entries = [end()]
+    assert "yaml" in _list_modules(fake_server, folder, ["train", "-d"])
+    modules = _list_modules(fake_server, folder, ["train", "-d"])
+    absent = {"yaml", "decimal", "tempfile", "riseml.spec.config", "riseml.job_programs", "riseml.project.git_state"}
+    assert modules & absent == set()
+
+
+def _list_modules(fake_server: FakeServer, folder: Path, words: list[str]) -> set[str]:
+    """Run a command that succeeds; return the modules that it has imported."""
     program = (
         "import sys, json\nfrom riseml.cli.main import execute\n"
         f"code = execute({words!r})\nprint(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)"
@@ -146,14 +165,11 @@ def test_a_thin_client_imports_no_part_of_the_server(fake_server: FakeServer, fo
         capture_output=True,
         text=True,
         check=False,
+        timeout=DEADLINE,
     )
     code, modules = json.loads(result.stderr.splitlines()[-1])
     assert code == 0
-    assert [name for name in modules if name.startswith((*HEAVY, "docker"))] == []
-    if words != ["validate"]:
-        assert not {"jsonschema", "yaml", "rich", "packaging.version", "pygments"} & set(modules)
-    if words in (["--help"], ["validate"]):
-        assert "httpx" not in modules
+    return set(modules)
 
 
 @pytest.mark.parametrize("words", ["status", "logs 4", "logs 4 --json", "train", "--version", "status -h", "-h"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.cli.commands.system_test import TEST_PROJECT
+from riseml.cli.commands.experiments import TEST_PROJECT
 from riseml.cli.output.printer import Printer
 from tests.support.screen import read_screen
 from tests.unit.cli.conftest import Riseml

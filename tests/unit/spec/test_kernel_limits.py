@@ -11,8 +11,8 @@ import pytest
 from riseml.cli.passed_variables import take_variables
 from riseml.errors import UsageError
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
-from riseml.spec.config.kernel_limits import LONGEST, measure_variable
 from riseml.spec.config.loader import check_config, load_config
+from riseml.spec.scalars.text_sizes import LONGEST, measure_variable
 from tests.unit.frameworks.layouts import gang, make_experiment
 
 FILE_HINT = "put the text into a file of the project"
