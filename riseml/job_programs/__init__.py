@@ -43,10 +43,19 @@ def read_file_service() -> str:
 
 def write_program(name: str, path: str) -> str:
     """Return the shell line that writes a program to a path below the working directory of a job, if it can."""
-    return f"{{ mkdir -p {posixpath.dirname(path)} && printf %s {shlex.quote(read_program(name))} >{path}; }} || :"
+    return f"{_begin_writing(path)}{shlex.quote(read_program(name))} >{path}; }} || :"
 
 
-REPORT_MODULE = ".riseml/riseml.py"
+def _begin_writing(path: str) -> str:
+    """Return the begin of the line. Executors make `OWN_FOLDER`, which saves a start of `mkdir`."""
+    folder = posixpath.dirname(path)
+    return f"{{ {{ [ -d {folder} ] || mkdir -p {folder}; }} && printf %s "
+
+
+OWN_FOLDER = ".riseml"
+"""The folder of riseml in the working directory of a job."""
+
+REPORT_MODULE = f"{OWN_FOLDER}/riseml.py"
 """Where a job finds the module `riseml`, below its working directory."""
 
 _FIND_MODULE = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
@@ -59,7 +68,7 @@ def add_report_module(script: str) -> str:
 
 def leave_report_module(script: str) -> str:
     """Return a script of `add_report_module` that finds the module in a file instead of writing it."""
-    begin = f"{{ mkdir -p {posixpath.dirname(REPORT_MODULE)} && printf %s "
+    begin = _begin_writing(REPORT_MODULE)
     end = f" >{REPORT_MODULE}; }} || :\n{_FIND_MODULE}\n"
     _, found, rest = script.partition(end.lstrip())
     return f"{_FIND_MODULE}\n{rest}" if script.startswith(begin) and found else script

@@ -11,29 +11,41 @@ from __future__ import annotations
 
 LISTING = ".riseml/written"
 """The file below the working folder in which the shell lists, at its end, what was written there and in HOME_FOLDER:
-lines of `ls -ln --full-time`. Without it the shell was killed, or the image has no `find` that compares times."""
+lines of `ls -ln --full-time`, and `LISTING_END`. Without that the shell was killed, or the image has no `find` that
+compares times."""
+
+LISTING_END = b"\n"
+"""The empty line behind a list that is complete."""
 
 HOME_FOLDER = "/tmp/home"
-"""The home folder of jobs in containers, which the shell makes. It is not /tmp itself, whose files nobody keeps."""
+"""The home folder of jobs in containers. It comes with the project, else the shell makes it. It is not /tmp itself,
+whose files nobody keeps."""
 
 _AROUND = r"""set -f
 exec 3>&2 2>/dev/null
 [ -d HOME_FOLDER ] || mkdir -p HOME_FOLDER
 riseml_term=
 trap riseml_term=1 TERM
-(exec 2>&3 3>&-; exec "$@")
+(exec 2>&3 3>&-; @run@)
 riseml_code=$?
-read -r riseml_own </proc/$$/stat
+riseml_group=
 riseml_list() {
   riseml_left=
   set +f
   set -- /proc/[0-9]*/stat
   set -f
   for riseml_file; do
+    riseml_pid=${riseml_file#/proc/}
+    riseml_pid=${riseml_pid%/stat}
+    [ "$riseml_pid" != $$ ] && [ "$riseml_pid" != 1 ] || continue
+    if [ -z "$riseml_group" ]; then
+      read -r riseml_stat </proc/$$/stat
+      set -- ${riseml_stat##*) }
+      riseml_group=$3
+    fi
     read -r riseml_stat <"$riseml_file" || continue
-    riseml_pid=${riseml_stat%% *}
     set -- ${riseml_stat##*) }
-    [ "$1" != Z ] && [ "$riseml_pid" != $$ ] && [ "$riseml_pid" != 1 ] || continue
+    [ "$1" != Z ] || continue
     [ "$3" = "$riseml_group" ] || [ "$riseml_term $PPID $2" = " 1 1" ] || continue
     riseml_left="$riseml_left $riseml_pid"
   done
@@ -49,8 +61,6 @@ riseml_name() {
   riseml_names=${riseml_names#, }
   [ "$riseml_count" -le 3 ] || riseml_names="$riseml_names and $((riseml_count - 3)) more"
 }
-set -- ${riseml_own##*) }
-riseml_group=$3
 riseml_list
 riseml_count=0
 while [ -n "$riseml_left" ]; do
@@ -67,8 +77,8 @@ if [ -n "$riseml_left" ] && [ -z "$riseml_term" ]; then
 fi
 riseml_write() {
   LC_ALL=C TZ=UTC0 find $riseml_folders \( -name .riseml -o -name __pycache__ -o -name .git -o -name .cache \
-    -o -path 'HOME_FOLDER/.*' \) -prune -o ! -type d "$@" -exec ls -lnd --full-time {} + >.riseml/written.new &&
-    mv .riseml/written.new .riseml/written
+    -o -path 'HOME_FOLDER/.*' \) -prune -o ! -type d "$@" -exec ls -lnd --full-time {} + >.riseml/written &&
+    echo >>.riseml/written
 }
 riseml_folders=.
 [ -d HOME_FOLDER ] && riseml_folders='. HOME_FOLDER'
@@ -78,11 +88,25 @@ exit $riseml_code""".replace("HOME_FOLDER", HOME_FOLDER)
 """The engine writes /etc/hostname when it starts the container, after the files of the project. The `find` of busybox
 has no -cnewer, and its -newer compares whole seconds.
 
+Each program that it starts takes a millisecond of processor time, and a job may have 5 of each 100: so it does much
+itself. `read` takes a system call for each byte, and reads no line of `/proc` where only the container's init is left.
+
 Fields 3 to 5 of /proc/PID/stat are the state, the parent and the group (proc(5)). Its messages, such as
 `Terminated`, are no output of the job. Without SIGTERM it also finds what has left the group: such processes are
 children of the container's init. `executors.process_tree` says the same sentence where jobs are processes."""
 
 
+_CHOOSE = 'riseml_choice=$1; shift; eval "$riseml_choice"'
+"""Chooses the shell of the script in the process that becomes it (`script_shell`), which saves a start of `/bin/sh`."""
+
+
 def wait_for_group(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command of a job whose end, after SIGTERM, is that of its last process; else that of `command`."""
-    return ("/bin/sh", "-c", _AROUND, "riseml", *command)
+    """Return the command of a job whose end, after SIGTERM, is that of its last process; else that of `command`.
+
+    Args:
+        command: of `make_shell_command`; its last word is the script.
+    """
+    if command[:2] == ("/bin/sh", "-c"):
+        _, _, choice, _, script = command
+        return ("/bin/sh", "-c", _AROUND.replace("@run@", _CHOOSE), "riseml", choice, script)
+    return ("/bin/sh", "-c", _AROUND.replace("@run@", 'exec "$@"'), "riseml", *command)

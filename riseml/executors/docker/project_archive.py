@@ -13,11 +13,14 @@ from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.project_files import ProjectFiles
 from riseml.archives.writer import END, FileOwner, pad_content, write_header
 from riseml.errors import EngineError, UsageError
+from riseml.job_programs import OWN_FOLDER
+from riseml.job_programs.group_shell import HOME_FOLDER
 from riseml.model import Owner
 
 WORKING_FOLDER = "code"
 """The working folder of jobs, below the root of their containers."""
 
+_MADE_FOLDERS = (f"{WORKING_FOLDER}/{OWN_FOLDER}", HOME_FOLDER.lstrip("/"))  # else the shell of the job makes them
 _PIECE = 1 << 18  # bytes of one piece
 
 
@@ -49,6 +52,9 @@ def _write_members(
     project: ProjectFiles, owner: FileOwner, folder: str, wanted: Collection[str] | None
 ) -> Iterator[bytes]:
     yield write_header(ArchiveEntry(folder, EntryKind.FOLDER), owner)
+    if folder == WORKING_FOLDER:
+        for path in _MADE_FOLDERS:
+            yield write_header(ArchiveEntry(path, EntryKind.FOLDER), owner)
     try:
         for entry, content in project.read_files():
             if wanted is not None and entry.path not in wanted:

@@ -39,7 +39,7 @@ from riseml.executors.written_files import (
     read_path,
 )
 from riseml.job_programs.folder_paths import FilesError, encode_name, show_name, split_path
-from riseml.job_programs.group_shell import HOME_FOLDER, LISTING
+from riseml.job_programs.group_shell import HOME_FOLDER, LISTING, LISTING_END
 from riseml.records import dataclass
 from riseml.spec.scalars.output_patterns import OutputPattern, PatternPlace
 
@@ -106,13 +106,16 @@ class _ContainerReader:
             return None
         raise_for_refusal(answer)
         found = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
-        if int(found["mode"]) & _OTHER_TYPES or int(found["size"]) > _LONGEST_LIST:
+        size = int(found["size"])
+        if int(found["mode"]) & _OTHER_TYPES or not len(LISTING_END) <= size <= _LONGEST_LIST:
             return None
-        if not int(found["size"]):
+        if size == len(LISTING_END):
             return WrittenList({}, {})
         for member, content in self._read_archive(path):
             if member.isreg():
-                return parse_list(b"".join(content))
+                listed = b"".join(content)
+                is_whole = listed.endswith(b"\n" + LISTING_END)
+                return parse_list(listed.removesuffix(LISTING_END)) if is_whole else None
         return None
 
     def read_listed(self, listed: WrittenList) -> Iterator[WrittenFile | Unread]:

@@ -12,7 +12,7 @@ import platform
 import re
 import signal as signals
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from riseml.archives.project_files import ProjectFiles
@@ -43,6 +43,7 @@ from riseml.executors.supervision.job_records import runs_now
 from riseml.executors.supervision.start import start_supervisor
 from riseml.executors.working_folder import read_written_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.job_programs import OWN_FOLDER
 from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch
 from riseml.names import HOST_LABEL, HostName
@@ -250,6 +251,8 @@ class ProcessExecutor:
             if code is not None:
                 self._code.write_project(code, fresh, folder.parent)
             copy_files(made, fresh)
+            with suppress(FileExistsError):
+                (fresh / OWN_FOLDER).mkdir(0o755)
 
     def _observe_job(self, key: JobKey) -> ContainerSeen | None:
         record = self._folders.settle_job_record(key)

@@ -43,8 +43,10 @@ def test_the_same_files_below_the_working_directory(tmp_path: Path, size: int) -
     write(tmp_path / "s.tar", NAMES, content)
     data = b"".join(pack_working_directory(TarFiles(tmp_path / "s.tar"), OWNER))
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        folder, *files, link = tar.getmembers()
-        assert (folder.name, folder.isdir(), folder.mode, folder.uid, folder.gid) == ("code", True, 0o755, 1234, 5678)
+        folder, own, home, *files, link = tar.getmembers()
+        assert (folder.name, own.name, home.name) == ("code", "code/.riseml", "tmp/home")
+        for one in (folder, own, home):
+            assert (one.isdir(), one.mode, one.uid, one.gid) == (True, 0o755, 1234, 5678)
         assert [member.name for member in files] == [f"code/{name}" for name in NAMES]
         assert {(member.mode, member.mtime, member.uid, member.gid) for member in files} == {(0o755, 1, 1234, 5678)}
         for member in files:

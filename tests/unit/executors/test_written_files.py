@@ -18,6 +18,7 @@ from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.executors.docker import written_files
 from riseml.executors.docker.written_files import ListedFile, parse_list, read_container_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder, is_cache
+from riseml.job_programs.group_shell import LISTING_END
 from riseml.model import JobKey
 from riseml.names import JobName
 from riseml.spec.scalars.output_patterns import parse_output_pattern
@@ -28,11 +29,13 @@ PROJECT = {name: ArchiveEntry(name, EntryKind.FILE, 4, 1_700_000_000) for name i
 
 
 class Engine(docker.APIClient):
-    """Gives archives of one container; it has no connection."""
+    """Gives archives of one container, and its list of files if there is one; it has no connection."""
 
-    def __init__(self, archives: dict[str, bytes], *, has_list: bool = False) -> None:
+    def __init__(self, archives: dict[str, bytes], listed: bytes | None = None) -> None:
         self.archives = archives
-        self.has_list = has_list
+        self.listed = listed
+        if listed is not None:
+            archives["/code/.riseml/written"] = pack(("written", listed, {}))
         self._version = "1.41"
         self.base_url = "http://engine"
         self.timeout = 1
@@ -40,8 +43,8 @@ class Engine(docker.APIClient):
 
     def head(self, *_: Any, **_options: Any) -> requests.Response:
         answer = requests.Response()
-        answer.status_code = 200 if self.has_list else 404
-        stat = {"name": "written", "size": 100, "mode": 0o644, "mtime": "", "linkTarget": ""}
+        answer.status_code = 404 if self.listed is None else 200
+        stat = {"name": "written", "size": len(self.listed or b""), "mode": 0o644, "mtime": "", "linkTarget": ""}
         answer.headers["X-Docker-Container-Path-Stat"] = base64.b64encode(json.dumps(stat).encode()).decode()
         return answer
 
@@ -126,11 +129,7 @@ def test_a_file_of_the_project_with_its_old_size_and_another_time_is_written() -
         "/tmp/home/wanted/d": "2027-01-15 08:00:05 +0000",
     }
     text = "".join(f"-rw-r--r-- 1 0 0 4 {time} {path}\n" for path, time in lines.items())
-    archives = {
-        "/code/.riseml/written": pack(("written", text.encode(), {})),
-        "/tmp/home/wanted": pack(("wanted/d", b"1234", {})),
-    }
-    engine = Engine(archives, has_list=True)
+    engine = Engine({"/tmp/home/wanted": pack(("wanted/d", b"1234", {}))}, text.encode() + LISTING_END)
     assert read(engine, "~/wanted") == [("log.csv", 4), ("~/runs/a", 4), ("wanted/d", b"1234")]
 
 
@@ -170,6 +169,25 @@ def test_a_job_without_a_list_has_its_working_folder_read() -> None:
     ]
     home = pack(("home", None, {"type": tarfile.DIRTYPE}), ("home/a.pt", b"a", {}), ("home/.cache/b", b"b", {}))
     assert read(Engine({"/code": folder, "/tmp/home": home})) == [("model.pt", 5), ("other.txt", 4), ("~/a.pt", 1)]
+
+
+@pytest.mark.parametrize(
+    ("listed", "found", "fetched"),
+    [
+        (b"\n", [], []),
+        (b"-rw-r--r-- 1 0 0 5 Nov 27 18:55 ./model.pt\n\n", [("model.pt", 5)], ["/code/.riseml/written"]),
+        (b"", [("other.txt", 4)], ["/code", "/tmp/home"]),
+        (b"-rw-r--r-- 1 0 0 5 Nov 27 18:55 ./mo", [("other.txt", 4)], ["/code/.riseml/written", "/code", "/tmp/home"]),
+        (b"-rw-r--r-- 1 0 0 5 Nov 27 18:55 ./a\n", [("other.txt", 4)], ["/code/.riseml/written", "/code", "/tmp/home"]),
+    ],
+    ids=["empty", "whole", "killed before the first file", "killed in a line", "killed between two lines"],
+)
+def test_only_a_list_with_its_end_is_believed(
+    listed: bytes, found: list[tuple[str, object]], fetched: list[str]
+) -> None:
+    engine = Engine({"/code": pack(("code/other.txt", b"1234", {}))}, listed)
+    assert read(engine) == found
+    assert engine.fetched == fetched
 
 
 def test_a_large_working_folder_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
