@@ -48,13 +48,14 @@ class FramesAfter:
         return is_later
 
 
-def holds_end(cursor: LogCursor, tail: Sequence[Frame]) -> bool:
+def holds_end(cursor: LogCursor, tail: Sequence[Frame], most: int) -> bool:
     """Return True when the store holds the last frame of a log, and so all of them, because it appends them in the
     order of the log. False: it does not, or the tail does not show it.
 
     Args:
         cursor: where the reader of the log stopped.
         tail: the last frames of the complete log.
+        most: how many frames were requested: a shorter tail is the whole log.
     """
     if not tail:
         return False
@@ -62,8 +63,9 @@ def holds_end(cursor: LogCursor, tail: Sequence[Frame]) -> bool:
     held = cursor.positions.get(last.stream)
     stamps = [frame.at for frame in tail if frame.stream == last.stream]
     same = sum(1 for _ in itertools.takewhile(last.at.__eq__, reversed(stamps)))
-    # with an earlier frame in the tail, `same` counts all that have the last timestamp
-    return held is not None and (held.at, held.frames_held) == (last.at, same) and same < len(stamps)
+    # with an earlier frame in the tail, or all frames, `same` counts all that have the last timestamp
+    counts_all = same < len(stamps) or len(tail) < most
+    return held is not None and (held.at, held.frames_held) == (last.at, same) and counts_all
 
 
 def find_start(cursor: LogCursor, streams: Collection[int]) -> int | None:

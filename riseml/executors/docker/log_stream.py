@@ -15,7 +15,7 @@ from riseml.log_cursor import LogCursor
 from riseml.model import Frame
 
 _CHUNK = 65536  # bytes
-_TAIL = "20"  # frames that show whether the store holds the last one
+_TAIL = 20  # frames that show whether the store holds the last one
 _PATIENCE = 60  # seconds between two pieces of a log that is not followed
 
 
@@ -27,8 +27,8 @@ def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, foll
         ProtocolError: the connection broke, or the answer is not a log.
     """
     if not follow and cursor.positions:  # the engine would send the last second again, which may be 100,000 lines
-        tail = itertools.chain.from_iterable(_read_frames(api, name, tail=_TAIL))
-        if holds_end(cursor, list(tail)):
+        tail = itertools.chain.from_iterable(_read_frames(api, name, tail=str(_TAIL)))
+        if holds_end(cursor, list(tail), _TAIL):
             return
     after = FramesAfter(cursor)
     for sent in _read_frames(api, name, follow=follow, since=format_since(cursor)):

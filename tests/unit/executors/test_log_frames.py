@@ -102,19 +102,26 @@ def test_lines_of_both_streams_that_are_written_out_of_order_come_once() -> None
 @given(frames, st.integers(0, 20), st.integers(0, 6), st.randoms(use_true_random=False))
 def test_the_end_is_held_only_when_all_frames_are(written: list[Frame], held: int, shown: int, choice: Random) -> None:
     log = _mix_streams(written, choice)
-    if holds_end(cursor_after(log[:held]), log[len(log) - min(shown, len(log)) :]):
+    if holds_end(cursor_after(log[:held]), log[len(log) - min(shown, len(log)) :], shown):
         assert held >= len(log)
 
 
 def test_a_few_last_frames_show_that_the_store_holds_a_log() -> None:
     log = [Frame(f"2026-08-31T07:23:{second}Z", 1 + second % 2, b"%d\n" % second) for second in range(40, 50)]
-    assert holds_end(cursor_after(log), log[-3:])
-    assert not holds_end(cursor_after(log[:-1]), log[-3:])
-    assert not holds_end(cursor_after(log), log[-2:]), "an earlier frame of the same stream may have its timestamp"
+    assert holds_end(cursor_after(log), log[-3:], 3)
+    assert not holds_end(cursor_after(log[:-1]), log[-3:], 3)
+    assert not holds_end(cursor_after(log), log[-2:], 2), "an earlier frame of the same stream may have its timestamp"
     pieces = [*log, *[Frame("2026-08-31T07:23:51Z", 1, b"piece")] * 2]
-    assert holds_end(cursor_after(pieces), pieces[-4:])
-    assert not holds_end(cursor_after(pieces[:-1]), pieces[-4:])
-    assert not holds_end(cursor_after(log), []), "an engine that gives no tail shows nothing"
+    assert holds_end(cursor_after(pieces), pieces[-4:], 4)
+    assert not holds_end(cursor_after(pieces[:-1]), pieces[-4:], 4)
+    assert not holds_end(cursor_after(log), [], 4), "an engine that gives no tail shows nothing"
+
+
+def test_a_tail_that_is_shorter_than_requested_is_the_whole_log() -> None:
+    log = [Frame("2026-08-31T07:23:40Z", 1, b"only\n")]
+    assert holds_end(cursor_after(log), log, 20)
+    assert not holds_end(cursor_after(log), log, 1)
+    assert not holds_end(cursor_after(log), log * 2, 20)
 
 
 def test_since_is_a_second_before_the_last_frame_and_has_nine_digits() -> None:
