@@ -88,7 +88,7 @@ def _complete(home: Home) -> Mapping[str, float]:
 
 def _request(home: Home) -> Mapping[str, float]:
     begun = time.perf_counter()
-    curl = ["curl", "--silent", "--fail", "--unix-socket", str(home.folder / "server.sock")]
+    curl = ["curl", "--silent", "--fail", "--unix-socket", str(home.socket)]
     subprocess.run([*curl, "http://riseml/v1/names"], env=home.environ, check=True, capture_output=True)
     return {_WALL: time.perf_counter() - begun}
 

@@ -20,6 +20,7 @@ from benchmarks.engine import BenchEngine, poll_until
 from benchmarks.machine import make_environ
 from riseml.project.archive import take_snapshot
 from riseml.project.listing import list_project_files
+from riseml.settings import read_settings
 
 COMMAND = str(Path(sys.executable).parent / "riseml")
 _DEADLINE = 180.0
@@ -42,6 +43,7 @@ class Home:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.engine = BenchEngine(context.engine)
         self.environ = make_environ(RISEML_HOME=str(self.folder), DOCKER_HOST=context.engine, **variables)
+        self.socket = read_settings({"RISEML_HOME": str(self.folder)}).socket
         self.command = COMMAND
         self._server: dict[str, Any] | None = None
 
@@ -49,7 +51,7 @@ class Home:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if (self.folder / "server.sock").exists():
+        if self.socket.exists():
             identity = self.server()["id"]
             self.run("server", "stop")
             if self.environ.get("RISEML_EXECUTOR") != "process":
@@ -108,7 +110,7 @@ class Home:
 
     @contextmanager
     def client(self) -> Iterator[httpx.Client]:
-        transport = httpx.HTTPTransport(uds=str(self.folder / "server.sock"))
+        transport = httpx.HTTPTransport(uds=str(self.socket))
         with httpx.Client(transport=transport, base_url="http://riseml/v1", timeout=60) as client:
             yield client
 

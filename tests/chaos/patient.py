@@ -53,7 +53,7 @@ class PatientRig(Rig):
         """
         with socket.socket(socket.AF_UNIX) as probe:
             try:
-                probe.connect(str(self.home / "server.sock"))
+                probe.connect(str(self.socket))
             except OSError as error:
                 raise httpx.ConnectError(str(error)) from error
         return super().client()

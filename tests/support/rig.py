@@ -15,6 +15,7 @@ import pytest
 
 from riseml.errors import Unreachable
 from tests.support.archives import find_digest, pack
+from riseml.settings import read_settings
 from tests.support.hosts import Engine, Host, Machine
 from tests.support.server_process import SERVER, ServerProcess, start_server
 from tests.support.waiting import DEADLINE, wait_for
@@ -51,6 +52,7 @@ class Rig:
         self.process: ServerProcess | None = None
         self.host: Host = Machine(home) if engine is None else Engine(engine)
         home.mkdir(parents=True, exist_ok=True)
+        self.socket = read_settings({"RISEML_HOME": str(home)}).socket
 
     def __enter__(self) -> Self:
         self.start()
@@ -88,7 +90,7 @@ class Rig:
 
     def client(self) -> httpx.Client:
         """Return an HTTP client for the server's socket."""
-        transport = httpx.HTTPTransport(uds=str(self.home / "server.sock"), verify=NO_AUTHORITIES)
+        transport = httpx.HTTPTransport(uds=str(self.socket), verify=NO_AUTHORITIES)
         return httpx.Client(transport=transport, base_url="http://riseml", timeout=DEADLINE)
 
     def get(self, path: str, **params: Any) -> Any:
@@ -206,7 +208,7 @@ class Rig:
         assert self.process is not None, "the server was started"
         assert self.process.poll() is None, f"the server ended:\n{self.last_words()}"
         with socket.socket(socket.AF_UNIX) as door:
-            if door.connect_ex(str(self.home / "server.sock")) != 0:
+            if door.connect_ex(str(self.socket)) != 0:
                 return False
         self._known_id = self.get("/v1/server")["id"]
         return True

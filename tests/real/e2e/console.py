@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
+from riseml.settings import read_settings
 from tests.support.command import plain_environ, run_riseml, start_riseml
 from tests.support.hosts import Engine
 from tests.support.server_process import SERVER, start_server
@@ -130,7 +131,7 @@ class Console:
 
     def _is_answered(self) -> bool:
         with socket.socket(socket.AF_UNIX) as door:
-            return door.connect_ex(str(self.home / "server.sock")) == 0
+            return door.connect_ex(str(read_settings({"RISEML_HOME": str(self.home)}).socket)) == 0
 
     def run(self, *words: str, where: Path | None = None, command: Sequence[str] = ()) -> Result:
         """Run one command to its end and return the result; with `command`, a program that is started, not forked."""

@@ -82,3 +82,14 @@ def test_json_lines_hold_the_facts_and_no_server_has_to_run(tmp_path: Path) -> N
     (ended,) = [line for line in lines if line["message"].startswith("1 FAILED: ")]
     assert (ended["experiment"], ended["reason"]) == ("1", "EXIT_CODE")
     assert [line["experiment"] for line in map(json.loads, print_log(rig, "--json")) if line["state"] == "FAILED"]
+
+
+def test_a_server_answers_whose_home_has_a_path_that_is_too_long_for_a_socket(tmp_path: Path) -> None:
+    with Rig(tmp_path / ("long-" * 30), None) as rig:
+        try:
+            status = json.loads(run_riseml(["server", "status", "--json"], tmp_path, rig.environ()).stdout)
+            assert (status["id"], (rig.home / "server.sock").exists()) == (rig.server_id(), False)
+            assert str(rig.socket) in (rig.home / "server.log").read_text()
+        finally:
+            rig.stop()
+            rig.socket.parent.rmdir()
