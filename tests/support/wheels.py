@@ -1,8 +1,11 @@
-"""Packages of Python that a test makes: each is a wheel with a name, a version and what it requires, and no code."""
+"""Packages of Python for tests: wheels that a test makes, without code, and real ones that this machine fetches."""
 
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 _PROGRAM = r"""
 import sys, zipfile
@@ -21,3 +24,14 @@ with zipfile.ZipFile(file + "-py3-none-any.whl", "w") as wheel:
 def make_wheel(name: str, version: str, *requires: str) -> str:
     """Return the shell line that makes a wheel in the working folder; the environment needs only Python."""
     return shlex.join(["python", "-c", _PROGRAM, name, version, *requires])
+
+
+def fetch_wheels(folder: Path, *packages: str) -> None:
+    """Fetch wheels of packages, `tabulate==0.9.0`, into a folder, unless it has them; from where this machine's pip
+    gets packages.
+    """
+    for package in packages:
+        name, _, version = package.partition("==")
+        if not any(folder.glob(f"{name}-{version}-*.whl")):
+            fetch = ("download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(folder), package)
+            subprocess.run([sys.executable, "-m", "pip", *fetch], check=True)

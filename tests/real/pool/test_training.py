@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -20,6 +21,7 @@ from tests.real.streams.test_tensorboard import open_forward, read_json
 from tests.support import command
 from tests.support.rig import BASE
 from tests.support.waiting import DEADLINE
+from tests.support.wheels import fetch_wheels
 
 TENSORFLOW = "tensorflow/tensorflow:2.21.0"
 PYTORCH = "riseml-test/pytorch:2.13.0"
@@ -27,12 +29,13 @@ JAX = "riseml-test/jax:0.10.2"
 HOROVOD = "riseml-test/horovod:0.28.1"
 
 
-def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str) -> None:
+def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str, tmp_path: Path) -> None:
     pool_rig.post("/v1/pool/join")
     provide_data(pool_rig)
     provide_image(pool_rig.hosts[0].api, engine_url, TENSORFLOW)
     changes = ("--set", "train.tensorflow.distributed.ps=2", "--set", "train.resources.cpus=1")
-    said = run_riseml(pool_rig, EXAMPLE, "train", *changes, "-p", "epochs=3")
+    project = copy_with_wheels(EXAMPLE, tmp_path / "ai-toaster")
+    said = run_riseml(pool_rig, project, "train", *changes, "-p", "epochs=3")
     jobs = read_hosts(pool_rig)
     assert set(jobs) == {"master", "worker.1", "worker.2", "ps.1", "ps.2"}
     assert set(jobs.values()) == {"h1", "h2", "h3"}
@@ -104,6 +107,18 @@ def test_a_gang_of_roles_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> 
     assert len(re.findall(r"waiting until (?:learner|arena) answers at (?:learner|arena):2222", said)) == 4
     pool_rig.wait_closed("1")
     pool_rig.check_nothing_left()
+
+
+def copy_with_wheels(example: Path, project: Path) -> Path:
+    """Copy an example together with the packages that it requires: the engines of these tests reach no index."""
+    shutil.copytree(example, project)
+    required = project / "requirements.txt"
+    packages = required.read_text().split()
+    kept = find_cache() / "wheels"
+    fetch_wheels(kept, *packages)
+    shutil.copytree(kept, project / "wheels")
+    required.write_text("\n".join(["--no-index", "--find-links wheels", *packages, ""]))
+    return project
 
 
 def read_hosts(rig: PoolRig) -> dict[str, str]:
