@@ -26,7 +26,7 @@ class Departure(enum.Enum):
     NONE = "none"  # it was in no swarm with the others
     LEFT = "left"  # the host has left the swarm
     REMOVED = "removed"  # the swarm has forgotten it; the host does not answer, and does not know
-    SHARED = "shared"  # it stays: another riseml server has containers or networks there
+    SHARED = "shared"  # it stays: jobs or builds of another riseml server run there
     SERVICES = "services"  # it stays: the swarm runs services, which riseml never makes
 
 

@@ -44,7 +44,7 @@ def kill_left_build(site: Site) -> Tally:
         rig.start()
         rig.post("/v1/experiments/1/kill")
         found = rig.wait_closed("1")
-        rig.wait("nothing is left on the host", lambda: not [*rig.containers(), *rig.networks()])
+        rig.wait("nothing is left on the host", lambda: not rig.list_left())
         return Tally(1, 1, int(found["state"] == "KILLED"), 0, 0, 0, ())
 
 

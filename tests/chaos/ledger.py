@@ -47,7 +47,7 @@ def judge(rig: Rig, scene: Scene, injected: int, name: str = "1") -> Tally:
     """Wait until the experiment is closed, and compare it with the truth."""
     found = rig.wait_closed(name)
     notes = [*_check_verdict(found, scene), *_check_starts(Path(found["output"]))]
-    left = [*rig.containers(), *rig.networks()]
+    left = rig.list_left()
     lost, repeated = _count_lost_and_repeated(_read_numbers(rig, name), found, scene)
     if left:
         notes.append(f"left on the host: {', '.join(left)}")

@@ -65,7 +65,7 @@ def run_search_with_crashes(site: Site, orders: Iterable[str]) -> Tally:
 def judge_search(rig: PatientRig) -> Tally:
     """Compare a search that has ended with the truth: every trial once, each with the reports of its own point."""
     found = rig.retry_until_answered(lambda: rig.experiment("1"))
-    left = [*rig.containers(), *rig.networks()]
+    left = rig.list_left()
     notes = [f"left on the host: {', '.join(left)}"] if left else []
     members, search = found["experiments"], found["search"]
     points = Counter(member["parameters"]["x"] for member in members)

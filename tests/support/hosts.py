@@ -15,7 +15,7 @@ import psutil
 from docker.errors import APIError
 
 from riseml.errors import EngineError
-from riseml.executors.docker.labels import BUILD_SERVER, JOB, SERVER
+from riseml.executors.docker.labels import BUILD_SERVER, HELPER, JOB, SERVER, is_helper
 from riseml.executors.docker.networks import remove_network
 from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.process_tree import MARKER
@@ -44,6 +44,9 @@ class Host(Protocol):
     def shared(self, server: str) -> list[str]:
         """Return what the jobs of each experiment share: names of networks, or of folders."""
 
+    def helpers(self, server: str) -> list[str]:
+        """Return the containers that the server uses for itself at this moment, and those that it has left."""
+
     def remove(self, server: str, job: str) -> None:
         """Remove a job."""
 
@@ -68,11 +71,17 @@ class Engine:
         self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
 
     def jobs(self, server: str, *, running: bool = False) -> list[str]:
-        return [row["Labels"].get(JOB, "a helper of riseml") for row in self.rows(server, running=running)]
+        """Return the names of the jobs, and what runs for builds; helpers work for the server and go by themselves."""
+        rows = [row["Labels"] for row in self.rows(server, running=running)]
+        return [marks.get(JOB, "a container without a job") for marks in rows if not is_helper(marks)]
 
     def shared(self, server: str) -> list[str]:
         found = [self.api.networks(filters={"label": f"{mark}={server}"}) for mark in (SERVER, BUILD_SERVER)]
         return [row["Name"] for rows in found for row in rows]
+
+    def helpers(self, server: str) -> list[str]:
+        rows = [row["Labels"] for row in self.rows(server)]
+        return [f"helper {marks[HELPER]}" for marks in rows if is_helper(marks)]
 
     def remove(self, server: str, job: str) -> None:
         self.api.remove_container(self.find(server, job), force=True)
@@ -156,6 +165,9 @@ class Machine:
 
     def shared(self, server: str) -> list[str]:
         return [path.name for path in self.root.glob("[0-9]*")]
+
+    def helpers(self, server: str) -> list[str]:
+        return []
 
     def remove(self, server: str, job: str) -> None:
         path = self.find(job)

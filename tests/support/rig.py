@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -14,8 +15,8 @@ import httpx
 import pytest
 
 from riseml.errors import Unreachable
-from tests.support.archives import find_digest, pack
 from riseml.settings import read_settings
+from tests.support.archives import find_digest, pack
 from tests.support.hosts import Engine, Host, Machine
 from tests.support.server_process import SERVER, ServerProcess, start_server
 from tests.support.waiting import DEADLINE, wait_for
@@ -50,9 +51,9 @@ class Rig:
         self.environment = environment
         self.command: tuple[str, ...] = SERVER
         self.process: ServerProcess | None = None
+        self.socket = read_settings({"RISEML_HOME": str(home)}).socket
         self.host: Host = Machine(home) if engine is None else Engine(engine)
         home.mkdir(parents=True, exist_ok=True)
-        self.socket = read_settings({"RISEML_HOME": str(home)}).socket
 
     def __enter__(self) -> Self:
         self.start()
@@ -173,6 +174,13 @@ class Rig:
         """Return the networks, or the folders, that this server's experiments have on the host."""
         return self.host.shared(self.server_id())
 
+    def list_left(self) -> list[str]:
+        """Return the jobs, networks and folders that this server has on its host, and helpers that do not end."""
+        left = [*self.containers(), *self.networks()]
+        with suppress(AssertionError):
+            self.wait("its helpers are gone", lambda: not self.host.helpers(self.server_id()))
+        return [*left, *self.host.helpers(self.server_id())]
+
     def remove(self, job: str) -> None:
         """Remove a job from its host without the server."""
         self.host.remove(self.server_id(), job)
@@ -194,9 +202,12 @@ class Rig:
         return "\n".join((self.home / "server.log").read_text().splitlines()[-30:])
 
     def clean_up(self) -> None:
-        """Remove what a failed test left on the host; only what belongs to this server."""
-        if self.process is not None:
-            self.host.clean_up(self.server_id())
+        """End the server, which would make again what is removed, and remove what a failed test left on the host; only
+        what belongs to this server.
+        """
+        self.stop()
+        if hasattr(self, "_known_id"):
+            self.host.clean_up(self._known_id)
 
     def server_id(self) -> str:
         """Return the id of the server."""

@@ -118,6 +118,9 @@ class SlurmCluster:
     def shared(self, server: str) -> list[str]:
         return [f"gangs/{path.name}" for root in self.shared_folders for path in root.glob(f"gangs/{server[:12]}/*")]
 
+    def helpers(self, server: str) -> list[str]:
+        return []
+
     def wait_idle(self) -> None:
         """Wait until every node has nothing to do."""
         wait_for("the nodes are idle", lambda: set(self.ask("sinfo", "-hNo", "%T").split()) == {"idle"}, DEADLINE)

@@ -21,7 +21,8 @@ from docker.errors import APIError, DockerException
 from riseml.archives.project_files import KeptState, ProjectFiles
 from riseml.errors import RisemlError
 from riseml.executors.docker import labels
-from riseml.executors.docker.helper_container import remove_helper, send_archive
+from riseml.executors.docker.helper_container import send_archive
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.image_names import find_local_image, inspect_image
 from riseml.executors.docker.project_archive import WORKING_FOLDER, pack_working_directory
 from riseml.executors.transports.engine_client import raise_for_refusal
@@ -72,11 +73,12 @@ class CodeLayers:
     """The layers of one server on one engine; several threads use it at the same time.
 
     Args:
-        server: id of the server.
+        helpers: of the server on the engine.
     """
 
-    def __init__(self, server: str) -> None:
-        self._server = server
+    def __init__(self, helpers: Helpers) -> None:
+        self._helpers = helpers
+        self._server = helpers.server
         self._changed = threading.Condition()
         self._taken: set[str] = set()  # names of layers that a thread finds or makes at this moment
         self._users: dict[tuple[str, ...], int] = {}  # the first experiment with each small project, oldest first
@@ -154,16 +156,6 @@ class CodeLayers:
         identity = code.identity if isinstance(code, KeptState) else ""
         return (environment, identity, f"{launch.owner.uid}:{launch.owner.gid}")
 
-    def remove_forgotten(self, api: docker.APIClient) -> None:
-        """Remove the helper containers of a server that was killed."""
-        ours = {"label": labels.label_filter(labels.SERVER, self._server), "name": self._helper_name("")}
-        for row in api.containers(all=True, filters=ours):
-            name = str(row["Names"][0]).lstrip("/")
-            with self._changed:
-                is_ours = name in map(self._helper_name, self._taken)
-            if not is_ours and name.startswith(self._helper_name("")):
-                remove_helper(api, row["Id"])
-
     def _is_used_again(self, launch: Launch, code: ProjectFiles) -> bool:
         """Return True when a remembered earlier experiment had the same code in the same environment."""
         if not isinstance(code, KeptState):
@@ -190,10 +182,9 @@ class CodeLayers:
         with self._lock_layer(order.name):
             if inspect_image(api, order.name) is not None:
                 return order.name
-            helper = self._helper_name(order.name)
-            stack.callback(self._clear_up, api, helper)
+            stack.callback(self._remove_surplus, api)
             try:
-                self._make_layer(api, order, helper)
+                self._make_layer(api, order, stack)
             except APIError as error:  # for example a full disk: unpacking into the job's own container may still work
                 log.warning("the code of %s is not kept as a layer: %s", order.launch.title, error.explanation or error)
                 return None
@@ -220,16 +211,11 @@ class CodeLayers:
                 self._taken.discard(layer)
                 self._changed.notify_all()
 
-    def _make_layer(self, api: docker.APIClient, order: _Order, helper: str) -> None:
+    def _make_layer(self, api: docker.APIClient, order: _Order, stack: ExitStack) -> None:
         ground = self._choose_ground(api, order)
-        remove_helper(api, helper)  # a killed server may have left one
-        request = {
-            "Image": ground.image,
-            "Cmd": ["-"],
-            "Labels": {labels.SERVER: self._server},
-            "HostConfig": {"NetworkMode": "none"},
-        }
-        api.create_container_from_config(request, helper)
+        request = {"Image": ground.image, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
+        helper = self._helpers.make(api, "code", request)
+        stack.callback(self._helpers.discard, api, helper)
         send_archive(api, helper, "/", pack_working_directory(order.code, order.launch.owner, wanted=ground.wanted))
         reach(Point.LAYER_FILLED)
         repository, _, tag = order.name.partition(":")
@@ -260,6 +246,7 @@ class CodeLayers:
     def _make_labels(self, order: _Order, ground: _Ground) -> dict[str, str]:
         return {
             labels.SERVER: self._server,
+            labels.HELPER: "",
             labels.CODE: order.code.identity,
             labels.CODE_SNAPSHOT: order.launch.snapshot,
             labels.CODE_BASE: order.base,
@@ -273,19 +260,14 @@ class CodeLayers:
         ours = {"reference": CODE_REPOSITORY, "label": labels.label_filter(labels.SERVER, self._server)}
         return sorted(api.images(filters=ours), key=lambda row: int(row["Created"]), reverse=True)
 
-    def _clear_up(self, api: docker.APIClient, helper: str) -> None:
-        """Remove the helper container, and the oldest layers above the bounds. A later call removes what this call
-        could not remove."""
+    def _remove_surplus(self, api: docker.APIClient) -> None:
+        """Remove the oldest layers above the bounds. A later call removes what this call could not remove."""
         try:
-            remove_helper(api, helper)
             for row in choose_surplus(self._list_layers(api)):
                 with suppress(APIError):  # a container uses it
                     api.remove_image(find_layer_name(row))
         except (DockerException, OSError) as error:
-            log.warning("what is left of making a layer is removed later: %s", error)
-
-    def _helper_name(self, layer: str) -> str:
-        return f"riseml-{self._server[:8]}-code-{layer.rpartition(':')[2]}"
+            log.warning("layers above the bounds are removed later: %s", error)
 
 
 def is_worth_it(code: ProjectFiles, *, compresses: bool) -> bool:

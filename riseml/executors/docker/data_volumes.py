@@ -19,7 +19,7 @@ from riseml.executors.capabilities import DataVolume, Finding, Outcome
 from riseml.executors.docker import labels
 from riseml.executors.docker.disk_sync import sync_volume
 from riseml.executors.docker.helper_container import lend_container, send_archive
-from riseml.executors.transports.engine_client import Engine
+from riseml.executors.docker.helpers import Helpers
 from riseml.model import Mount
 from riseml.names import FETCHED_VOLUME
 from riseml.planning.launch import DATA
@@ -34,8 +34,7 @@ _PIECE = 1 << 18  # bytes
 class EngineData:
     """The copies of one server on one engine; an implementation of `HostData`."""
 
-    engine: Engine
-    server: str  # id of the server
+    helpers: Helpers  # of the engine
 
     def check(self) -> tuple[Finding, ...]:
         """Return the findings of `riseml pool check`; none without a volume."""
@@ -44,20 +43,20 @@ class EngineData:
         return (Finding("copies", Outcome.OK, text),) if count else ()
 
     def list_volumes(self) -> frozenset[str]:
-        wanted = [labels.label_filter(labels.SERVER, self.server), labels.DATA]
-        with self.engine.api() as api:
+        wanted = [labels.label_filter(labels.SERVER, self.helpers.server), labels.DATA]
+        with self.helpers.engine.api() as api:
             return frozenset(row["Name"] for row in api.volumes(filters={"label": wanted})["Volumes"] or [])
 
     def make_volume(self, volume: DataVolume) -> None:
-        own = {labels.SERVER: self.server, labels.DATA: volume.key}
-        with self.engine.api(patient=True) as api:
+        own = {labels.SERVER: self.helpers.server, labels.DATA: volume.key}
+        with self.helpers.engine.api(patient=True) as api:
             api.create_volume(volume.name, driver="local", labels=own)
 
     def write_tar(self, volume: DataVolume, tar: Iterator[bytes]) -> None:
         mount = Mount(volume.name, DATA, volume=Volume(volume.name))
         with (
-            self.engine.api(patient=True) as api,
-            lend_container(api, self.server, f"fill-{volume.key}", (mount,)) as name,
+            self.helpers.engine.api(patient=True) as api,
+            lend_container(api, self.helpers, f"fill-{volume.key}", (mount,)) as name,
         ):
             demand_volumes(api, name, (mount,))
             send_archive(api, name, DATA, tar)
@@ -65,16 +64,16 @@ class EngineData:
     def read_tar(self, volume: DataVolume) -> Generator[bytes, None, None]:
         mount = Mount(volume.name, DATA, read_only=True, volume=Volume(volume.name))
         with (
-            self.engine.api(patient=True) as api,
-            lend_container(api, self.server, f"read-{volume.key}", (mount,)) as name,
+            self.helpers.engine.api(patient=True) as api,
+            lend_container(api, self.helpers, f"read-{volume.key}", (mount,)) as name,
         ):
-            sync_volume(api, self.server, mount)
+            sync_volume(api, self.helpers, mount)
             stream, _ = api.get_archive(name, DATA, chunk_size=_PIECE)
             with closing(stream):
                 yield from stream
 
     def remove_volume(self, name: str) -> None:
-        with self.engine.api(patient=True) as api:
+        with self.helpers.engine.api(patient=True) as api:
             try:
                 api.remove_volume(name)
             except APIError as error:

@@ -10,6 +10,7 @@ import os
 import docker
 
 from riseml.errors import EngineError
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.tiny_program import Processor, ProgramRun, TinyProgram, run_program
 from riseml.model import Mount
 from riseml.planning.launch import DATA
@@ -34,7 +35,7 @@ _PROCESSORS = {
 _PROGRAM = TinyProgram("sync", "riseml/sync:1", DATA, _PROCESSORS)
 
 
-def sync_volume(api: docker.APIClient, server: str, mount: Mount) -> None:
+def sync_volume(api: docker.APIClient, helpers: Helpers, mount: Mount) -> None:
     """Return when everything in a volume, which is mounted at DATA, is on the disk of the host.
 
     Does nothing on a host with a processor for which riseml has no instructions.
@@ -42,8 +43,7 @@ def sync_volume(api: docker.APIClient, server: str, mount: Mount) -> None:
     Raises:
         EngineError: the host cannot write it.
     """
-    name = f"riseml-{server[:8]}-sync-{mount.source}"
-    code = run_program(api, _PROGRAM, ProgramRun(name, server, _PATIENCE, (mount,)))
+    code = run_program(api, _PROGRAM, ProgramRun(helpers, f"sync-{mount.source}", _PATIENCE, (mount,)))
     if code:
         reason = os.strerror(code) if code in errno.errorcode else f"exit code {code}"
         raise EngineError(f"the host cannot write the data to its disk: {reason}")

@@ -13,8 +13,8 @@ from pathlib import Path
 from riseml.executors.capabilities import DiskUse
 from riseml.executors.disk_use import measure_disk
 from riseml.executors.docker.code_layers import stores_compressed
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.tiny_program import Processor, ProgramRun, TinyProgram, run_program
-from riseml.executors.transports.engine_client import Engine
 
 _PATIENCE = 60  # seconds: a disk that is nearly full may be slow
 
@@ -40,18 +40,18 @@ _PROCESSORS = {
 _PROGRAM = TinyProgram("disk", "riseml/disk:1", "/", _PROCESSORS)
 
 
-def read_engine_disk(engine: Engine, server: str) -> DiskUse | None:
+def read_engine_disk(helpers: Helpers) -> DiskUse | None:
     """Return how full the disk of an engine is; None: it cannot be known.
 
     Raises:
         Unreachable: the engine does not answer.
         EngineError: it refuses to run the program.
     """
-    with engine.api(patient=True) as api:
-        if engine.is_local:
+    with helpers.engine.api(patient=True) as api:
+        if helpers.engine.is_local:
             info = api.info()
             if info["Name"] == socket.gethostname() and not stores_compressed(info):  # else the folder is containerd's
                 with suppress(OSError):  # the engine has a file system of its own, or its folder is not for this user
                     return measure_disk(Path(info["DockerRootDir"]))
-        code = run_program(api, _PROGRAM, ProgramRun(f"riseml-{server[:8]}-disk", server, _PATIENCE))
+        code = run_program(api, _PROGRAM, ProgramRun(helpers, "disk", _PATIENCE))
     return DiskUse(code) if code is not None and code <= 100 else None

@@ -21,7 +21,8 @@ from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.base import BuildOrder, NotThere, Work, WorkReport
 from riseml.executors.build_limits import EXCESS_HINTS, BuildLimits
 from riseml.executors.docker import labels
-from riseml.executors.docker.helper_container import remove_helper, send_archive
+from riseml.executors.docker.helper_container import send_archive
+from riseml.executors.docker.helpers import remove_container
 from riseml.executors.docker.image_names import inspect_image
 from riseml.executors.docker.log_stream import read_log_frames
 from riseml.executors.docker.step_containers import (
@@ -140,7 +141,7 @@ class EnvironmentBuilds:
         """Remove the container and the network of a build; a failure leaves them to a later call."""
         try:
             with self._engine.api(patient=True) as api:
-                remove_helper(api, name)
+                remove_container(api, name)
                 for row in api.networks(names=[f"^{name}$"]):
                     api.remove_network(row["Id"])
         except (RisemlError, DockerException, OSError) as error:
@@ -225,7 +226,7 @@ class _Build:
         passed = self._find_left(api, step)
         if passed is None:
             passed = 0
-            remove_helper(api, self._name)
+            remove_container(api, self._name)
             if step.line:
                 self._order.emit(f"{STEP_MARK}{step.line}")
             api.create_container_from_config(step_request(step, below, self._server, config, host_config), self._name)
@@ -239,7 +240,7 @@ class _Build:
         self._follow(passed)
         self._judge_end(api, step)
         self._commit(api, step, config)
-        remove_helper(api, self._name)
+        remove_container(api, self._name)
 
     def _find_left(self, api: docker.APIClient, step: BuildStep) -> int | None:
         """Return how many lines of this step an earlier server has passed on; None: none has begun it."""

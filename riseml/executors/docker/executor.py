@@ -44,6 +44,7 @@ from riseml.executors.docker.exec_ports import open_container_port
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FRESH, STILL_FRESH, EngineFacts, FactsReader
 from riseml.executors.docker.gpu_inventory import GpuInventory
+from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.job_containers import create_container
 from riseml.executors.docker.job_starts import inspect_own, start_container
@@ -106,6 +107,7 @@ class DockerExecutor:
         engine: the connection.
         builds: how the `install` steps are confined; None: the defaults.
         log_limit: bytes that the server keeps of a job's output.
+        registry: the helper containers of this process; None: this executor is its only one.
     """
 
     contained = True
@@ -117,27 +119,29 @@ class DockerExecutor:
         engine: Engine,
         builds: BuildSettings | None = None,
         log_limit: int = DEFAULT_LOG_LIMIT,
+        registry: HelperRegistry | None = None,
     ) -> None:
         self.name = host.name
         self.engine = engine
         self._host = host
         self._server = server
         self._log_limit = log_limit
+        self._helpers = Helpers(engine, server, registry or HelperRegistry())
         self._builds = EnvironmentBuilds(engine, server, builds or BuildSettings())
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
         self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
         self._promised: dict[JobKey, int] = {}  # MiB of the jobs that run or were started, of the last observation
         self._gpus = GpuReader()
-        self._inventory = GpuInventory(host, server, self._gpus if engine.is_local else None)
+        self._inventory = GpuInventory(host, self._helpers, self._gpus if engine.is_local else None)
         self._outages = Outages()
         self._exit_events = ExitEvents()
         self._stuck = StuckNetworks()
         self._networks = NetworkList(server, host.name)
         self._leader = LeaderWatch(engine)
         self._inspections = ContainerInspections(engine)
-        self._helpers = StorageHelpers(engine, server)
-        self._code = CodeLayers(server)
+        self._storage = StorageHelpers(self._helpers)
+        self._code = CodeLayers(self._helpers)
 
     def describe(self) -> str:
         return "Docker" if self._facts.last is None else f"Docker {self._facts.last.version}"
@@ -279,7 +283,7 @@ class DockerExecutor:
     def prepare(self, share: Share) -> None:
         with self.engine.api() as api:
             if share.output is not None:
-                helper_container.make_output(api, self._server, share.experiment, share.output)
+                helper_container.make_output(api, self._helpers, share.experiment, share.output)
             if share.creates_network and share.network is not Network.HOST:
                 ensure_network(api, self._server, self.name, share, self._stuck.written_off())
             else:
@@ -287,11 +291,11 @@ class DockerExecutor:
 
     def update_output(self, experiment: int, output: Output) -> None:
         with self.engine.api() as api:
-            helper_container.make_output(api, self._server, experiment, output)
+            helper_container.make_output(api, self._helpers, experiment, output)
 
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         with self.engine.api(patient=True) as api:
-            content = helper_container.read_image_file(api, self._server, reference, PACKAGES_FILE)
+            content = helper_container.read_image_file(api, self._helpers, reference, PACKAGES_FILE)
         return None if content is None else parse_packages(content.decode("utf-8", "replace"))
 
     def start(self, launch: Launch, code: ProjectFiles | None) -> None:
@@ -344,7 +348,7 @@ class DockerExecutor:
 
     def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with self.engine.api() as api:
-            return inventory.list_items(api, self.name)
+            return inventory.list_items(api, self.name, self._helpers.registry.is_used)
 
     def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
         if is_needed():
@@ -353,7 +357,7 @@ class DockerExecutor:
             inventory.remove_item(api, item, self._stuck)
 
     def read_disk(self) -> DiskUse | None:
-        return read_engine_disk(self.engine, self._server)
+        return read_engine_disk(self._helpers)
 
     def _find_renamed_network(self, api: docker.APIClient, launch: Launch) -> str | None:
         """Return the id of the experiment's network where a network that was written off holds its name."""
@@ -366,7 +370,7 @@ class DockerExecutor:
             api.ping()
         with self.engine.api(patient=True) as api:  # a manager that is losing its leader takes 20 s to answer
             report = inspect_host(api, self._host)
-            reach = check_reach(api, self._server, SUBNETS)
+            reach = check_reach(api, self._helpers, SUBNETS)
             stuck = tuple(
                 Finding("networks", Outcome.NOTE, describe_stuck(api, identity).message)
                 for identity in sorted(self._stuck.written_off())
@@ -379,21 +383,21 @@ class DockerExecutor:
 
     def read_file(self, mount: Mount, name: str) -> bytes | None:
         with self.engine.api(patient=True) as api:
-            return helper_container.read_file(api, self._server, mount, name)
+            return helper_container.read_file(api, self._helpers, mount, name)
 
     def write_file(self, mount: Mount, name: str, content: bytes) -> None:
         with self.engine.api(patient=True) as api:
-            helper_container.write_file(api, self._server, mount, name, content)
+            helper_container.write_file(api, self._helpers, mount, name, content)
 
     def check_privacy(self, mount: Mount, name: str) -> Finding | None:
         with self.engine.api(patient=True) as api:
-            return helper_container.check_privacy(api, self._server, mount, name)
+            return helper_container.check_privacy(api, self._helpers, mount, name)
 
     def open_data(self) -> EngineData:
-        return EngineData(self.engine, self._server)
+        return EngineData(self._helpers)
 
     def open_storage(self, order: StorageOrder) -> StorageFiles:
-        return HelperFiles(self._helpers, order)
+        return HelperFiles(self._storage, order)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         with self.engine.stream() as api:
@@ -451,7 +455,7 @@ class DockerExecutor:
         """End and remove leftovers of a server that was killed. Events do not wait for it: it has its own thread."""
         try:
             with self.engine.api(patient=True) as api:
-                self._code.remove_forgotten(api)
+                self._helpers.remove_forgotten(api)
                 self._builds.find_forgotten(api)
         except RisemlError as error:
             log.warning("what an earlier server left on host %s is removed later: %s", self.name, error.message)

@@ -15,6 +15,7 @@ from typing import Any
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.capabilities import Finding, GpuReading, Outcome
 from riseml.executors.docker.gpu_probe import offers_gpus, probe_gpus
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.gpus import GpuReader
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Gpu
@@ -29,13 +30,13 @@ class GpuInventory:
 
     Args:
         host: the host in pool.yml; its `gpus` are those that jobs may use.
-        server: id of this server; labels the container that reads them.
+        helpers: of the host; one of them reads its GPUs.
         reader: NVML, for a host that is this machine; None: another machine.
     """
 
-    def __init__(self, host: HostSpec, server: str, reader: GpuReader | None) -> None:
+    def __init__(self, host: HostSpec, helpers: Helpers, reader: GpuReader | None) -> None:
         self._host = host
-        self._server = server
+        self._helpers = helpers
         self._reader = reader
         self._lock = threading.Lock()
         self._readings: tuple[GpuReading, ...] | None = None  # None: never read
@@ -108,7 +109,7 @@ class GpuInventory:
             if not found and (known is None or offers_gpus(known)):
                 with engine.api(patient=True) as api:
                     info = api.info() if known is None else known
-                    found = probe_gpus(api, self._server, info, pulls=known is None)
+                    found = probe_gpus(api, self._helpers, info, pulls=known is None)
             self._readings = found
         except EngineError as error:
             self._problem = error

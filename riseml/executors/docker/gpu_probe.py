@@ -7,15 +7,14 @@ they need (glibc). So any image with glibc works: one that is on the host alread
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import docker
-from docker.errors import APIError, NotFound
+from docker.errors import APIError
 
 from riseml.errors import EngineError
 from riseml.executors.capabilities import GpuReading
-from riseml.executors.docker import labels
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
 from riseml.executors.nvidia_smi import LIST_COMMAND, UnknownField, add_slices, has_slices, make_query, parse_table
 
@@ -31,7 +30,7 @@ def offers_gpus(info: dict[str, Any]) -> bool:
     return _find_way(info) is not None
 
 
-def probe_gpus(api: docker.APIClient, server: str, info: dict[str, Any], *, pulls: bool) -> tuple[GpuReading, ...]:
+def probe_gpus(api: docker.APIClient, helpers: Helpers, info: dict[str, Any], *, pulls: bool) -> tuple[GpuReading, ...]:
     """Return the GPUs of the host; empty when its engine cannot pass on any. `pulls`: `IMAGE` may be pulled.
 
     Raises:
@@ -44,7 +43,7 @@ def probe_gpus(api: docker.APIClient, server: str, info: dict[str, Any], *, pull
     try:
         for image in _list_images(api, pulls=pulls):
             try:
-                return _read_table(api, server, image, way)
+                return _read_table(api, helpers, image, way)
             except (APIError, EngineError) as error:  # an image without glibc, for example
                 failure = failure if isinstance(failure, EngineError) else error
     except APIError as error:  # it cannot be pulled
@@ -79,28 +78,25 @@ def _list_images(api: docker.APIClient, *, pulls: bool) -> Iterator[str]:
         yield IMAGE
 
 
-def _read_table(api: docker.APIClient, server: str, image: str, way: dict[str, Any]) -> tuple[GpuReading, ...]:
+def _read_table(api: docker.APIClient, helpers: Helpers, image: str, way: dict[str, Any]) -> tuple[GpuReading, ...]:
     try:
-        text = _run(api, server, image, (make_query(), way))
+        text = _run(api, helpers, image, (make_query(), way))
         readings = parse_table(text)
     except UnknownField:
-        text = _run(api, server, image, (make_query(mig=False), way))
+        text = _run(api, helpers, image, (make_query(mig=False), way))
         readings = parse_table(text)
-    return add_slices(readings, _run(api, server, image, (LIST_COMMAND, way))) if has_slices(text) else readings
+    return add_slices(readings, _run(api, helpers, image, (LIST_COMMAND, way))) if has_slices(text) else readings
 
 
-def _run(api: docker.APIClient, server: str, image: str, what: tuple[tuple[str, ...], dict[str, Any]]) -> str:
+def _run(api: docker.APIClient, helpers: Helpers, image: str, what: tuple[tuple[str, ...], dict[str, Any]]) -> str:
     """Return what a command prints in a container with the GPUs, without network, mounts and capabilities."""
     command, way = what
-    name = f"riseml-{server[:8]}-gpus"
-    _remove(api, name)  # a server that was killed may have left it
     request: dict[str, Any] = {
         "Image": image,
         "Entrypoint": list(command[:1]),
         "Cmd": list(command[1:]),
         "User": "65534:65534",
         "Env": ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", "LC_ALL=C"],
-        "Labels": {labels.SERVER: server},
         "HostConfig": {
             **way,
             "NetworkMode": "none",
@@ -111,16 +107,8 @@ def _run(api: docker.APIClient, server: str, image: str, what: tuple[tuple[str, 
             "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
         },
     }
-    api.create_container_from_config(request, name)
-    try:
+    with helpers.lend(api, "gpus", request) as name:
         api.start(name)
         api.wait(name, timeout=_PATIENCE)
         text: bytes = api.logs(name, stdout=True, stderr=True)
         return text[:_MOST_TEXT].decode("utf-8", "replace")
-    finally:
-        _remove(api, name)
-
-
-def _remove(api: docker.APIClient, name: str) -> None:
-    with suppress(NotFound):
-        api.remove_container(name, force=True, v=True)

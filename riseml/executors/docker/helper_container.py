@@ -6,7 +6,6 @@ image of the container is empty, so the host needs no image.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import tarfile
 from collections.abc import Iterator
@@ -18,26 +17,25 @@ from docker.errors import APIError, ImageNotFound, NotFound
 
 from riseml.executors.base import Output
 from riseml.executors.capabilities import Finding
-from riseml.executors.docker import labels
 from riseml.executors.docker.containers import describe_binds, describe_mounts
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.output_parts import check_output_parts, inspect_privacy, raise_for_link
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Mount
 
 _EMPTY = "riseml/empty:1"
-_MISSING, _CONFLICT = 404, 409
 _MOST_READ = 1 << 20  # bytes of one file
 _MOST_ARCHIVE = _MOST_READ + (64 << 10)  # bytes of the archive that holds it
 
 
-def make_output(api: docker.APIClient, server: str, experiment: int, output: Output) -> None:
+def make_output(api: docker.APIClient, helpers: Helpers, experiment: int, output: Output) -> None:
     """Create an experiment's output folder.
 
     Raises:
         APIError: the engine cannot mount something that the jobs mount.
         EngineError: a part of the folder is a link, or another user made it or could replace it (permanent).
     """
-    with lend_container(api, server, f"output-{experiment}", (output.root, *output.others)) as name:
+    with lend_container(api, helpers, f"output-{experiment}", (output.root, *output.others)) as name:
         check_output_parts(api, name, output)
         try:
             send_archive(api, name, output.root.target, output.tar, noOverwriteDirNonDir="1")
@@ -46,38 +44,34 @@ def make_output(api: docker.APIClient, server: str, experiment: int, output: Out
             raise
 
 
-def write_file(api: docker.APIClient, server: str, mount: Mount, name: str, content: bytes) -> None:
+def write_file(api: docker.APIClient, helpers: Helpers, mount: Mount, name: str, content: bytes) -> None:
     """Write a small file into a folder or volume of the host."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         entry = tarfile.TarInfo(name)
         entry.size, entry.mode = len(content), 0o600
         tar.addfile(entry, io.BytesIO(content))
-    with lend_container(api, server, f"write-{name}", (mount,)) as helper:
-        send_archive(api, helper, mount.target, buffer.getvalue())
+    with lend_container(api, helpers, f"write-{name}", (mount,)) as container:
+        send_archive(api, container, mount.target, buffer.getvalue())
 
 
-def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> bytes | None:
+def read_file(api: docker.APIClient, helpers: Helpers, mount: Mount, name: str) -> bytes | None:
     """Return the content of a small file in a folder or volume of the host; None when it is missing or large."""
-    with lend_container(api, server, f"read-{name}", (mount,)) as helper:
+    with lend_container(api, helpers, f"read-{name}", (mount,)) as container:
         try:
-            return read_small_file(api, helper, f"{mount.target}/{name}")
+            return read_small_file(api, container, f"{mount.target}/{name}")
         except NotFound:
             return None
 
 
-def read_image_file(api: docker.APIClient, server: str, image: str, path: str) -> bytes | None:
+def read_image_file(api: docker.APIClient, helpers: Helpers, image: str, path: str) -> bytes | None:
     """Return the content of a file of an image; None: no such file or image, or it is larger than 1 MiB."""
-    name = f"riseml-{server[:8]}-packages-{hashlib.sha256(image.encode()).hexdigest()[:12]}"
-    remove_helper(api, name)
-    request = {"Image": image, "Cmd": ["-"], "Labels": {labels.SERVER: server}, "HostConfig": {"NetworkMode": "none"}}
+    request = {"Image": image, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
     try:
-        api.create_container_from_config(request, name)
-        return read_small_file(api, name, path)
+        with helpers.lend(api, "packages", request) as name:
+            return read_small_file(api, name, path)
     except NotFound:
         return None
-    finally:
-        remove_helper(api, name)
 
 
 def read_small_file(api: docker.APIClient, container: str, path: str) -> bytes | None:
@@ -104,10 +98,10 @@ def read_small_file(api: docker.APIClient, container: str, path: str) -> bytes |
         return None if file is None else file.read()
 
 
-def check_privacy(api: docker.APIClient, server: str, mount: Mount, name: str) -> Finding | None:
+def check_privacy(api: docker.APIClient, helpers: Helpers, mount: Mount, name: str) -> Finding | None:
     """Return a finding when other users of the host reach outputs; `write_file` has written the file `name`."""
-    with lend_container(api, server, f"privacy-{name}", (mount,)) as helper:
-        return inspect_privacy(api, helper, mount, name)
+    with lend_container(api, helpers, f"privacy-{name}", (mount,)) as container:
+        return inspect_privacy(api, container, mount, name)
 
 
 def send_archive(
@@ -130,22 +124,16 @@ def send_archive(
 
 
 @contextmanager
-def lend_container(api: docker.APIClient, server: str, purpose: str, seen: tuple[Mount, ...]) -> Iterator[str]:
+def lend_container(api: docker.APIClient, helpers: Helpers, purpose: str, seen: tuple[Mount, ...]) -> Iterator[str]:
     """Give the name of a container with these mounts that is never started; it is removed afterwards."""
-    name = f"riseml-{server[:8]}-{purpose}"
     _ensure_empty_image(api)
-    remove_helper(api, name)  # a server that was killed may have left it
     request: dict[str, Any] = {
         "Image": _EMPTY,
         "Cmd": ["-"],
-        "Labels": {labels.SERVER: server},
         "HostConfig": {"Mounts": describe_mounts(seen), "Binds": describe_binds(seen), "NetworkMode": "none"},
     }
-    api.create_container_from_config(request, name)
-    try:
+    with helpers.lend(api, purpose, request) as name:
         yield name
-    finally:
-        remove_helper(api, name)
 
 
 def _ensure_empty_image(api: docker.APIClient) -> None:
@@ -154,12 +142,3 @@ def _ensure_empty_image(api: docker.APIClient) -> None:
     except ImageNotFound:
         repository, _, tag = _EMPTY.partition(":")
         api.import_image_from_data(bytes(2 * tarfile.BLOCKSIZE), repository=repository, tag=tag)
-
-
-def remove_helper(api: docker.APIClient, name: str) -> None:
-    """Remove a container with its anonymous volumes; does nothing when it does not exist."""
-    try:
-        api.remove_container(name, v=True, force=True)
-    except APIError as error:
-        if error.status_code not in (_MISSING, _CONFLICT):
-            raise

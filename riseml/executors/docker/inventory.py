@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,12 +19,24 @@ from riseml.names import CODE_REPOSITORY, STEP_REPOSITORY, HostName
 _MISSING = 404
 
 
-def list_items(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
-    """Return the containers, networks, layers of code and environments of every riseml server."""
+def list_items(
+    api: docker.APIClient, host: HostName, is_at_work: Callable[[str], bool] = lambda _: False
+) -> list[InventoryItem]:
+    """Return the containers, networks, layers of code and environments of every riseml server.
+
+    Args:
+        api: the engine.
+        host: its name in the pool.
+        is_at_work: returns True for the name of a container that this process uses now; it is left out.
+    """
     ours = {"label": labels.SERVER}
     networks = [row for row in api.networks(filters=ours) if _labels(row).get(labels.HOST, "") in ("", host)]
     return [
-        *(_describe_container(row) for row in api.containers(all=True, filters=ours)),
+        *(
+            _describe_container(row)
+            for row in api.containers(all=True, filters=ours)
+            if not is_at_work(_find_name(row))
+        ),
         *(_describe_network(row) for row in networks),
         *(_describe_layer(row) for row in api.images(filters={"reference": CODE_REPOSITORY})),
         *(_describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT}) if not _is_layer(row)),
@@ -60,7 +73,7 @@ def _describe_container(row: dict[str, Any]) -> InventoryItem:
     return InventoryItem(
         InventoryKind.CONTAINER,
         row["Id"],
-        row["Names"][0].lstrip("/"),
+        _find_name(row),
         _labels(row).get(labels.SERVER, ""),
         labels.parse_experiment(_labels(row)),
         running=row["State"] not in ("created", "exited", "dead"),
@@ -125,6 +138,10 @@ def _describe_volume(row: dict[str, Any]) -> InventoryItem:
     made_at = datetime.fromisoformat(row["CreatedAt"])
     server = _labels(row).get(labels.SERVER, "")
     return InventoryItem(InventoryKind.DATA, row["Name"], f"copy of data {row['Name']}", server, made_at=made_at)
+
+
+def _find_name(row: dict[str, Any]) -> str:
+    return str(row["Names"][0]).lstrip("/")
 
 
 def _labels(row: dict[str, Any]) -> dict[str, str]:

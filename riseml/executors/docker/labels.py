@@ -25,6 +25,8 @@ CODE_OWNER = "io.riseml.code.owner"  # of its files: `1000:1000`
 CODE_DEPTH = "io.riseml.code.depth"  # how many earlier states lie between it and the environment
 CODE_SIZE = "io.riseml.code.size"  # bytes of the contents that were written for it
 DATA = "io.riseml.data"  # key of the set of data that a volume holds
+# what a container does for the server itself, beside jobs; empty in images, as `BUILD_SERVER`
+HELPER = "io.riseml.helper"
 HOST = "io.riseml.host"  # the pool's name of the host that made a network across hosts
 
 
@@ -50,6 +52,11 @@ def parse_job_key(labels: Mapping[str, str]) -> JobKey | None:
         return JobKey(int(labels[EXPERIMENT]), JobName(labels[JOB]), int(labels[ATTEMPT]))
     except (KeyError, ValueError):
         return None
+
+
+def is_helper(labels: Mapping[str, str]) -> bool:
+    """Return True for the labels of a container that works for the server itself, and for no job."""
+    return bool(labels.get(HELPER)) and JOB not in labels
 
 
 def parse_mem(labels: Mapping[str, str]) -> int:

@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import docker
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import APIError, DockerException
 from docker.types import IPAMConfig, IPAMPool
 
 from riseml.executors.capabilities import Finding, Outcome
-from riseml.executors.docker import labels
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.storage_helper import choose_names
 from riseml.executors.machine import find_rival_interface
 from riseml.records import dataclass
@@ -63,17 +63,17 @@ class Reach:
     host_from: tuple[str, ...]  # the networks (CIDR) from which they reach services of the host
 
 
-def check_reach(api: docker.APIClient, server: str, subnets: str) -> tuple[Finding, ...]:
+def check_reach(api: docker.APIClient, helpers: Helpers, subnets: str) -> tuple[Finding, ...]:
     """Return a finding for each thing that jobs reach and should not; one without any when they reach none.
 
     Args:
         api: of the engine.
-        server: id of this server.
+        helpers: of the engine.
         subnets: the range of the networks of experiments.
     """
     for image in choose_names(api.images())[:_MOST_IMAGES]:
         with suppress(APIError, DockerException, ValueError):  # an image without Python, or no subnet is free
-            return tuple(describe_reach(_try_networks(api, server, image, subnets)))
+            return tuple(describe_reach(_try_networks(api, helpers, image, subnets)))
     message = "not known: the host has no image with Python, or its engine can make no network"
     return (Finding(_TOPIC, Outcome.NOTE, f"what jobs reach is {message}"),)
 
@@ -98,18 +98,18 @@ def close_host(network: str) -> str:
     return f"iptables -I INPUT -s {network} -m conntrack --ctstate NEW -j DROP"
 
 
-def _try_networks(api: docker.APIClient, server: str, image: str, subnets: str) -> Reach:
+def _try_networks(api: docker.APIClient, helpers: Helpers, image: str, subnets: str) -> Reach:
     """Return what containers reach from each network by which jobs go out.
 
     Raises:
         ValueError: no subnet is free.
     """
-    with _lend_network(api, server, subnets) as network:
-        answers = {subnets: _try_connections(api, server, image, network)}
+    with _lend_network(api, helpers, subnets) as network:
+        answers = {subnets: _try_connections(api, helpers, image, network)}
     for row in api.networks(names=[f"^{_GATEWAY_BRIDGE}$"]):
         for pool in row["IPAM"].get("Config") or ():
             if ":" not in pool["Subnet"]:
-                answers[str(pool["Subnet"])] = _try_connections(api, server, image, _GATEWAY_BRIDGE)
+                answers[str(pool["Subnet"])] = _try_connections(api, helpers, image, _GATEWAY_BRIDGE)
     return Reach(
         metadata=any(answer["metadata"] for answer in answers.values()),
         host_from=tuple(network for network, answer in answers.items() if answer["host"]),
@@ -117,17 +117,14 @@ def _try_networks(api: docker.APIClient, server: str, image: str, subnets: str) 
 
 
 @contextmanager
-def _lend_network(api: docker.APIClient, server: str, subnets: str) -> Iterator[str]:
+def _lend_network(api: docker.APIClient, helpers: Helpers, subnets: str) -> Iterator[str]:
     """Give the name of a network with a subnet from the range of those of experiments; it is removed afterwards."""
-    name = f"riseml-{server[:8]}-reach"
-    _remove(api, name)  # a server that was killed may have left both
-    for row in api.networks(names=[f"^{name}$"]):
-        api.remove_network(row["Id"])
-    identity = _make_network(api, name, server, _choose_subnets(subnets))
-    try:
-        yield name
-    finally:
-        api.remove_network(identity)
+    with helpers.claim_name("reach") as name:
+        identity = _make_network(api, name, helpers.make_marks("reach"), _choose_subnets(subnets))
+        try:
+            yield name
+        finally:
+            api.remove_network(identity)
 
 
 def _choose_subnets(subnets: str) -> list[str]:
@@ -139,11 +136,11 @@ def _choose_subnets(subnets: str) -> list[str]:
     return [f"{whole.network_address + place * size}/{max(_PREFIX, whole.prefixlen)}" for place in places]
 
 
-def _make_network(api: docker.APIClient, name: str, server: str, choices: Sequence[str]) -> str:
+def _make_network(api: docker.APIClient, name: str, marks: dict[str, str], choices: Sequence[str]) -> str:
     for subnet in choices:
         ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
         try:
-            made = api.create_network(name, driver="bridge", ipam=ipam, labels={labels.SERVER: server})
+            made = api.create_network(name, driver="bridge", ipam=ipam, labels=marks)
         except APIError as error:
             if "overlap" not in str(error.explanation).lower():
                 raise
@@ -154,16 +151,13 @@ def _make_network(api: docker.APIClient, name: str, server: str, choices: Sequen
     raise ValueError("no subnet is free")
 
 
-def _try_connections(api: docker.APIClient, server: str, image: str, network: str) -> dict[str, Any]:
+def _try_connections(api: docker.APIClient, helpers: Helpers, image: str, network: str) -> dict[str, Any]:
     """Return what a container reaches; it has no mounts and no capabilities, and runs as `nobody`."""
-    name = f"riseml-{server[:8]}-reach"
-    _remove(api, name)  # a server that was killed may have left it
     request: dict[str, Any] = {
         "Image": image,
         "Entrypoint": ["python3", "-IS", "-c", _PROGRAM],
         "Cmd": [METADATA],
         "User": "65534:65534",
-        "Labels": {labels.SERVER: server},
         "HostConfig": {
             "NetworkMode": network,
             "CapDrop": ["ALL"],
@@ -174,18 +168,10 @@ def _try_connections(api: docker.APIClient, server: str, image: str, network: st
             "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
         },
     }
-    api.create_container_from_config(request, name)
-    try:
+    with helpers.lend(api, "reach", request) as name:
         api.start(name)
         api.wait(name, timeout=_PATIENCE)
         found = json.loads(api.logs(name, stdout=True, stderr=False)[:1000])
-    finally:
-        _remove(api, name)
     if not isinstance(found, dict) or found.keys() != {"host", "metadata"}:
         raise ValueError("it is no answer of the program")
     return found
-
-
-def _remove(api: docker.APIClient, name: str) -> None:
-    with suppress(NotFound):
-        api.remove_container(name, force=True, v=True)

@@ -13,22 +13,20 @@ import socket
 import struct
 import threading
 import time
-import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from typing import Any
 
 import docker
-from docker.errors import APIError, ImageNotFound
+from docker.errors import ImageNotFound
 
 from riseml.errors import EngineError, NotFound, RisemlError, Unreachable
 from riseml.executors.capabilities import StorageOrder
-from riseml.executors.docker import labels
 from riseml.executors.docker.containers import describe_binds, describe_mounts
 from riseml.executors.docker.exec_codecs import FramedCodec
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
-from riseml.executors.transports.engine_client import Engine
 from riseml.job_programs import read_file_service
 from riseml.job_programs.folder_contents import Incoming
 from riseml.job_programs.folder_listing import Page, Removed
@@ -51,8 +49,9 @@ log = logging.getLogger(__name__)
 class HelperSession:
     """One helper container, and the connection to it. One thread at a time uses it."""
 
-    def __init__(self, stream: socket.socket, received: bytes) -> None:
+    def __init__(self, stream: socket.socket, received: bytes, note_end: Callable[[], None]) -> None:
         self._stream = stream
+        self._note_end = note_end
         self._codec = FramedCodec()
         self._held = bytearray()
         self._said = b""  # the last bytes that Python wrote to its standard error
@@ -64,6 +63,7 @@ class HelperSession:
         with suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
         self._stream.close()
+        self._note_end()
 
     def begin(self) -> None:
         """Tell the helper where the engine's own bytes of the request end, and its messages begin."""
@@ -134,8 +134,7 @@ class HelperSession:
 class StorageHelpers:
     """The helpers of one host; an idle helper waits a while for the next request."""
 
-    engine: Engine
-    server: str  # id of this server
+    helpers: Helpers  # of the host
     _idle: list[tuple[StorageOrder, HelperSession]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -153,7 +152,7 @@ class StorageHelpers:
                 self._idle.remove(one)
         for session in stale:
             session.close()
-        return found or _start_helper(self.engine, self.server, order)
+        return found or _start_helper(self.helpers, order)
 
     def give_back(self, order: StorageOrder, session: HelperSession) -> None:
         """Keep a helper for the next request."""
@@ -281,7 +280,7 @@ class _HelperWriter:
         return found
 
 
-def _start_helper(engine: Engine, server: str, order: StorageOrder) -> HelperSession:
+def _start_helper(helpers: Helpers, order: StorageOrder) -> HelperSession:
     """Start a helper with the first image that can run it.
 
     Raises:
@@ -289,11 +288,11 @@ def _start_helper(engine: Engine, server: str, order: StorageOrder) -> HelperSes
         EngineError: the host has no image with a Python 3.7 or newer.
     """
     failure: RisemlError | None = None
-    with engine.api() as api:
+    with helpers.engine.api() as api:
         images = _list_images(api, order.image)
     for image in images:
         try:
-            return _start_with(engine, server, order, image)
+            return _start_with(helpers, order, image)
         except FilesError as error:
             raise describe_trouble(error, order.title) from None
         except EngineError as error:
@@ -329,13 +328,13 @@ def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(names, key=lambda name: not name.startswith("python:"))
 
 
-def _start_with(engine: Engine, server: str, order: StorageOrder, image: str) -> HelperSession:
-    name = f"riseml-{server[:8]}-files-{uuid.uuid4().hex[:12]}"
-    with engine.api(patient=True) as api:
-        api.create_container_from_config(_make_request(server, order, image), name)
+def _start_with(helpers: Helpers, order: StorageOrder, image: str) -> HelperSession:
+    with helpers.engine.api(patient=True) as api:
+        name = helpers.make(api, "files", _make_request(order, image))
         try:
-            stream, received = engine.open_stream(f"/containers/{name}/attach?stream=1&stdin=1&stdout=1&stderr=1", {})
-            session = HelperSession(stream, received)
+            path = f"/containers/{name}/attach?stream=1&stdin=1&stdout=1&stderr=1"
+            stream, received = helpers.engine.open_stream(path, {})
+            session = HelperSession(stream, received, lambda: helpers.registry.drop_name(name))
             try:
                 api.start(name)
                 session.receive_answer(_START)
@@ -344,13 +343,12 @@ def _start_with(engine: Engine, server: str, order: StorageOrder, image: str) ->
                 session.close()
                 raise
         except BaseException:
-            with suppress(APIError):
-                api.remove_container(name, force=True, v=True)
+            helpers.discard(api, name)
             raise
     return session
 
 
-def _make_request(server: str, order: StorageOrder, image: str) -> dict[str, Any]:
+def _make_request(order: StorageOrder, image: str) -> dict[str, Any]:
     """Return the helper's container. Without a user it begins as root, only to become the owner of the mount."""
     seen = (order.mount,)
     user = "0:0" if order.user is None else f"{order.user[0]}:{order.user[1]}"
@@ -361,7 +359,6 @@ def _make_request(server: str, order: StorageOrder, image: str) -> dict[str, Any
         "User": user,
         "WorkingDir": "/",
         "Env": ["LC_ALL=C.UTF-8", "PYTHONUTF8=1"],
-        "Labels": {labels.SERVER: server},
         "OpenStdin": True,
         "StdinOnce": True,
         "AttachStdin": True,

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -32,6 +33,9 @@ _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 _MOST_CHANGES = 30  # of roles in one arrangement
 _EFFECT_WITHIN = 20.0  # seconds within which a swarm carries out a change of a role
 _LOOK_AGAIN = 0.3  # seconds
+_STARTING = 600.0  # seconds: a younger container or network of another server may be about to be used
+_WORK = (labels.JOB, labels.BUILD_SERVER)  # labels of the containers of jobs and of builds
+_AT_REST = ("created", "exited", "dead")  # states of a container in which nothing of it runs
 
 RECOVER_HINT = "start the other managers: more than half must reach each other; or `riseml pool recover`"
 
@@ -256,11 +260,22 @@ class SwarmManagement:
         return departure
 
     def _is_shared(self, engine: Engine) -> bool:
-        """Return True when another riseml server has containers or networks on a host."""
+        """Return True when a job or a build of another riseml server runs on a host, or is about to start there.
+
+        What a server that is gone has left there does not count, nor a helper: no leaving of a swarm disturbs them.
+        """
         with engine.api() as api:
-            found = [*api.containers(all=True, filters={"label": labels.SERVER})]
-            found += [one for one in api.networks(filters={"label": labels.SERVER}) if one.get("Scope") != "swarm"]
-        return any((one.get("Labels") or {}).get(labels.SERVER) != self._server for one in found)
+            containers = [row for mark in _WORK for row in api.containers(all=True, filters={"label": mark})]
+            networks = api.networks(filters={"label": labels.EXPERIMENT})
+        others = [row for row in containers if _find_server(row) not in ("", self._server)]
+        made = [row["Created"] for row in others if row["State"] == "created"]
+        made += [
+            datetime.fromisoformat(row["Created"]).timestamp()
+            for row in networks
+            if row.get("Scope") != "swarm" and _find_server(row) != self._server
+        ]
+        is_starting = any(time.time() - moment < _STARTING for moment in made)
+        return is_starting or any(row["State"] not in _AT_REST for row in others)
 
     def _claim_nodes(self) -> None:
         """Label the nodes of the hosts with their names in the pool."""
@@ -413,6 +428,12 @@ class SwarmManagement:
                 self._managers.append(self._managers.pop(0))
         with self._engines[self._managers[0]].api() as api:
             return ask(api)
+
+
+def _find_server(row: Mapping[str, Any]) -> str:
+    """Return the id of the server that made a container or a network; empty: none did."""
+    marks = row.get("Labels") or {}
+    return str(marks.get(labels.SERVER) or marks.get(labels.BUILD_SERVER) or "")
 
 
 def _uses_networks(engine: Engine) -> bool:

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 import docker
 from docker.errors import ImageNotFound
 
-from riseml.executors.docker import labels
 from riseml.executors.docker.containers import describe_binds, describe_mounts
-from riseml.executors.docker.helper_container import remove_helper
+from riseml.executors.docker.helpers import Helpers
 from riseml.model import Mount
 from riseml.records import dataclass
 
@@ -46,8 +45,8 @@ class TinyProgram:
 class ProgramRun:
     """One run of a program."""
 
-    container: str  # its name
-    server: str  # id of the server that runs it
+    helpers: Helpers  # of the host
+    purpose: str  # a part of its container's name
     patience: int  # seconds
     mounts: Sequence[Mount] = ()
 
@@ -62,11 +61,9 @@ def run_program(api: docker.APIClient, program: TinyProgram, run: ProgramRun) ->
     if processor is None:
         return None
     _ensure_image(api, program, processor)
-    remove_helper(api, run.container)  # a server that was killed may have left it
     request = {
         "Image": program.image,
         "Cmd": [f"/{program.name}"],
-        "Labels": {labels.SERVER: run.server},
         "HostConfig": {
             "Mounts": describe_mounts(tuple(run.mounts)),
             "Binds": describe_binds(tuple(run.mounts)),
@@ -76,12 +73,9 @@ def run_program(api: docker.APIClient, program: TinyProgram, run: ProgramRun) ->
             "SecurityOpt": ["no-new-privileges"],
         },
     }
-    api.create_container_from_config(request, run.container)
-    try:
-        api.start(run.container)
-        return int(api.wait(run.container, timeout=run.patience)["StatusCode"])
-    finally:
-        remove_helper(api, run.container)
+    with run.helpers.lend(api, run.purpose, request) as name:
+        api.start(name)
+        return int(api.wait(name, timeout=run.patience)["StatusCode"])
 
 
 def _make_file(processor: Processor, path: str) -> bytes:

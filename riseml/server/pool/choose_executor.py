@@ -17,6 +17,7 @@ from riseml.executors.base import Executor
 from riseml.executors.build_limits import read_build_limits
 from riseml.executors.docker.environment_builds import BuildSettings
 from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.helpers import HelperRegistry
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
 from riseml.names import LOCAL_HOST, SLURM_CLUSTER, THIS_MACHINE
@@ -54,7 +55,9 @@ def count_running_processes(home: Path) -> int:
     return len(list_running_jobs(home / "processes"))
 
 
-def choose_executor(settings: Settings, server: str, world: World) -> LocalChoice:
+def choose_executor(
+    settings: Settings, server: str, world: World, registry: HelperRegistry | None = None
+) -> LocalChoice:
     """Return the executor that RISEML_EXECUTOR names, else processes when no engine answers and the user agreed to it.
 
     Without that consent the executor is Docker, whose host stays silent: no job runs outside a container only because
@@ -71,7 +74,7 @@ def choose_executor(settings: Settings, server: str, world: World) -> LocalChoic
         note = f"No Docker Engine answers here ({missing}): jobs run as processes, as you, with your files."
         log.info("%s", note)
         return _choose_processes(settings, server, note)
-    return replace(_choose_docker(settings, server), undecided=bool(missing))
+    return replace(_choose_docker(settings, server, registry), undecided=bool(missing))
 
 
 def find_missing_engine(settings: Settings) -> str:
@@ -177,11 +180,11 @@ def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice
     return LocalChoice(executor, PROCESS, note)
 
 
-def _choose_docker(settings: Settings, server: str) -> LocalChoice:
+def _choose_docker(settings: Settings, server: str, registry: HelperRegistry | None) -> LocalChoice:
     engine = _make_engine(settings)
     host = HostSpec(LOCAL_HOST, settings.engine)
-    executor = DockerExecutor(host, server, engine, read_build_settings(settings), settings.log_limit)
-    return LocalChoice(executor, DOCKER)
+    builds = read_build_settings(settings)
+    return LocalChoice(DockerExecutor(host, server, engine, builds, settings.log_limit, registry), DOCKER)
 
 
 def _make_engine(settings: Settings) -> Engine:

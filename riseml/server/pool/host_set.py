@@ -17,6 +17,7 @@ from riseml.errors import RisemlError
 from riseml.executors.base import Executor
 from riseml.executors.docker import swarm
 from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.helpers import HelperRegistry
 from riseml.executors.docker.swarm import SwarmHost, SwarmManagement
 from riseml.executors.pool import HostPool
 from riseml.executors.swarm_changes import Departure, Membership, Recovery
@@ -57,6 +58,9 @@ from riseml.states import PLACED, Network
 if TYPE_CHECKING:
     from riseml.executors.slurm.executor import SlurmExecutor
 
+_END_HELPERS = 5.0  # seconds in which a server that stops removes its helpers; the next one removes what is left
+_FINISH_HELPERS = 60.0  # seconds that helpers get to finish on a host that has left the pool
+
 log = logging.getLogger(__name__)
 
 
@@ -89,6 +93,7 @@ class HostSet:
         # the problem of a pool.yml that cannot be used; the previous version stays in force
         self.trouble: RisemlError | None = None
         self._server = server
+        self._helpers = HelperRegistry()
         self._swarm_lock = threading.Lock()  # held while the swarm of the pool is changed
         self._file = PoolFile(settings.pool_file)
         self._now = _HostsInForce(LocalMode(DOCKER))
@@ -218,7 +223,8 @@ class HostSet:
         (self._now.cluster or self._now.engines[host]).reconnect()
 
     def close(self) -> None:
-        """Close the connections to all hosts."""
+        """Remove the helpers on all hosts, and close the connections. Jobs and builds run on."""
+        self._helpers.end(_END_HELPERS)
         for connection in self._now.list_connections():
             connection.close()
 
@@ -373,7 +379,7 @@ class HostSet:
         self._close_former(former)
 
     def _use_this_machine(self, world: World) -> None:
-        choice = choose_executor(self.settings, self._server, world)
+        choice = choose_executor(self.settings, self._server, world, self._helpers)
         record_executor(self.settings.home, choice.name)
         executor, former = choice.executor, self._now
         engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
@@ -382,12 +388,24 @@ class HostSet:
         self._close_former(former)
 
     def _close_former(self, former: _HostsInForce) -> None:
-        """Close the connections that are no longer in force."""
+        """Close the connections that are no longer in force; those of helpers when they have finished."""
+        used = self._helpers.list_engines()
         kept = self._now.list_connections()
         for connection in former.list_connections():
-            if not any(connection is one for one in kept):
+            if any(connection is one for one in kept):
+                continue
+            if any(connection is engine for engine in used):
+                threading.Thread(target=self._close_later, args=(connection,), name="close-host", daemon=True).start()
+            else:
                 connection.close()
+
+    def _close_later(self, engine: Engine) -> None:
+        """Close a connection when the helpers that use it have finished; end those that take too long."""
+        if not self._helpers.wait_unused(engine, _FINISH_HELPERS):
+            self._helpers.end_on(engine, _END_HELPERS)
+        engine.close()
 
     def _connect(self, host: HostSpec) -> DockerExecutor:
         engine = Engine.of_host(host, self.settings.home)
-        return DockerExecutor(host, self._server, engine, read_build_settings(self.settings), self.settings.log_limit)
+        builds = read_build_settings(self.settings)
+        return DockerExecutor(host, self._server, engine, builds, self.settings.log_limit, self._helpers)

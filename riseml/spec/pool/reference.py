@@ -49,8 +49,9 @@ used unless you add it, too: the command refuses while jobs run here, and names 
 `riseml pool remove NAME` takes the lines out again, with the comments inside them. It refuses while jobs run there
 (`--force`: they count as lost), and for the last host. The host manages the swarm no longer first, and then leaves it;
 the command refuses where too few managers would be left for a majority, unless `--force` says otherwise. A host stays
-in the swarm when another riseml server has containers there, or when the swarm runs services. The command says what
-stays on the host: environments, outputs, and the pinned key on the server's machine.
+in the swarm when jobs or builds of another riseml server run there, or when the swarm runs services; what a server that
+is gone has left there does not count. The command says what stays on the host: environments, outputs, and the pinned
+key on the server's machine.
 
 A host that you take out of the file by hand while jobs run there is named by `riseml pool`, `pool check` and the
 server's log: its jobs count as lost after `RISEML_LOST_AFTER`, unless the host is back in the file by then. A file with

@@ -221,10 +221,11 @@ def test_a_start_that_is_repeated_and_a_layer_that_is_gone(site: Site, monkeypat
     site.executor.remove(key)
     site.executor.discard_item(site.layers()[0])
     helper = f"riseml-{site.server[:8]}-code-forgotten"
-    site.api.create_container(site.image.reference, ["-"], name=helper, labels={labels.SERVER: site.server})
+    marks = {labels.SERVER: site.server, labels.HELPER: "code"}
+    site.api.create_container(site.image.reference, ["-"], name=helper, labels=marks)
     again = site.start("exec sleep 600", digest, code)
     assert [layer.name for layer in site.layers()] == [site.api.inspect_container(again)["Config"]["Image"]] == [name]
-    site.executor._code.remove_forgotten(site.api)
+    site.executor._helpers.remove_forgotten(site.api)
     assert site.helpers() == []
 
 

@@ -25,6 +25,7 @@ from riseml.executors.capabilities import DataVolume
 from riseml.executors.docker import labels
 from riseml.executors.docker.data_volumes import EngineData
 from riseml.executors.docker.disk_sync import sync_volume
+from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Mount
 from riseml.names import FETCHED_VOLUME
@@ -98,11 +99,12 @@ def test_a_copy_is_whole_after_a_power_cut(engine_url: str, disk: Path, tmp_path
         (source / path).parent.mkdir(parents=True, exist_ok=True)
         (source / path).write_bytes(content)
     rows = [FileRow(path, len(content), 0, sha256(content).hexdigest()) for path, content in FILES.items()]
-    data = EngineData(Engine(engine_url), SERVER)
+    helpers = Helpers(Engine(engine_url), SERVER, HelperRegistry())
+    data = EngineData(helpers)
     with attach(disk) as device, hold_volume(engine_url, device) as volume:
         data.write_tar(volume, pack_batch(source, Batch(rows, len(rows)), lambda _: None))
         check_copy((piece for piece in data.read_tar(volume)), rows, lambda _: None)
         assert read_after_power_cut(disk) == FILES
         other = Mount(volume.name, "/elsewhere", volume=Volume(volume.name))
-        with data.engine.api() as api, pytest.raises(EngineError, match="to its disk: No such file or directory"):
-            sync_volume(api, SERVER, other)
+        with helpers.engine.api() as api, pytest.raises(EngineError, match="to its disk: No such file or directory"):
+            sync_volume(api, helpers, other)

@@ -8,6 +8,7 @@ import docker
 import pytest
 
 from riseml.executors.docker.engine_disk import read_engine_disk
+from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.tiny_program import ProgramRun, run_program
 from riseml.executors.transports.engine_client import Engine
 from tests.support.waiting import DEADLINE, wait_for
@@ -17,12 +18,16 @@ pytestmark = pytest.mark.every_engine
 SERVER = uuid.uuid4().hex
 
 
+def make_helpers(engine_url: str) -> Helpers:
+    return Helpers(Engine(engine_url), SERVER, HelperRegistry())
+
+
 def test_a_container_and_the_kernel_say_the_same(engine_url: str) -> None:
-    near, far = Engine(engine_url), Engine(engine_url)
-    far.is_local = False
+    near, far = make_helpers(engine_url), make_helpers(engine_url)
+    far.engine.is_local = False
 
     def look() -> bool:  # other tests write to this disk meanwhile
-        here, there = read_engine_disk(near, SERVER), read_engine_disk(far, SERVER)
+        here, there = read_engine_disk(near), read_engine_disk(far)
         assert here is not None
         assert there is not None
         assert there.device == ""
@@ -38,4 +43,4 @@ def test_a_processor_without_instructions_says_nothing(engine_url: str) -> None:
 
     with docker.APIClient(base_url=engine_url, version="auto") as api:
         program = type(_PROGRAM)("disk", _PROGRAM.image, "/", {"vax": _PROGRAM.processors["amd64"]})
-        assert run_program(api, program, ProgramRun("riseml-test-disk", SERVER, 10)) is None
+        assert run_program(api, program, ProgramRun(make_helpers(engine_url), "disk", 10)) is None

@@ -35,6 +35,9 @@ class Pool:
     def shared(self, server: str) -> list[str]:
         return sorted({name for engine in self.engines.values() for name in engine.shared(server)})
 
+    def helpers(self, server: str) -> list[str]:
+        return [name for engine in self.engines.values() for name in engine.helpers(server)]
+
     def remove(self, server: str, job: str) -> None:
         self._host_of(server, job).remove(server, job)
 
@@ -84,6 +87,7 @@ class PoolRig(Rig):
         these.
         """
         assert self.containers() == []
+        self.wait("its helpers are gone", lambda: self.host.helpers(self.server_id()) == [])
         if self.networks():
             found = self.post("/v1/pool/check").json()["findings"]
             named = [one["message"] for one in found if one["topic"] == "networks"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
-from tests.real.pool.conftest import PoolRig
+from docker.errors import ImageNotFound
+
+from riseml.executors.docker.labels import HELPER, SERVER
+from tests.real.pool.conftest import Pool, PoolRig
+from tests.real.pool.test_commands import ask
 from tests.support.kernel import explain_missing_encryption
-from tests.support.rig import single
+from tests.support.rig import BASE, single
 
 
 def test_joining_makes_one_swarm_and_a_second_time_changes_nothing(pool_rig: PoolRig) -> None:
@@ -94,3 +99,26 @@ def test_a_host_that_is_added_is_used(pool_rig: PoolRig) -> None:
     pool_rig.write_pool("h1", "h2", hosts={"h1": {"cpus": 0.5}})
     pool_rig.wait_state("2", "RUNNING")
     assert set(pool_rig.where().values()) == {"h1", "h2"}
+
+
+def test_a_server_that_stops_leaves_no_helper_on_its_hosts_and_the_next_one_removes_those_of_a_killed_one(
+    pool_rig: PoolRig,
+) -> None:
+    assert isinstance(pool_rig.host, Pool)
+    engines = list(pool_rig.host.engines.values())
+    server = pool_rig.server_id()
+
+    pool_rig.submit(single("echo x >$OUTPUT_DIR/x"))
+    assert pool_rig.wait_closed("1")["state"] == "FINISHED"
+    assert "x" in ask(pool_rig, "ls", "output://1").split()
+    assert "helper files" in pool_rig.host.helpers(server), "it waits for another request"
+    pool_rig.stop()
+    assert pool_rig.host.helpers(server) == []
+    for engine in engines:
+        left = {"Image": BASE, "Cmd": ["true"], "Labels": {SERVER: server, HELPER: "disk"}}
+        with suppress(ImageNotFound):
+            engine.api.create_container_from_config(left, f"riseml-{server[:8]}-disk-left")
+    assert pool_rig.host.helpers(server)
+    pool_rig.start()
+    pool_rig.wait_up()
+    pool_rig.wait("what the killed server left is gone", lambda: not pool_rig.host.helpers(server))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import docker
 import pytest
 
+from riseml.executors.docker.labels import EXPERIMENT, HELPER, JOB, SERVER
 from tests.real.pool.conftest import PoolRig
 from tests.real.pool.engines import EngineHost
 from tests.real.pool.test_commands import ask
@@ -36,6 +37,7 @@ def rig(tmp_path: Path, engines: tuple[EngineHost, ...]) -> Iterator[PoolRig]:
         rig.write_pool("h1")
         rig.wait_up("h1")
         yield rig
+        rig.stop()  # or it would repair the swarm that is left
         leave_swarms(engines)
         rig.clean_up()
 
@@ -51,24 +53,52 @@ def roles(rig: PoolRig) -> dict[str, str]:
     return {host["name"]: host["swarm"] for host in rig.get("/v1/pool")["hosts"]}
 
 
+def wait_roles(rig: PoolRig, *expected: str) -> list[str]:
+    """Wait until the hosts of the pool have these roles, in any order, and return the managers: while a swarm elects a
+    leader, the server shows what it saw before.
+    """
+    rig.wait(f"the roles are {expected}", lambda: sorted(roles(rig).values()) == sorted(expected))
+    return managers(rig)
+
+
 def managers(rig: PoolRig) -> list[str]:
     return [name for name, role in roles(rig).items() if role == "manager"]
 
 
+MANAGER, MEMBER = "manager", "member"
+
+
+@contextmanager
+def left_by_another_server(host: EngineHost) -> Iterator[None]:
+    """Leave on a host what a server that is gone may have left: a helper, and the container of a job that has ended."""
+    server = {SERVER: "60ae5e4e" * 4}
+    names = ["left-helper", "left-job"]
+    for name, marks in zip(names, ({HELPER: "disk"}, {JOB: "train", EXPERIMENT: "1"}), strict=True):
+        request = {"Image": BASE, "Cmd": ["true"], "Labels": {**server, **marks}, "HostConfig": {"NetworkMode": "none"}}
+        host.api.create_container_from_config(request, name)
+    host.api.start("left-job")
+    host.api.wait("left-job")
+    try:
+        yield
+    finally:
+        for name in names:
+            host.api.remove_container(name)
+
+
 def test_hosts_that_are_added_one_by_one_make_a_swarm_with_one_manager_and_then_three(rig: PoolRig) -> None:
     add(rig, "h2")
-    assert roles(rig) == {"h1": "manager", "h2": "member"}
+    assert wait_roles(rig, MANAGER, MEMBER) == ["h1"]
     add(rig, "h3")
-    assert roles(rig) == dict.fromkeys(("h1", "h2", "h3"), "manager")
-    removed = ask(rig, "pool", "remove", "h1")
-    assert "It has left the swarm." in removed
-    assert sorted(roles(rig).values()) == ["manager", "member"]
+    wait_roles(rig, MANAGER, MANAGER, MANAGER)
+    with left_by_another_server(rig.hosts[0]):
+        assert "It has left the swarm." in ask(rig, "pool", "remove", "h1")
+    wait_roles(rig, MANAGER, MEMBER)
     assert not rig.hosts[0].api.info()["Swarm"]["ControlAvailable"]
     add(rig, "h1")
-    assert len(managers(rig)) == 3
+    wait_roles(rig, MANAGER, MANAGER, MANAGER)
     for name in ("h2", "h3"):
         assert "It has left the swarm." in ask(rig, "pool", "remove", name)
-    assert roles(rig) == {"h1": "manager"}
+    assert wait_roles(rig, MANAGER) == ["h1"]
     assert len(rig.hosts[0].api.nodes()) == 1, "the swarm has forgotten those that left"
 
 
@@ -79,20 +109,20 @@ def test_joining_repairs_two_managers_and_a_dead_host(rig: PoolRig) -> None:
     second.api.join_swarm([first.address], token, advertise_addr=second.address)
     rig.write_pool("h1", "h2")
     ask(rig, "pool", "join")  # or the server by itself, if it was first
-    assert sorted(roles(rig).values()) == ["manager", "member"]
+    wait_roles(rig, MANAGER, MEMBER)
     rig.write_pool()
     third.kill()
     shown = ask(rig, "pool", "join")
     assert "h3    does not answer, and was left as it is" in shown
-    assert len(managers(rig)) == 1
+    rig.wait("one host manages the swarm", lambda: len(managers(rig)) == 1)
     third.start()
     rig.wait_up("h3")
     assert "h3    joined the swarm" in ask(rig, "pool", "join")
-    assert len(managers(rig)) == 3
+    wait_roles(rig, MANAGER, MANAGER, MANAGER)
     third.kill()
     removed = ask(rig, "pool", "remove", "h3")
     assert "The swarm has forgotten it." in removed
-    assert sorted(roles(rig).values()) == ["manager", "member"]
+    wait_roles(rig, MANAGER, MEMBER)
 
 
 def test_the_server_keeps_the_managers_by_itself(rig: PoolRig) -> None:
@@ -106,7 +136,7 @@ def test_the_server_keeps_the_managers_by_itself(rig: PoolRig) -> None:
 
 def test_a_host_without_which_the_swarm_has_no_majority_stays(rig: PoolRig) -> None:
     add(rig, "h2")
-    (manager,) = managers(rig)
+    (manager,) = wait_roles(rig, MANAGER, MEMBER)
     other = next(host for host in rig.hosts[:2] if host.name != manager)
     other.kill()
     refused = ask(rig, "pool", "remove", manager, code=4)

@@ -23,9 +23,13 @@ from riseml.executors.docker.code_layers import (
     is_worth_it,
     stores_compressed,
 )
+from riseml.executors.docker.helpers import HelperRegistry, Helpers
+from riseml.executors.transports.engine_client import Engine
 from riseml.model import Image, ImageSeen, JobKey, Launch, Owner
 from riseml.names import JobName
 from riseml.spec.config.types import Limits, Resources
+
+HELPERS = Helpers(Engine("unix:///none"), "5e17e4", HelperRegistry())
 
 
 class State:
@@ -115,14 +119,14 @@ def lend(layers: CodeLayers, api: docker.APIClient, size: int, experiment: int) 
 
 
 def test_a_layer_that_cannot_be_made_holds_up_no_job() -> None:
-    layers, api = CodeLayers("5e17e4"), FullEngine()
+    layers, api = CodeLayers(HELPERS), FullEngine()
     assert lend(layers, api, LEAST_SIZE, 1) is None
     assert len(api.asked) == 1
     assert lend(layers, api, LEAST_SIZE, 1) is None
 
 
 def test_a_small_project_of_one_experiment_gets_no_layer() -> None:
-    layers, api = CodeLayers("5e17e4"), FullEngine()
+    layers, api = CodeLayers(HELPERS), FullEngine()
     assert [lend(layers, api, 10, 1) for _ in range(3)] == [None] * 3
     assert api.asked == []
     assert lend(layers, api, 10, 2) is None
@@ -138,7 +142,7 @@ class LayeredEngine(FullEngine):
 
 
 def test_the_engine_is_asked_once_for_a_layer_that_many_jobs_get() -> None:
-    layers, api = CodeLayers("5e17e4"), LayeredEngine()
+    layers, api = CodeLayers(HELPERS), LayeredEngine()
     layers.note_images({"python": ImageSeen(present=True, resolved="sha256:1")})
     first = lend(layers, api, LEAST_SIZE, 1)
     assert first is not None

@@ -7,6 +7,7 @@ import pytest
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.gpu_probe import offers_gpus
+from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.gpus import GpuReader
 from riseml.executors.transports.engine_client import Engine
 from riseml.names import HostName
@@ -14,11 +15,12 @@ from riseml.spec.pool.types import HostSpec
 from tests.unit.executors.test_gpus import Nvml
 
 ENGINE = Engine("unix:///nobody/asks/it.sock")
+HELPERS = Helpers(ENGINE, "5e17e4", HelperRegistry())
 
 
 def make_inventory(nvml: Nvml, gpus: tuple[str, ...] | None) -> GpuInventory:
     """Return the inventory of a host that is this machine, with what pool.yml says of its GPUs."""
-    return GpuInventory(HostSpec(HostName("gpu1"), ENGINE.url, gpus=gpus), "5e17e4", GpuReader(nvml))
+    return GpuInventory(HostSpec(HostName("gpu1"), ENGINE.url, gpus=gpus), HELPERS, GpuReader(nvml))
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import pytest
 
 from riseml.errors import Conflict, EngineError, NotFound, Refused
 from riseml.executors.capabilities import StorageAccess, StorageOrder
+from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.storage_helper import HelperFiles, HelperSession, StorageHelpers, choose_names
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.transports.engine_client import Engine
@@ -65,7 +66,7 @@ def start_program(folder: Path, stack: ExitStack) -> HelperSession:
         program.stdout.close()
         far.close()
 
-    session = HelperSession(near, b"")
+    session = HelperSession(near, b"", lambda: None)
     stack.callback(end)
     session.receive_answer(30)
     near.sendall(b"{}")  # the rest of a request
@@ -87,7 +88,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageFil
             assert isinstance(host, StorageAccess)
             yield host.open_storage(ORDER)
         else:
-            helpers = StorageHelpers(Engine("unix:///none"), "s")
+            helpers = StorageHelpers(Helpers(Engine("unix:///none"), "s", HelperRegistry()))
             helpers.give_back(ORDER, start_program(tmp_path, stack))
             yield HelperFiles(helpers, ORDER)
 
