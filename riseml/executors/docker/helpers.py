@@ -222,7 +222,7 @@ class Helpers:
         self.registry.drop_name(name)
 
     def remove_forgotten(self, api: docker.APIClient) -> None:
-        """Remove the helpers and their networks that no thread of this process uses: a server that was killed left them."""
+        """Remove the helpers and their networks that no thread of this process uses: those of a killed server."""
         ours = {"label": [labels.label_filter(labels.SERVER, self.server), labels.HELPER]}
         for row in api.containers(all=True, filters=ours):
             name = str(row["Names"][0]).lstrip("/")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import random
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import docker
 from docker.errors import APIError, DockerException
 from docker.types import IPAMConfig, IPAMPool
+from requests.exceptions import RequestException
 
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.docker.helpers import Helpers
@@ -31,11 +33,10 @@ CLOSE_METADATA = f"iptables -I DOCKER-USER -d {METADATA} -j DROP"
 """Docker sends what containers send to other machines through this chain."""
 
 _TOPIC = "reach"
-_MOST_IMAGES = 4  # the most images on the host that are tried
 _MOST_SUBNETS = 8  # the most subnets that are tried for the container
 _PREFIX = 26  # of its subnet, as of most experiments
 _GATEWAY_BRIDGE = "docker_gwbridge"  # Docker's name; it is there once a host is in a swarm
-_PATIENCE = 30  # seconds for the container
+_PATIENCE = 30  # seconds for the container, and for the search for an image in which it runs
 _PROGRAM = """
 import errno, json, socket, struct, sys
 def is_reached(host, port):
@@ -64,15 +65,19 @@ class Reach:
 
 
 def check_reach(api: docker.APIClient, helpers: Helpers, subnets: str) -> tuple[Finding, ...]:
-    """Return a finding for each thing that jobs reach and should not; one without any when they reach none.
+    """Return a finding for each thing that jobs may reach and should not; one for both when they reach neither.
 
     Args:
         api: of the engine.
         helpers: of the engine.
         subnets: the range of the networks of experiments.
     """
-    for image in choose_names(api.images())[:_MOST_IMAGES]:
-        with suppress(APIError, DockerException, ValueError):  # an image without Python, or no subnet is free
+    deadline = time.monotonic() + _PATIENCE
+    for image in choose_names(api.images()):
+        if time.monotonic() > deadline:
+            break
+        # an image without Python, one that was just removed, no subnet is free, or the engine is busy
+        with suppress(DockerException, RequestException, ValueError):
             return tuple(describe_reach(_try_networks(api, helpers, image, subnets)))
     message = "not known: the host has no image with Python, or its engine can make no network"
     return (Finding(_TOPIC, Outcome.NOTE, f"what jobs reach is {message}"),)
@@ -80,17 +85,19 @@ def check_reach(api: docker.APIClient, helpers: Helpers, subnets: str) -> tuple[
 
 def describe_reach(reach: Reach) -> list[Finding]:
     """Return the findings for what the containers have reached."""
-    found = []
+    if not reach.metadata and not reach.host_from:
+        return [Finding(_TOPIC, Outcome.OK, f"jobs reach neither services of this host nor {METADATA}")]
+    metadata = Finding(_TOPIC, Outcome.OK, f"jobs do not reach {METADATA}, where a cloud gives keys of the machine")
     if reach.metadata:
         message = f"jobs reach {METADATA}, where a cloud gives keys of the machine; `{CLOSE_METADATA}` closes it"
-        found.append(Finding(_TOPIC, Outcome.NOTE, message))
+        metadata = Finding(_TOPIC, Outcome.NOTE, message)
+    host = Finding(_TOPIC, Outcome.OK, "jobs do not reach services of this host")
     if reach.host_from:
         rules = [f"`{close_host(network)}`" for network in reach.host_from]
         what = f"{' and '.join(rules)} {'closes' if len(rules) == 1 else 'close'} them"
         message = f"jobs reach services of this host, those on all of its addresses; {what}"
-        found.append(Finding(_TOPIC, Outcome.NOTE, message))
-    closed = Finding(_TOPIC, Outcome.OK, f"jobs reach neither services of this host nor {METADATA}")
-    return found or [closed]
+        host = Finding(_TOPIC, Outcome.NOTE, message)
+    return [metadata, host]
 
 
 def close_host(network: str) -> str:

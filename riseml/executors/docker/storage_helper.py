@@ -39,7 +39,7 @@ _HEADER = struct.Struct(">cI")
 _IDLE = 20.0  # seconds that a helper waits for the next request; it ends by itself after 60
 _START = 30.0  # seconds that a helper may take to begin
 _SILENCE = 300.0  # seconds without an answer
-_MOST_IMAGES = 6  # the most images that are tried
+_SEARCH = 30.0  # seconds in which images are tried
 _MOST_MESSAGE = 1 << 26  # bytes
 _MOST_HELD = 4  # idle helpers of one host
 
@@ -288,9 +288,12 @@ def _start_helper(helpers: Helpers, order: StorageOrder) -> HelperSession:
         EngineError: the host has no image with a Python 3.7 or newer.
     """
     failure: RisemlError | None = None
+    deadline = time.monotonic() + _SEARCH
     with helpers.engine.api() as api:
         images = _list_images(api, order.image)
     for image in images:
+        if time.monotonic() > deadline:
+            break
         try:
             return _start_with(helpers, order, image)
         except FilesError as error:
@@ -314,7 +317,7 @@ def _list_images(api: docker.APIClient, first: str) -> list[str]:
         if first:
             api.inspect_image(first)
             names.insert(0, first)
-    return names[:_MOST_IMAGES]
+    return names
 
 
 def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import docker
+
 from riseml.executors.capabilities import Outcome
-from riseml.executors.docker.reach_check import Reach, describe_reach
+from riseml.executors.docker.helpers import HelperRegistry, Helpers
+from riseml.executors.docker.reach_check import METADATA, Reach, check_reach, describe_reach
+from tests.unit.executors.test_helpers import FakeEngine, HeldContainers
 
 
 def test_each_thing_that_jobs_reach_comes_with_the_rule_that_closes_it() -> None:
@@ -13,12 +19,50 @@ def test_each_thing_that_jobs_reach_comes_with_the_rule_that_closes_it() -> None
     assert "`iptables -I INPUT -s 10.213.0.0/16 -m conntrack --ctstate NEW -j DROP` closes them" in both[1].message
     assert [one.topic for one in both] == ["reach", "reach"]
     for reach in (Reach(metadata=False, host_from=("10.213.0.0/16",)), Reach(metadata=True, host_from=())):
-        assert len(describe_reach(reach)) == 1
+        metadata, host = describe_reach(reach)
+        outcomes = (metadata.outcome is Outcome.NOTE, host.outcome is Outcome.NOTE)
+        assert outcomes == (reach.metadata, bool(reach.host_from))
+        assert METADATA in metadata.message
+        assert "services of this host" in host.message
     (closed,) = describe_reach(Reach(metadata=False, host_from=()))
     assert closed.outcome is Outcome.OK
 
 
 def test_each_network_by_which_jobs_go_out_has_its_own_rule() -> None:
-    (found,) = describe_reach(Reach(metadata=False, host_from=("10.213.0.0/16", "172.18.0.0/16")))
+    _, host = describe_reach(Reach(metadata=False, host_from=("10.213.0.0/16", "172.18.0.0/16")))
     rule = "`iptables -I INPUT -s {} -m conntrack --ctstate NEW -j DROP`"
-    assert f"{rule.format('10.213.0.0/16')} and {rule.format('172.18.0.0/16')} close them" in found.message
+    assert f"{rule.format('10.213.0.0/16')} and {rule.format('172.18.0.0/16')} close them" in host.message
+
+
+class ManyImages(HeldContainers):
+    """An engine whose newest images have no Python."""
+
+    def images(self, *_: Any, **_options: Any) -> Any:
+        return [{"RepoTags": [f"image:{number}"], "Created": number} for number in range(20)]
+
+    def create_container_from_config(self, config: Any, name: str | None = None, platform: str | None = None) -> Any:
+        if config["Image"] != "image:1":
+            raise docker.errors.ImageNotFound("it was just removed")
+        super().create_container_from_config(config, name)
+
+    def create_network(self, *_: Any, **_options: Any) -> Any:
+        return {"Id": "4e70" * 16}
+
+    def remove_network(self, *_: Any, **_options: Any) -> None:
+        pass
+
+    def start(self, *_: Any, **_options: Any) -> None:
+        pass
+
+    def wait(self, *_: Any, **_options: Any) -> Any:
+        return {"StatusCode": 0}
+
+    def logs(self, *_: Any, **_options: Any) -> Any:
+        return b'{"host": true, "metadata": false}'
+
+
+def test_what_jobs_reach_is_found_out_with_any_image_that_has_python() -> None:
+    api = ManyImages()
+    findings = check_reach(api, Helpers(FakeEngine(api), "5e17e4", HelperRegistry()), "10.213.0.0/16")
+    assert [one.message.partition(",")[0] for one in findings][1] == "jobs reach services of this host"
+    assert api.rows == {}
