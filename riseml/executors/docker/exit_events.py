@@ -6,7 +6,7 @@ its network, which takes longer than the rest of the server's work for an exit. 
 
 An out-of-memory kill has its own event. It mostly arrives before the exit event, and an inspection then shows
 it; on a busy machine it arrives later, and only the event shows it. The engine watches the memory of a container only
-once it runs: a kill in the first tenths of a second may have no event at all (seen with Engine 20.10).
+once it runs: a kill in the first tenths of a second may have no event at all (seen with Engine 20.10 and 26.1).
 """
 
 from __future__ import annotations

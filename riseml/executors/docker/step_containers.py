@@ -31,7 +31,7 @@ _LOG_SIZE = "1g"
 _MIB = 2**20
 
 # An engine learns of such a kill by an event of the kernel. On a busy machine the event comes after the end of the
-# container or, for a step that has just begun, never (seen with Engine 20.10: 5 of 48 steps). The kernel's own counter
+# container or, for a step that has just begun, never (seen with Engine 20.10 and 26.1). The kernel's own counter
 # is certain, and goes away with the container: so the shell that has run the step reads it. Both versions of cgroups
 # have one.
 _RUN_AND_COUNT = f"""\
