@@ -24,6 +24,7 @@ import docker
 from docker.errors import NotFound
 from docker.utils import decode_json_header
 
+from riseml.amounts import format_bytes
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.executors.base import NotThere
 from riseml.executors.docker.project_archive import WORKING_FOLDER
@@ -45,6 +46,11 @@ from riseml.spec.scalars.output_patterns import OutputPattern, PatternPlace
 
 MOST_SCANNED = 256 << 20
 """Bytes of files that are skipped in the archive of a working folder without a list."""
+
+MOST_READ = 256 << 30
+"""Bytes of all archives of one container that are read. An engine sends the hole of a sparse file as zeros: a job can
+make terabytes of them in a moment.
+"""
 
 _LONGEST_LIST = 16 << 20  # bytes
 _MOST_FETCHES = 8  # archives; a job with more folders at the top has the whole working folder read
@@ -82,6 +88,8 @@ def read_container_files(api: docker.APIClient, container: str, order: WrittenOr
         yield from reader.read_listed(listed)
     for pattern in order.elsewhere:
         yield from reader.read_elsewhere(pattern)
+    if reader.is_cut:
+        yield Unread(f"its folders have more than {format_bytes(MOST_READ)}")
 
 
 class _ContainerReader:
@@ -93,6 +101,12 @@ class _ContainerReader:
         self._order = order
         self._project: Mapping[str, ArchiveEntry] | None = None
         self._inspection: Mapping[str, Any] | None = None
+        self._read = 0  # bytes of members of archives
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the rest of an archive was not read, because there was too much."""
+        return self._read > MOST_READ
 
     def read_list(self) -> WrittenList | None:
         """Return the listed files; None: there is no list.
@@ -213,6 +227,9 @@ class _ContainerReader:
         with closing(stream), tarfile.open(fileobj=cast(IO[bytes], _PieceFile(stream)), mode="r|") as tar:
             for member in tar:
                 yield member, _read_member(tar, member)
+                self._read += member.size
+                if self.is_cut:
+                    return
 
     def _is_new(self, path: str, member: tarfile.TarInfo) -> bool:
         """Return True for a file that came after the start of the job. An archive has no other time of a file."""

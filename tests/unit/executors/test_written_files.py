@@ -199,6 +199,18 @@ def test_a_large_working_folder_is_not_read_as_a_whole(monkeypatch: pytest.Monke
     assert len(found) == 3
 
 
+def test_no_more_than_a_bound_is_read_whatever_a_job_puts_beside_what_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(written_files, "MOST_READ", 5 << 10)
+    out = pack(("out/a.pt", b"a", {}), ("out/hole", bytes(9_000), {}), ("out/b.pt", b"b", {}))
+    engine = Engine({"/workspace/out": out, "/workspace/more": pack(("more", b"m", {}), ("more/x", b"x", {}))})
+    found = read(engine, "/workspace/out/*.pt")
+    assert found[0] == ("workspace/out/a.pt", b"a")
+    assert [path for path, _ in found[1:]] == [""]
+    assert found[1][1] == "its folders have more than 5 KiB"
+
+
 def test_files_of_other_places_count_when_they_are_new() -> None:
     engine = Engine(
         {
