@@ -122,3 +122,9 @@ def mark_proven(scope: Scope) -> None:
     connection = scope.get("state", {}).pop(_CONNECTION, None)
     if isinstance(connection, DoorConnection):
         connection.is_proven = True
+
+
+def is_foreign(scope: Scope) -> bool:
+    """Return True when another user of this machine has sent a request."""
+    connection = scope.get("state", {}).get(_CONNECTION)
+    return isinstance(connection, DoorConnection) and connection.is_foreign

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from riseml.errors import Refused
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import PAGE, Asset
-from riseml.server.web.connections import mark_proven
+from riseml.server.web.connections import is_foreign, mark_proven
 from riseml.server.web.guest_gate import GuestGate, find_label
 
 PROOF = "x-riseml-proof"
@@ -42,6 +42,7 @@ _LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASC
 _HANDSHAKE = (b"origin", b"sec-websocket-protocol")  # headers that are meant for the gate alone
 _READS = ("GET", "HEAD")
 _LONGEST_BODY = 4 << 20  # bytes; the page sends small orders
+_MOST_FOREIGN_BODIES = 8 << 20  # bytes of all bodies of other users of the machine that are read at a time
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
     " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -73,6 +74,7 @@ class WebGate:
         self._guests = guests
         self._access = access
         self._assets = assets
+        self._foreign_bodies = 0  # bytes that are read at this moment
         self._cookie = f"riseml-{port}"  # cookies of several ports of one host share their names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,17 +125,26 @@ class WebGate:
         await self._api({**_enter_api(scope), "headers": kept, "subprotocols": []}, receive, send_accepted)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
-        """Return the body of a request that changes something, of a browser with a session; None: it is too long."""
+        """Return the body of a request that changes something, of a browser with a session; None: it is too long.
+
+        A cookie is enough for that, and cookies of 127.0.0.1 go to ports of other users, too: their bodies are bounded
+        together.
+        """
         if scope["method"] in _READS or self._find_session(Headers(scope=scope)) is None:
             return b""
-        body = bytearray()
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if len(body) > _LONGEST_BODY:
-                return None
-            if not message.get("more_body", False):
-                return bytes(body)
+        body, foreign = bytearray(), is_foreign(scope)
+        try:
+            while True:
+                message = await receive()
+                piece = message.get("body", b"")
+                body += piece
+                self._foreign_bodies += len(piece) if foreign else 0
+                if len(body) > _LONGEST_BODY or (foreign and self._foreign_bodies > _MOST_FOREIGN_BODIES):
+                    return None
+                if not message.get("more_body", False):
+                    return bytes(body)
+        finally:
+            self._foreign_bodies -= len(body) if foreign else 0
 
     def _choose_answer(self, scope: Scope, body: bytes) -> Response | None:
         """Return the answer of the gate itself; None: the API answers."""
