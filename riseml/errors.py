@@ -19,6 +19,10 @@ A message says what happened and where; the hint says what to do next.
 
 from __future__ import annotations
 
+import errno
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 
 class RisemlError(Exception):
     """Base of all errors that users see.
@@ -123,3 +127,10 @@ class Interrupted(RisemlError):
 
     exit_code = 130
     http_status = 409
+
+
+def advise_on_write(error: OSError) -> str:
+    """Return what the user can do about a file or folder that cannot be written."""
+    if error.errno in _FULL:
+        return "free some space there"
+    return "name a folder that is there, and in which you may write"

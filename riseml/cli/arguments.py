@@ -80,6 +80,8 @@ def parse_since(text: str, now: datetime) -> str:
     Example:
         >>> parse_since("10m", datetime(2026, 8, 31, 7, 30, tzinfo=UTC))
         '2026-08-31T07:20:00Z'
+        >>> parse_since("0001-01-01T00:00:00Z", datetime(2026, 8, 31, 7, 30, tzinfo=UTC))
+        '0001-01-01T00:00:00Z'
     """
     from datetime import timedelta
 
@@ -89,7 +91,8 @@ def parse_since(text: str, now: datetime) -> str:
             moment = now - timedelta(seconds=int(found[1]) * unit)
         else:
             moment = datetime.fromisoformat(text.strip())
-        return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"  # a moment without a zone is local time
+        moment = moment.astimezone(UTC)  # a moment without a zone is local time
+        return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
     except OverflowError:
         raise UsageError(
             f"--since {text!r} is beyond the calendar", "without --since the log begins at its beginning"

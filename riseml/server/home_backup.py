@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from riseml import __version__
-from riseml.errors import NotFound, Refused, StoreError
+from riseml.errors import NotFound, Refused, StoreError, advise_on_write
 from riseml.home_location import HomeLocation, find_location, read_text
 from riseml.records import dataclass
 from riseml.server.clock import now
@@ -81,9 +81,10 @@ def back_up_home(settings: Settings, target: Path) -> HomeBackup:
                 os.fsync(written.fileno())
             part.rename(target)
     except OSError as error:
-        raise Refused(f"{target} cannot be written: {error.strerror or error}", "free some space there") from error
+        raise Refused(f"{target} cannot be written: {error.strerror or error}", advise_on_write(error)) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # what kept it from being written is said above
+            part.unlink(missing_ok=True)
     return HomeBackup(target.stat().st_size, location, store is not None)
 
 
@@ -97,8 +98,12 @@ def restore_home(settings: Settings, source: Path) -> HomeBackup:
     home = settings.home
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise Refused(f"{home} is not empty", "move it away, or name another folder in RISEML_HOME")
-    home.parent.mkdir(parents=True, exist_ok=True)
+    if not source.exists():
+        raise NotFound(f"{source} is not there", "`riseml server backup` writes such a file")
+    if source.is_dir():
+        raise Refused(f"{source} is a folder, not a backup", "`riseml server backup` writes such a file")
     try:
+        home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent, prefix=".riseml-restore-") as folder:
             fresh = Path(folder) / "home"
             fresh.mkdir(mode=0o700)
@@ -111,12 +116,10 @@ def restore_home(settings: Settings, source: Path) -> HomeBackup:
             with suppress(FileNotFoundError):
                 home.rmdir()
             fresh.rename(home)
-    except FileNotFoundError as error:
-        raise NotFound(f"{error.filename} is not there", "`riseml server backup` writes such a file") from None
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise _make_cut_error(source) from error
     except OSError as error:
-        raise Refused(f"{home} cannot be restored: {error.strerror or error}", "free some space there") from error
+        raise Refused(f"{home} cannot be restored: {error.strerror or error}", advise_on_write(error)) from error
     ExperimentJournal(home / "experiments.journal").note_accepted(_list_outputs(settings.output))
     here = find_location(home)
     owner = has_store and here.is_on_machine_of(manifest.home) and here.path == manifest.home.path

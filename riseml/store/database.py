@@ -28,7 +28,7 @@ from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
 from riseml.store.database_errors import describe_full_disk, read_address, show_address, translate_database_error
-from riseml.store.home_record import OwnHome, check_home_record, write_home_record
+from riseml.store.home_record import OwnHome, check_home_record, make_other_store_error, write_home_record
 from riseml.store.log_reserve import keep_reserve, lacks_space
 from riseml.store.schema import facts, metadata
 
@@ -214,8 +214,12 @@ class Database:
 
     def _check_home(self) -> None:
         """Refuse a store of another home before anything in it changes."""
+        if self._home is None:
+            return
+        if self._home.server is not None and self._find_revision() is None:
+            raise make_other_store_error(self._home)
         with self.engine.connect() as connection:
-            if self._home is not None and sa.inspect(connection).has_table(facts.name):
+            if sa.inspect(connection).has_table(facts.name):
                 check_home_record(connection, self._home)
 
     def _check_integrity(self) -> None:

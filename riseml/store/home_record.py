@@ -65,6 +65,15 @@ def check_home_record(connection: sa.Connection, own: OwnHome) -> None:
     )
 
 
+def make_other_store_error(own: OwnHome) -> StoreError:
+    """Return the error of a store without tables of riseml, in a home that had one with experiments."""
+    path = own.location.path
+    return StoreError(
+        f"the store has nothing of riseml, and {path} had another one",
+        f"restore the store, or set RISEML_STORE or RISEML_HOME right; to start afresh, remove {path}/server.id",
+    )
+
+
 def write_home_record(connection: sa.Connection, home: HomeLocation) -> None:
     """Record that a store belongs to a home."""
     text = home.write_text()

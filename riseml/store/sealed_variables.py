@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from riseml.errors import EngineError, StoreError
+from riseml.errors import EngineError, StoreError, advise_on_write
 from riseml.folders import read_private_file
 from riseml.model import Environment, Experiment
 from riseml.records import dataclass
@@ -233,4 +233,4 @@ def _write_file(path: Path, content: bytes) -> None:
 
 
 def _explain_failure(home: Path, error: OSError) -> StoreError:
-    return StoreError(f"{home / KEY_FILE} cannot be written: {error.strerror}", "free some space there")
+    return StoreError(f"{home / KEY_FILE} cannot be written: {error.strerror}", advise_on_write(error))

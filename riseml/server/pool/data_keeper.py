@@ -16,7 +16,7 @@ from riseml.data_stores.data_cache import DataCache, HeldSet
 from riseml.data_stores.fetch import FetchOrder, fetch_set
 from riseml.data_stores.remote import open_remote
 from riseml.data_stores.store_file import add_passed_keys, check_passed, find_job_store, find_store, read_stores
-from riseml.errors import EngineError, Refused
+from riseml.errors import EngineError, Refused, advise_on_write
 from riseml.executors.base import Report, Work, WorkReport
 from riseml.executors.capabilities import DataHolder
 from riseml.model import Environment, Experiment, Plan, World
@@ -122,7 +122,7 @@ class DataKeeper:
                 self.copies.copy_set(CopyOrder(host, cache.find_files(key), limit, report, stop))
         except OSError as error:
             home = self._hosts.settings.home
-            raise EngineError(f"{home} cannot be written: {error.strerror or error}", "free some space there") from None
+            raise EngineError(f"{home} cannot be written: {error.strerror or error}", advise_on_write(error)) from None
         finally:
             self._copying.pop((experiment.id, host), None)
 

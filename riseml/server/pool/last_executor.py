@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from riseml.errors import StoreError
+from riseml.errors import StoreError, advise_on_write
 
 _FILE = "server.executor"  # in RISEML_HOME
 
@@ -32,4 +32,4 @@ def record_executor(home: Path, name: str) -> None:
             file.write(f"{name}\n")
         fresh.replace(home / _FILE)
     except OSError as error:
-        raise StoreError(f"{home} cannot be written: {error.strerror}", "free some space there") from error
+        raise StoreError(f"{home} cannot be written: {error.strerror}", advise_on_write(error)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import NotFound, Refused, RisemlError, StoreError
+from riseml.errors import NotFound, Refused, RisemlError, StoreError, advise_on_write
 from riseml.server.home_backup import back_up_home, restore_home
 from riseml.server.home_move import move_home
 from riseml.settings import Settings
@@ -119,6 +120,23 @@ def test_a_file_that_is_no_whole_backup_makes_no_home(backup: Path, tmp_path: Pa
         with pytest.raises(Refused):
             restore_home(restored, tmp_path / "cut.tar")
         assert not restored.home.exists()
+
+
+def test_a_place_that_is_none_is_named_with_what_to_do(home: Settings, backup: Path, tmp_path: Path) -> None:
+    restored = Settings(tmp_path / "restored", tmp_path / "output", tmp_path / "data")
+    with pytest.raises(Refused, match="is a folder, not a backup"):
+        restore_home(restored, tmp_path)
+    for name in ("absent/home.tar", "home.tar/x"):
+        with pytest.raises(Refused, match="cannot be written") as refused:
+            back_up_home(home, tmp_path / name)
+        assert refused.value.hint == "name a folder that is there, and in which you may write"
+    nowhere = Settings(Path("/proc/nowhere/home"), tmp_path / "output", tmp_path / "data")
+    with pytest.raises(Refused, match="/proc/nowhere/home cannot be restored"):
+        restore_home(nowhere, backup)
+
+
+def test_a_full_disk_is_advised_as_one() -> None:
+    assert advise_on_write(OSError(errno.ENOSPC, "No space left on device")) == "free some space there"
 
 
 FOREIGN = {

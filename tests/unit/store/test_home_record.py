@@ -34,6 +34,17 @@ def test_the_first_home_of_a_store_becomes_its_own(store: str) -> None:
     assert open_store(store, FORMER) == FORMER
 
 
+def test_a_home_that_had_a_store_takes_no_other_one_without_tables(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection, connection:
+        connection.execute("CREATE TABLE others (x)")
+    with pytest.raises(StoreError, match="nothing of riseml, and /gone/home had another one") as refused:
+        Database(f"sqlite:///{other}", "a server", home=OwnHome(FORMER, "5d644ab2"))
+    assert "/gone/home/server.id" in str(refused.value.hint)
+    with closing(sqlite3.connect(other)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("others",)]
+
+
 @pytest.mark.parametrize(
     ("change", "where"),
     [
