@@ -27,6 +27,7 @@ _PROBE_INTERVAL = 0.03  # seconds between two requests while a server ends
 _START_INTERVAL = 0.01  # seconds between two tries to connect while a server starts
 _RESTART_DELAY = 0.3  # seconds before another server is started
 _START_PATIENCE = 10.0  # seconds after which a user learns that a server without a store elsewhere does not start
+_MOST_REPLACED = 3  # older servers that one command replaces
 _MOST_KILLED = 5  # servers that were killed while they started, and are started again
 
 
@@ -51,11 +52,9 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
             _warn_of_state(server, printer)
             return client
         server = ensure_server(client, settings, printer.say)
-        order = compare_versions(server["version"], __version__)
-        if order is VersionOrder.OLDER:
-            server = _replace_server(client, settings, server, printer)
-        elif order is VersionOrder.SAME and server.get("revision") != read_revision():
-            check_replaceable(server)
+        if _is_stale(server):
+            if compare_versions(server["version"], __version__) is VersionOrder.SAME:
+                check_replaceable(server)
             server = _replace_server(client, settings, server, printer)
         _warn_of_state(server, printer)
         _warn_of_settings(server, settings, environ, printer)
@@ -291,13 +290,27 @@ def _hint_at_log(settings: Settings) -> str:
 
 
 def _replace_server(client: Client, settings: Settings, server: wire.ServerView, printer: Printer) -> wire.ServerView:
-    stop_server(client, settings)
-    fresh = ensure_server(client, settings, printer.say)
+    for _ in range(_MOST_REPLACED):
+        stop_server(client, settings)
+        fresh = ensure_server(client, settings, printer.say)
+        if not _is_stale(fresh):
+            break
+    else:  # such a command starts the server that it has lost
+        raise Refused(
+            f"another command starts an older riseml server again (process {fresh['pid']}) when this one replaces it",
+            "end the commands of the older riseml that follow experiments, such as `riseml train`; training goes on",
+        )
     if fresh["pid"] != server["pid"]:
         former = server["version"]
         by = "one of this revision" if former == fresh["version"] else fresh["version"]
         printer.say(f"Replaced the riseml server {former} by {by}; training goes on.")
     return fresh
+
+
+def _is_stale(server: wire.ServerView) -> bool:
+    """Return True for a server of an older version, or of this version and another revision."""
+    order = compare_versions(server["version"], __version__)
+    return order is VersionOrder.OLDER or (order is VersionOrder.SAME and server.get("revision") != read_revision())
 
 
 def _warn_of_state(server: wire.ServerView, printer: Printer) -> None:

@@ -160,6 +160,33 @@ def test_an_older_server_is_replaced_with_a_message(fake_server: FakeServer, mon
     assert "stopped" in fake_server.asked
 
 
+@pytest.mark.parametrize(("times", "stopped"), [(1, 2), (2, 3), (99, 3)])
+def test_an_older_server_that_another_command_starts_again_is_not_called_replaced(
+    fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, times: int, stopped: int
+) -> None:
+    """A command of the older version that follows an experiment starts the server that it has lost."""
+    own = dict(fake_server.server)
+    older = {"revision": "0lder", "package": None}
+    fake_server.server |= older
+    pids: list[int] = []
+
+    def stop(client: Client, settings: Settings) -> None:
+        pids.append(fake_server.server["pid"])
+        fake_server.server |= {**own, "pid": 8 + len(pids)} | (older if len(pids) <= times else {})
+
+    monkeypatch.setattr(local_server, "stop_server", stop)
+    printer = Printer(io.StringIO(), io.StringIO())
+    settings = read_settings({"RISEML_HOME": str(fake_server.home)})
+    if times > stopped:
+        with pytest.raises(Refused, match=r"starts an older riseml server again \(process 11\)"):
+            connect_client(settings, {}, printer)
+    else:
+        connect_client(settings, {}, printer).close()
+        assert isinstance(printer.err, io.StringIO)
+        assert "by one of this revision" in printer.err.getvalue()
+    assert len(pids) == stopped
+
+
 def test_a_newer_server_is_left_alone_with_a_warning(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_server.server["version"] = "99.0"
     assert "pip install --upgrade riseml" in _connect(fake_server, monkeypatch, {})
