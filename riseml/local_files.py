@@ -137,13 +137,13 @@ def _link_file(root: int, order: Incoming, source: tuple[int, bytes], owner: tup
                 os.fchown(handle, *owner)
             os.fchmod(handle, 0o755 if order.executable else 0o644)
             os.rename(part, parts[-1], src_dir_fd=above, dst_dir_fd=above)
-            with suppress(FileNotFoundError):  # the file had this name already: then the kernel renames nothing
-                os.unlink(part, dir_fd=above)
         except OSError as error:
             if error.errno in _NO_LINKS:
                 return False
             raise translate(error, order.path) from None
         finally:
+            with suppress(OSError):  # the kernel renames nothing where the file had this name, or a folder has it
+                os.unlink(part, dir_fd=above)
             os.close(above)
     finally:
         os.close(handle)

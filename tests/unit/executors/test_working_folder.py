@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.errors import Refused
+from riseml.errors import Refused, UsageError
 from riseml.executors import working_folder
 from riseml.executors.working_folder import read_written_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
@@ -163,6 +163,10 @@ def test_a_large_file_gets_a_second_name_instead_of_a_copy(job: Path, tmp_path: 
     assert one.source is not None
     with pytest.raises(Refused, match="behind a link"):
         output.link_file(Incoming("runs/model.pt", "0" * 16, 5), *one.source)
+    (tmp_path / "output" / "folder" / "model.pt").mkdir(parents=True)
+    with pytest.raises(UsageError, match="is a folder"):
+        output.link_file(Incoming("folder/model.pt", "0" * 16, 5), *one.source)
+    assert [path.name for path in (tmp_path / "output" / "folder").iterdir()] == ["model.pt"]
     for _ in range(2):
         assert output.link_file(Incoming("a/model.pt", "0" * 16, 5), *one.source)
     assert list(files) == []
