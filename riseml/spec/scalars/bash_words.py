@@ -40,19 +40,39 @@ _COMMANDS = {
     "select": (_UNKNOWN, "use `read`"),
     "coproc": (_UNKNOWN, "use `&` and a file"),
     "disown": (_UNKNOWN, "use `nohup`"),
+    "builtin": (_UNKNOWN, "write the command alone"),
+    "caller": (_UNKNOWN, "remove it"),
+    "compgen": (_UNKNOWN, "use `ls` or `command -v`"),
+    "dirs": (_UNKNOWN, "use `pwd`"),
+    "enable": (_UNKNOWN, "remove it"),
 }
+_NUMBER = "ends with an error: it takes no negative numbers"
 _TEST = ("ends with an error about the operator", "write `=`, or `grep -E` or `case` for a pattern")
-_SIGNAL = ("ends with an error: it has no such signal", "use the trap `EXIT`")
+_SIGNAL = ("ends with an error: it has no such signal", "use the trap `EXIT`, and names of signals without SIG")
 _ARGUMENTS: dict[str, tuple[re.Pattern[str], str, str]] = {
-    "set": (re.compile("pipefail"), "ends with an error, or ignores it", "check each command of a pipe by itself"),
+    "set": (
+        re.compile("pipefail|errtrace|functrace|[-+][a-zA-Z]*[ET][a-zA-Z]*"),
+        "ends with an error, or ignores it",
+        "check each command of a pipe by itself; traps are those of the shell",
+    ),
+    ".": (re.compile("[^-/~\0$][^/\0$]*"), "looks in PATH alone", "write `. ./FILE`"),
+    "exec": (re.compile("-[acl]+|\\{\\w+\\}"), _UNKNOWN, "write the command alone, and descriptors as numbers"),
+    "exit": (re.compile("-\\d+"), _NUMBER, "write a number from 0 to 255"),
+    "kill": (re.compile("-?SIG[A-Z]+\\d?"), "ends with an error", "write the name without SIG"),
+    "local": (re.compile("-[a-zA-Z]+"), "ends with an error", "assign without the option"),
+    "readonly": (re.compile("-[aAfix]+"), "ends with an error", "assign without the option"),
+    "return": (re.compile("-\\d+"), _NUMBER, "write a number from 0 to 255"),
+    "type": (re.compile("-[aftpP]+"), "looks for a command of this name", "use `command -v`"),
+    "unset": (re.compile(r"\w+\[.*"), "ends with an error", "set the words again"),
     "echo": (re.compile("-[nE]*e[neE]*"), "prints the option, too", "use `printf`"),
     "read": (re.compile("-[a-z]*[adnNstu].*"), "ends with an error", "use `read -r`"),
     "printf": (re.compile("-v"), "ends with an error", "write `NAME=$(printf ...)`"),
+    "ulimit": (re.compile("-[a-zA-Z]*[biekquxPRT]"), "ends with an error", "remove it"),
     "wait": (re.compile("-n"), "ends with an error", "wait for each process"),
     "export": (re.compile("-[a-z]*f[a-z]*"), "ends with an error", "put the function into a file"),
-    "trap": (re.compile("ERR|DEBUG|RETURN"), *_SIGNAL),
-    "[": (re.compile("==|=~"), *_TEST),
-    "test": (re.compile("==|=~"), *_TEST),
+    "trap": (re.compile("ERR|DEBUG|RETURN|SIG[A-Z]+\\d?"), *_SIGNAL),
+    "[": (re.compile("==|=~|-[vR]"), *_TEST),
+    "test": (re.compile("==|=~|-[vR]"), *_TEST),
 }
 """Arguments of commands that both shells have."""
 
@@ -79,9 +99,11 @@ _BRACES = (
     (re.compile(r"\{[\w./@%^*?-]*(?:,[\w./@%^*?-]*)+\}"), "keeps it as one word", "write the words out"),
 )
 _EXPANSION = re.compile(
-    r"\$\{(?:!\w+|#?[A-Za-z_]\w*\[|\w+(?:\^|,|/|@[A-Za-z]\}|:(?![-=?+]|\})))"
-    r"|\$\{?(?:RANDOM|PIPESTATUS|BASH_\w+|FUNCNAME)\b"
+    r"\$\{(?:!\w+|#?[A-Za-z_]\w*\[|(?:\w+|[@*])(?:\^|,|/|@[A-Za-z]\}|:(?![-=?+]|\})))"
+    r"|\$\{?(?:RANDOM|SRANDOM|SECONDS|PIPESTATUS|EPOCH(?:SECONDS|REALTIME)|BASH(?:PID|_\w+)?|FUNCNAME|EUID|UID"
+    r"|OSTYPE|MACHTYPE|HOSTTYPE)\b"
 )
+_READ_FILE = re.compile(r"\$\(\s*<(?![<(&])")
 _INCREMENT = re.compile(r"\w(?:\+\+|--)(?!\w)|(?<![\w)])(?:\+\+|--)[A-Za-z_]|\*\*")
 _END_OF_WORD = frozenset(" \t\n;&|()<>")
 _DEEPEST = 50  # levels of `$( $( ...`; a script with more is not searched
@@ -187,6 +209,9 @@ class _Scanner:
         if char == ")":  # after a pattern of `case`, or `NAME()`
             self.at += 1
             self.command = ""
+        elif self.command == "for" and self.text.startswith("((", start):
+            self._note(start, "((", _SYNTAX_ERROR, "write `for NAME in $(seq FIRST LAST)`")
+            self.at = max(self._find_sum_end(start + 2), start + 2)
         elif self.command:
             self.at += 1
         elif self.text.startswith("((", start) and (end := self._find_sum_end(start + 2)) > 0:
@@ -359,6 +384,8 @@ class _Scanner:
                 )
             self.at = end
         elif self.text.startswith("$(", start):
+            if (reading := _READ_FILE.match(self.text, start)) is not None:
+                self._note(start, reading[0], "reads nothing", "write `$(cat FILE)`")
             self.at += 2
             self._scan_inner(")")
         elif self.text.startswith("${", start):

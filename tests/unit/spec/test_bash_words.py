@@ -44,12 +44,29 @@ FOUND = {
     "read -a words": ["-a"],
     "trap 'echo failed' ERR": ["ERR"],
     "echo $RANDOM": ["$RANDOM"],
+    "for ((i = 0; i < 3; i++)); do echo $i; done": ["(("],
+    'x=$(<file); echo "$(<"$f")"': ["$(<", "$(<"],
+    "echo ${@:2} ${*:1:2}": ["${@:", "${*:"],
+    "echo $SECONDS $UID ${EUID} $BASHPID $OSTYPE": ["$SECONDS", "$UID", "${EUID", "$BASHPID", "$OSTYPE"],
+    "[ -v x ] || test -v y": ["-v", "-v"],
+    "trap 'echo x' SIGTERM INT": ["SIGTERM"],
+    "kill -SIGTERM $!; kill -s SIGINT 1": ["-SIGTERM", "SIGINT"],
+    "f() { local -a x; }": ["-a"],
+    "type -t ls; exec -a name ls": ["-t", "-a"],
+    "set -Ee": ["-Ee"],
+    "exec {log}>file": ["{log}"],
+    ". activate && . ./other": ["activate"],
+    "exit -1": ["-1"],
+    "unset a[0]; ulimit -n 100; ulimit -u 10": ["a[0]", "-u"],
+    "builtin cd; compgen -A x": ["builtin", "compgen"],
 }
 
 ALIKE = [
     'python -c "x = [[1]]; source = {1..3}; a=(1, 2)"',
     "python -c 'import os; print(\"&>\", {1, 2}, x[-1]) # [[ <<<'",
     "python t.py --lr {{lr}} {{ layers }} --text '{a,b}'",
+    '[ a = b -o -n c ] && . ~/x && . "$f" && . /etc/x; kill -TERM 1; trap : TERM; local_x=1; exit 1; set -eux',
+    "cat <file; x=$(cat <file); echo $((1 - 1)) $HOSTNAME; timeout 3 x; for a in 1 2; do (ls); done; ulimit -n 1024",
     "# source x [[ {1..3}\necho a#b source [[",
     "cat <<'EOF' >x.py\nsource = {1: [[2]]}\nx += 1\nEOF\npython x.py",
     "cat <<-EOF\n\tsource x\n\tEOF\necho done",
@@ -186,6 +203,18 @@ train:
     assert [(one.line, one.path) for one in check_config(file).problems] == [(7, "train.roles.one.run")]
 
 
-@pytest.mark.parametrize("script", ["cat <<< x", "a=(1 2)", "echo ${x^^}", "cat <(ls)", "echo a |& cat"])
+ERRORS = [
+    "for ((;;)); do :; done",
+    "echo ${@:2}",
+    "[ -v x ]",
+    "kill -SIGTERM 1",
+    "f() { local -a x; }; f",
+    "unset a[0]",
+    "ulimit -u",
+    "exit -1",
+]
+
+
+@pytest.mark.parametrize("script", ["cat <<< x", "a=(1 2)", "echo ${x^^}", "cat <(ls)", "echo a |& cat", *ERRORS])
 def test_dash_refuses_what_is_said_to_end_with_an_error(script: str) -> None:
     assert subprocess.run(["dash", "-c", script], capture_output=True, check=False).returncode == 2
