@@ -19,6 +19,7 @@ from riseml.capsules.foreign_fields import (
 from riseml.capsules.imported_yaml import write_config
 from riseml.records import dataclass
 from riseml.spec.config.parameters import is_set_by_riseml
+from riseml.spec.config.roles_section import JOBS_OF_RISEML
 
 _REASONS = {
     "volumes": "jobs have the files of the project, OUTPUT_DIR, and DATA_DIR to read",
@@ -29,6 +30,7 @@ _REASONS = {
     "restart_policy": "write `retry` under `train`",
     "healthcheck": "`after` waits until a job answers on its port",
     "env_file": "name each variable in `env`",
+    "extends": "write the keys of that service out",
     "secrets": "name each variable in `env`",
     "build": "`docker compose build` makes the image that the role names; or write the Dockerfile's steps as `install`",
     "hostname": "the name of a role is the name of its host",
@@ -41,6 +43,8 @@ _REASONS = {
 _BYTES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
 _MIB = 2**20
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # of a variable that a shell can set
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_LONGEST_ROLE = 30  # characters
 _VARIABLE = re.compile(
     r"\$(?:(?P<escaped>\$)|(?P<plain>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?::?-(?P<default>[^{}]*)|:?\?[^{}]*)?\})"
 )
@@ -106,11 +110,12 @@ def convert_compose(document: ForeignFields, name: str) -> ImportedConfig:
     Raises:
         ForeignValueError: a value is not what compose takes.
     """
-    document.take("version")
+    document.take("version", *(key for key in document.names() if key.startswith("x-")))  # parts that services share
     project = name_project(document.text("name") or name)
     sections = document.section("services")
     references = _ShellReferences()
-    services = [_read_service(sections.section(key), key, project, references) for key in sections.names()]
+    names = _name_roles(sections.names())
+    services = [_read_service(sections.section(key), key, names[key], project, references) for key in names]
     if not services:
         raise ForeignValueError("services", "a mapping with a service")
     roles: dict[str, Any] = {}
@@ -123,7 +128,12 @@ def convert_compose(document: ForeignFields, name: str) -> ImportedConfig:
     if references.names:
         train["env"] = sorted(references.names)
     left_out = (*map(_explain_left, document.list_left()), *references.left_out)
-    changed = [f"${key} is its default, {value}" for key, value in references.defaults.items()]
+    changed = [
+        f"service {service.name} is the role {service.role}, which is the name of its host, too"
+        for service in services
+        if service.role != service.name
+    ]
+    changed += [f"${key} is its default, {value}" for key, value in references.defaults.items()]
     changed += [
         f"depends_on of {service.name}: it starts together with {need.name}, of which the file names no port"
         for service in services
@@ -150,7 +160,23 @@ def _make_place(service: _ComposeService, services: Sequence[_ComposeService], n
     return {"ends": "serves" if service.name in needed else "decides"} | ({"after": ports} if ports else {})
 
 
-def _read_service(section: ForeignFields, name: str, project: str, references: _ShellReferences) -> _ComposeService:
+def _name_roles(services: Sequence[str]) -> dict[str, str]:
+    """Return the name of the role of each service: small letters and `-`."""
+    roles: dict[str, str] = {}
+    for service in services:
+        spoken = re.sub(r"\d", lambda digit: f"-{_DIGITS[int(digit[0])]}-", service.lower())
+        role = re.sub(r"[^a-z]+", "-", spoken).strip("-")[:_LONGEST_ROLE].strip("-") or "service"
+        if role in JOBS_OF_RISEML:
+            role = f"{role}-service"
+        while role in roles.values():
+            role = f"{role}-too"
+        roles[service] = role
+    return roles
+
+
+def _read_service(
+    section: ForeignFields, name: str, role: str, project: str, references: _ShellReferences
+) -> _ComposeService:
     deploy = section.section("deploy")
     image = references.fill(section.text("image")) or f"{project}-{name}"
     run = _make_run(section, image, references)
@@ -163,7 +189,7 @@ def _read_service(section: ForeignFields, name: str, project: str, references: _
     shm = section.text("shm_size")
     return _ComposeService(
         name=name,
-        role=re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-") or "service",
+        role=role,
         body=body,
         needs=tuple(_read_needs(section)),
         port=_find_port(section),

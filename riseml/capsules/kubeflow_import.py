@@ -112,7 +112,7 @@ def convert_kubeflow(manifest: ForeignFields, kind: str) -> ImportedConfig:
     metadata = manifest.section("metadata")
     metadata.take(*_OF_CLUSTER)
     spec = manifest.section("spec")
-    project = name_project(metadata.text("name"))
+    project = name_project(metadata.text("name") or metadata.text("generateName"))
     replicas = _read_replicas(spec, job)
     if kind == "MPIJob":
         return _convert_mpi(manifest, spec, project, replicas)

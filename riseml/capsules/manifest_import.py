@@ -82,9 +82,12 @@ def _read_documents(text: str, name: str) -> Iterator[_ManifestDocument]:
     for part in _SEPARATOR.split(text):
         if not any(line.strip() and not line.lstrip().startswith("#") for line in part.splitlines()):
             continue
-        document = parse_document(part, name)
+        document = parse_document(part, name, merges=True)
         if document.problems:
-            raise UsageError(f"{name} is not YAML that riseml reads: {document.problems[0].problem}", _HINT)
+            problem = document.problems[0].problem
+            raise UsageError(
+                f"{name} is not YAML that riseml reads: {problem}", "correct the file, then import it again"
+            )
         value = load_texts(part.encode())
         values = value.get("items") if isinstance(value, dict) and value.get("kind") == "List" else [value]
         for body in values if isinstance(values, list) else []:

@@ -17,7 +17,7 @@ from riseml.spec.yaml.values import SourceFile
 
 _PATH: KeyPath = ("train", "roles")
 _RUN: KeyPath = ("train", "run")
-_JOBS_OF_RISEML = frozenset({"build", "tensorboard", "notebook"})
+JOBS_OF_RISEML = frozenset({"build", "tensorboard", "notebook"})
 _LOCALHOST = "localhost"
 _TAKEN_VARIABLES = {  # names of roles whose variables mean something else
     "role": "ROLE_HOST",  # the job's own
@@ -139,7 +139,7 @@ def _check_beside(file: SourceFile) -> None:
 
 def _check_name(file: SourceFile, name: str) -> None:
     path = (*_PATH, name)
-    if name in _JOBS_OF_RISEML:
+    if name in JOBS_OF_RISEML:
         file.refuse_key(path, f"riseml itself has a job named {name}", "rename the role")
     elif name == _LOCALHOST:
         file.refuse_key(path, "in every job this name leads to the job itself", "rename the role")

@@ -104,7 +104,9 @@ class _UnreadableDocument(Exception):
         self.problem = problem
 
 
-def parse_document(content: str | bytes, name: str, first: str = _FIRST, most: int = MAX_NODES) -> Document:
+def parse_document(
+    content: str | bytes, name: str, first: str = _FIRST, most: int = MAX_NODES, *, merges: bool = False
+) -> Document:
     """Parse one YAML document. Content never makes it raise; problems are in the result.
 
     Args:
@@ -112,13 +114,14 @@ def parse_document(content: str | bytes, name: str, first: str = _FIRST, most: i
         name: the file's name in messages.
         first: the hint for an empty file.
         most: how many values the file may have.
+        merges: whether merge keys (`<<`) are keys like others, which the caller reads by itself.
     """
     text, problem = _decode(content, name)
     if problem is not None:
         return Document(None, (problem,))
     composer = None
     try:
-        composer = _Composer(yaml.SafeLoader(text), text, name, first, most)
+        composer = _Composer(yaml.SafeLoader(text), text, name, first, most, merges)
         root = composer.compose_document()
     except yaml.YAMLError as error:
         problem = explain_syntax_error(error, text, name)
@@ -153,6 +156,7 @@ class _Composer:
     file: str  # its name in messages
     first: str  # the hint for an empty file
     most: int  # values that the file may have
+    merges: bool = False  # a key `<<` is one like others
     problems: list[Problem] = field(default_factory=list)
     sizes: dict[str, tuple[Node, int]] = field(default_factory=dict)  # anchor -> its node, and how many values that is
     open: set[str] = field(default_factory=set)  # anchors whose node is not complete yet
@@ -238,7 +242,7 @@ class _Composer:
         node = self._compose_node(path, depth + 1)
         if not isinstance(node, ScalarNode):
             raise self._refuse_event(event, path, "a key must be a string, not a list or a map")
-        if node.plain and node.text == "<<":
+        if node.plain and node.text == "<<" and not self.merges:
             raise self._refuse_event(event, path, "merge keys (<<) are not supported", "write the keys out")
         return node
 

@@ -109,6 +109,12 @@ def test_a_single_pod_has_the_variables_that_the_operator_gives_it(
     assert answer.stdout.split() == expected.split()
 
 
+def test_a_manifest_that_generates_its_name_names_the_project() -> None:
+    text = write("TFJob", "tfReplicaSpecs", {"Worker": 1}).replace('"name": "mnist"', '"generateName": "mnist-"')
+    found = import_manifest(text, "job.yaml")
+    assert (found.project, [left for left in found.left_out if "generateName" in left]) == ("mnist", [])
+
+
 def test_the_script_of_a_shell_and_its_folder_are_kept() -> None:
     text = write("PyTorchJob", "pytorchReplicaSpecs", {"Master": 1}, command=["sh", "-c", "a; b"], workingDir="/opt/x")
     assert load_config(import_manifest(text, "job.yaml").text).train.run == ("cd /opt/x\na; b",)
