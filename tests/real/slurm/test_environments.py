@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from uv import find_uv_bin
 
 from tests.support.rig import Rig, single
 from tests.support.slurm_cluster import SlurmCluster
+from tests.support.wheels import make_wheel
 
 RUNNER = """#!/bin/sh
 echo "$@" >>{folder}/calls
@@ -98,3 +101,42 @@ def test_modules_are_loaded_and_the_prefix_comes_before_each_role(prefixed_rig: 
     assert "1.train cuda/12.4 yes" in prefixed_rig.lines("1")
     (call,) = (tmp_path / "calls").read_text().splitlines()
     assert call.startswith(f"exec --nv image.sif python3 -S {os.path.realpath(tmp_path)}/shared/gangs/")
+
+
+@pytest.fixture
+def wheel_rig(tmp_path: Path, cluster: SlurmCluster) -> Iterator[Rig]:
+    """A server whose nodes have some packages without a network, among them two versions of torch."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for wheel in (
+        ("torch", "2.1.97"),
+        ("torch", "2.1.99"),
+        ("numpy", "1.9.97"),
+        ("needs-torch", "1", "torch"),
+        ("needs-new-torch", "1", "torch>=2.1.99"),
+    ):
+        subprocess.run(make_wheel(*wheel), shell=True, cwd=wheels, check=True)
+    home = tmp_path / "home"
+    cluster.write_pool(home)
+    rig = Rig(home, None, UV_FIND_LINKS=str(wheels), UV_OFFLINE="1")
+    rig.host = cluster
+    with rig:
+        yield rig
+        rig.clean_up()
+
+
+def test_install_steps_on_a_node_keep_the_torch_of_the_version(wheel_rig: Rig) -> None:
+    brought = "riseml: the install steps keep what the environment brought: torch 2.1.97"
+    show = "python -c \"from importlib.metadata import version; print('torch is', version('torch'))\""
+    image, uv = "pytorch/pytorch:2.1.97", f"{find_uv_bin()} pip install"
+    wheel_rig.submit(single(show, image=image, install=[f"{uv} needs-torch"]))
+    found = wheel_rig.wait_closed("1")
+    assert found["state"] == "FINISHED", wheel_rig.last_words()
+    assert [line for line in wheel_rig.lines("1") if " riseml: " in line] == [f"1.build {brought}"]
+    assert "1.train torch is 2.1.97" in wheel_rig.lines("1")
+    wheel_rig.submit(single(show, image=image, install=[f"{uv} needs-torch needs-new-torch"]))
+    refused = wheel_rig.wait_closed("2")
+    assert (refused["state"], refused["reason"]) == ("FAILED", "BUILD_FAILED")
+    wheel_rig.submit(single(show, image=image, install=[f"UV_CONSTRAINT= {uv} needs-new-torch"]))
+    assert wheel_rig.wait_closed("3")["state"] == "FINISHED", wheel_rig.last_words()
+    assert "3.train torch is 2.1.99" in wheel_rig.lines("3")
