@@ -17,16 +17,15 @@ from riseml.errors import RisemlError
 from riseml.executors.base import Executor, NotThere, OutputLost
 from riseml.faultpoints import Point, reach
 from riseml.job_programs.script_shell import read_announcement
-from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, JobKey
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import Shell
 from riseml.store.logs.log_store import LogStore
 
-_BEGINNING = LogCursor()
 _RETRY_PAUSES = (0.05, 0.2, 1.0, 5.0)  # seconds before the next attempt, after each failure in a row
 _QUICK_SUCCESSION = 0.005  # seconds between two pieces of a log that grows without a pause
+_STDOUT = 1  # the stream whose first line reports the shell
 _OWN_STREAM = 3  # messages that the job did not print
 _GATHER = 0.002  # seconds for which the frames of such a log are gathered, so that they are stored as one piece
 
@@ -168,12 +167,13 @@ class _LogFollower(threading.Thread):
                 self.ended.wait()
             return False
         cursor = self._logs.find_cursor(self.key)
+        lacks_shell = _STDOUT not in cursor.positions
         try:
             for frames in self.executor.read_log(self.key, cursor, follow=follow):
                 if self._dropped.is_set():
                     return False
-                if cursor == _BEGINNING and not self.lines:
-                    self._note_shell(frames[:1])
+                if lacks_shell:
+                    lacks_shell = not self._note_shell(frames)
                 reach(Point.LOG_READ)
                 self._logs.append_frames(self.key, frames)
                 self.lines += len(frames)
@@ -192,10 +192,16 @@ class _LogFollower(threading.Thread):
             return True
         return False
 
-    def _note_shell(self, frames: Sequence[Frame]) -> None:
-        """Note the shell that the first line of a job reports."""
-        found = [read_announcement(frame.data) for frame in frames]
-        self.shell = next((Shell(name) for name in found if name is not None), None)
+    def _note_shell(self, frames: Sequence[Frame]) -> bool:
+        """Note the shell that the first line of stdout reports; a line of stderr may come before it. Return False when
+        these frames have no line of stdout.
+        """
+        first = next((frame for frame in frames if frame.stream == _STDOUT), None)
+        if first is None:
+            return False
+        name = read_announcement(first.data)
+        self.shell = None if name is None else Shell(name)
+        return True
 
     def _finish_log(self) -> None:
         self._collect(self.executor, self.key)

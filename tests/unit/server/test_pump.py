@@ -19,6 +19,7 @@ from riseml.server.reconcile import log_pump
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
+from riseml.spec.config.types import Shell
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from tests.support.waiting import wait_for
 
@@ -28,13 +29,13 @@ FRAME = Frame("2026-08-31T07:23:40.1Z", 1, b"one\n")
 
 
 class Host(MemoryExecutor):
-    """A host whose log has the frames of the test; `reads` counts the requests for it."""
+    """A host whose log has the pieces of the test; `reads` counts the requests for it."""
 
     def __init__(self) -> None:
         super().__init__(HostName("h1"), Capacity(1.0, 1024))
         self.troubles: list[Exception] = []
         self.always: Exception | None = None
-        self.frames: list[Frame] = [FRAME]
+        self.pieces: list[list[Frame]] = [[FRAME]]
         self.reads = 0
         self.goes_on = threading.Event()
 
@@ -47,7 +48,7 @@ class Host(MemoryExecutor):
         if follow:
             self.goes_on.wait(DEADLINE)
         if not cursor.positions:
-            yield self.frames
+            yield from self.pieces
 
 
 class Scene:
@@ -79,6 +80,18 @@ def test_a_follower_tries_again_after_any_error(scene: Scene, trouble: Exception
     scene.host.goes_on.set()  # the follower may try again before it knows of the end
     wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
     assert scene.lines() == [b"one"]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_the_shell_of_a_job_is_that_of_the_first_line_of_stdout(scene: Scene, *, together: bool) -> None:
+    """An engine may write a line of stderr first, which the shell has printed a moment before or after that."""
+    said = Frame("2026-08-31T07:23:40.1Z", 2, b"there is no bash\n")
+    report = Frame("2026-08-31T07:23:40.2Z", 1, b'\x1eriseml.report {"riseml.shell": 1}\n')
+    later = Frame("2026-08-31T07:23:40.3Z", 1, b'\x1eriseml.report {"riseml.shell": 2}\n')
+    scene.host.pieces = [[said, report, later]] if together else [[said], [report, later]]
+    scene.host.goes_on.set()  # the follower may read before it knows of the end
+    wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
+    assert scene.pump.find_shell(ContainerSeen(KEY, "c1", started=True, exit_code=0)) is Shell.SH
 
 
 def test_a_log_of_which_the_host_has_lost_a_part_says_so_and_ends(scene: Scene) -> None:
