@@ -128,10 +128,11 @@ def _read_mem(text: str) -> int:
         UsageError: it is not an amount, or too small for a test.
     """
     from riseml.spec.scalars.quantities import parse_memory
+    from riseml.spec.scalars.texts import BadText
 
     try:
         mib = parse_memory(text)
-    except ValueError:
+    except BadText:
         mib = 0
     if mib < _LEAST_MEM:
         raise UsageError(f"--mem {text} is not an amount of memory from {_LEAST_MEM}MiB up", "write `--mem 512MiB`")
