@@ -33,11 +33,13 @@ def lose_each_manager(site: Site) -> Tally:
         for name in ("output", "data"):
             (home.parent / f"{home.name}-shared" / name).mkdir(parents=True)
         with PoolRig(home, hosts, home.parent / f"{home.name}-shared", RISEML_LOST_AFTER=_LOST_AFTER) as rig:
-            rig.wait_up()
-            assert rig.post("/v1/pool/join").status_code == 200
-            for number, host in enumerate(hosts, start=1):
-                found += _lose_manager(rig, host, str(number))
-            rig.clean_up()
+            try:
+                rig.wait_up()
+                assert rig.post("/v1/pool/join").status_code == 200
+                for number, host in enumerate(hosts, start=1):
+                    found += _lose_manager(rig, host, str(number))
+            finally:
+                rig.clean_up()
     return found
 
 
@@ -53,11 +55,12 @@ def _lose_manager(rig: PoolRig, host: EngineHost, name: str) -> Tally:
         rig.wait(f"{host.name} is lost", lambda: _is_silent(rig, host.name))
         rig.wait("the swarm has a leader", lambda: not rig.get("/v1/pool")["swarm_trouble"])
         Path(rig.experiment(name)["output"], GO).touch()
-        return judge(rig, scene, 1, name)
+        rig.wait_closed(name)  # without the host that is lost
     finally:
         host.start()
         rig.post(f"/v1/pool/hosts/{host.name}/resume")
         rig.wait_up(host.name)
+    return judge(rig, scene, 1, name)  # it asks all three engines
 
 
 def _load_image(engine: str, hosts: tuple[EngineHost, ...]) -> None:
