@@ -22,6 +22,7 @@ DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 DEFAULT_LOST_AFTER = 300.0  # seconds
 DEFAULT_BUILD_TIME = 6 * 3600.0  # seconds; compiling a large library on a few cores takes hours
 DEFAULT_IDLE_AFTER = 1800.0  # seconds
+DEFAULT_CLEAN_ABOVE = 85  # per cent of a disk
 DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
 DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
 MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT: hosts keep only about twice as much of a job's output
@@ -64,6 +65,8 @@ class Settings:
     build_network: str = "default"  # RISEML_BUILD_NETWORK: of `install` steps; `host` where the bridge reaches nothing
     build_mem: int | None = None  # RISEML_BUILD_MEM: bytes; None: see `executors.build_limits`
     build_time: float = DEFAULT_BUILD_TIME  # RISEML_BUILD_TIME: seconds that the build of an environment may take
+    # RISEML_CLEAN_ABOVE: per cent of a disk above which the server makes room, unless pool.yml says it; None: never
+    clean_above: int | None = DEFAULT_CLEAN_ABOVE
     lost_after: float = DEFAULT_LOST_AFTER  # RISEML_LOST_AFTER: seconds until a silent host counts as lost
     idle_after: float = DEFAULT_IDLE_AFTER  # RISEML_IDLE_AFTER: seconds until an idle server ends
     poll: float = 2.0  # seconds between two passes of the loop when nothing wakes it; no variable
@@ -141,6 +144,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         build_network=environ.get("RISEML_BUILD_NETWORK") or "default",
         build_mem=_read_build_mem(environ),
         build_time=_read_seconds(environ, "RISEML_BUILD_TIME", DEFAULT_BUILD_TIME),
+        clean_above=_read_clean_above(environ),
         lost_after=_read_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
         idle_after=_read_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
         executor=_read_executor(environ),
@@ -221,6 +225,17 @@ def _read_log_limit(environ: Mapping[str, str]) -> int:
     if not 0 < size <= MOST_LOG:
         raise UsageError(f"RISEML_LOG_LIMIT is {environ['RISEML_LOG_LIMIT']!r}", "write a size from 1KiB to 2GiB")
     return size
+
+
+def _read_clean_above(environ: Mapping[str, str]) -> int | None:
+    text = environ.get("RISEML_CLEAN_ABOVE", "").strip()
+    if text.lower() == "false":
+        return None
+    if not text:
+        return DEFAULT_CLEAN_ABOVE
+    if not re.fullmatch(r"[1-9][0-9]", text, re.ASCII):
+        raise UsageError(f"RISEML_CLEAN_ABOVE is {text!r}", "write per cent of a disk from 10 to 99, or false")
+    return int(text)
 
 
 def _read_build_mem(environ: Mapping[str, str]) -> int | None:

@@ -265,7 +265,7 @@ class HostSet:
     @property
     def clean_above(self) -> int | None:
         """Per cent of a disk above which the server makes room; None: it never does."""
-        return find_clean_above(self.mode)
+        return find_clean_above(self.mode, self.settings.clean_above)
 
     @property
     def registry(self) -> str | None:

@@ -65,10 +65,15 @@ def find_registry(mode: HostMode) -> str | None:
             return spec.registry
 
 
-def find_clean_above(mode: HostMode) -> int | None:
-    """Return the per cent of a disk above which the server makes room; None: it never does."""
+def find_clean_above(mode: HostMode, default: int | None) -> int | None:
+    """Return the per cent of a disk above which the server makes room; None: it never does.
+
+    Args:
+        mode: where experiments run.
+        default: what the server's settings say.
+    """
     match mode:
-        case LocalMode():
-            return DiskSpec().clean_above
-        case PoolMode(spec):
-            return spec.disk.clean_above
+        case PoolMode(PoolSpec(disk=DiskSpec(clean_above))):
+            return clean_above
+        case _:
+            return default

@@ -174,11 +174,11 @@ def _read_cache(file: SourceFile, slurm: SlurmSpec | None) -> CacheSpec:
     return CacheSpec(CacheSpec().size if size is None else size, None if folder is None else str(folder))
 
 
-def _read_disk(file: SourceFile) -> DiskSpec:
+def _read_disk(file: SourceFile) -> DiskSpec | None:
     value = file.value_at(("disk", "clean_above"))
-    if value is False:
-        return DiskSpec(None)
-    return DiskSpec() if value is None else DiskSpec(int(value))
+    if value is None:
+        return None
+    return DiskSpec(None if value is False else int(value))
 
 
 def _read_encrypted(file: SourceFile) -> bool:

@@ -63,15 +63,11 @@ class CacheSpec:
     folder: str | None = None  # a path that the server and all hosts see; None: in the server's home
 
 
-DEFAULT_CLEAN_ABOVE = 85
-"""Per cent of a disk."""
-
-
 @dataclass(frozen=True, slots=True)
 class DiskSpec:
     """When the server makes room on disks."""
 
-    clean_above: int | None = DEFAULT_CLEAN_ABOVE  # per cent of a disk; None: it removes nothing by itself
+    clean_above: int | None  # per cent of a disk; None: it removes nothing by itself
 
 
 class EngineKind(enum.Enum):
@@ -119,7 +115,7 @@ class PoolSpec:
     output: str | Volume | None = None  # a path that all hosts mount, or a volume; None: a folder of each host
     data: str | Volume | None = None  # a path that all hosts mount, or a volume; None: a folder of each host
     data_cache: CacheSpec = CacheSpec()
-    disk: DiskSpec = DiskSpec()
+    disk: DiskSpec | None = None  # None: as the server's settings say
     network: Network = Network.OVERLAY
     encrypted: bool = True  # what jobs send from host to host on an overlay
     registry: str | None = None  # where environments are stored: `host[:port]/path`

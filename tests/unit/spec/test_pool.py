@@ -95,8 +95,8 @@ def test_every_key_is_read(path: Path) -> None:
 @pytest.mark.parametrize(("value", "mark"), [("false", None), ("10", 10), ("99", 99)])
 def test_the_server_makes_room_on_disks_as_the_file_says(value: str, mark: int | None) -> None:
     hosts = "hosts: [{name: here, url: unix:///var/run/docker.sock}]\n"
-    assert load_pool(f"{hosts}disk: {{clean_above: {value}}}\n", "pool.yml").disk.clean_above == mark
-    assert load_pool(hosts, "pool.yml").disk.clean_above == 85
+    assert load_pool(f"{hosts}disk: {{clean_above: {value}}}\n", "pool.yml").disk == types.DiskSpec(mark)
+    assert load_pool(hosts, "pool.yml").disk is None, "RISEML_CLEAN_ABOVE says it"
     for wrong in ("true", "100", "9", "85.5", "85%"):
         assert check_pool(f"{hosts}disk: {{clean_above: {wrong}}}\n", "pool.yml").spec is None
 

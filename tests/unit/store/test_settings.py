@@ -68,6 +68,14 @@ def test_what_a_build_may_take_is_a_setting() -> None:
         read_settings({"RISEML_BUILD_MEM": "1M"})
 
 
+@pytest.mark.parametrize(("text", "mark"), [("", 85), ("false", None), ("False", None), ("10", 10), ("99", 99)])
+def test_when_the_server_makes_room_on_disks_is_a_setting(text: str, mark: int | None) -> None:
+    assert read_settings({"RISEML_CLEAN_ABOVE": text}).clean_above == mark
+    for wrong in ("9", "100", "85%", "off", "0.85"):
+        with pytest.raises(UsageError, match=f"RISEML_CLEAN_ABOVE is '{wrong}'"):
+            read_settings({"RISEML_CLEAN_ABOVE": wrong})
+
+
 def test_the_largest_upload_is_a_setting() -> None:
     assert read_settings({}).upload_limit == DEFAULT_UPLOAD_LIMIT
     assert read_settings({"RISEML_UPLOAD_LIMIT": "64GiB"}).upload_limit == 2**36
