@@ -97,6 +97,10 @@ class EngineError(Unreachable):
         self.permanent = permanent
 
 
+class DiskFull(EngineError):
+    """No room was left on a disk: of a host, or of the server."""
+
+
 class PortReset(RisemlError):
     """A program of a job broke one connection to its port. Its other connections go on."""
 

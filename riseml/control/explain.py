@@ -18,7 +18,7 @@ from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.queue import make_queue, waits_for_place
-from riseml.control.placement.refusal import describe_misfit, show_label
+from riseml.control.placement.refusal import describe_misfit, list_possible_hosts, show_label
 from riseml.control.placement.shortage import ExperimentNamer, describe_hosts, describe_nearest
 from riseml.model import Experiment, Job, World
 from riseml.names import HostName
@@ -52,6 +52,14 @@ def _make_plain_explanation(experiment: Experiment, phase: ExplanationPhase, sum
 def _describe_reason(experiment: Experiment) -> str:
     sentence = SENTENCES[experiment.reason]
     return f"{sentence} ({experiment.message})" if experiment.message else sentence
+
+
+def list_concerned_hosts(experiment: Experiment, seen: Observation) -> frozenset[HostName]:
+    """Return the hosts on which an experiment has its build or its place, and those on which it could get one."""
+    own = frozenset(job.host for job in experiment.jobs if job.host is not None)
+    if experiment.placed_at is not None:
+        return own
+    return own | list_possible_hosts((job.resources for job in experiment.gang), seen)
 
 
 def explain_queue(world: World, seen: Observation, most: int) -> Iterator[Explanation]:

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from riseml.errors import EngineError
+from riseml.errors import DiskFull, EngineError
 from riseml.folders import make_private
 from riseml.job_programs.folder_removal import RemovalTally, remove_entry
 from riseml.records import dataclass
@@ -147,7 +147,7 @@ class DataCache:
         free = shutil.disk_usage(self.folder).free
         if missing > free:
             text = f"the data needs {missing:,} bytes more, and the disk of {self.folder} has {free:,} free"
-            raise EngineError(text, "free some space there", permanent=True)
+            raise DiskFull(text, "free some space there", permanent=True)
         (part / "files").mkdir(parents=True, exist_ok=True, mode=0o700)
         return part
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from riseml.data_stores.data_cache import DataCache, FileRow
 from riseml.data_stores.remote import Away, Broken, Changed, Remote, RemoteFile
-from riseml.errors import EngineError
+from riseml.errors import DiskFull, EngineError
 from riseml.faultpoints import Point, reach
 from riseml.records import dataclass
 from riseml.spec.scalars.data_url import DataUrl
@@ -162,7 +162,7 @@ def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _
             if error.errno in _FULL:
                 cache.drop_part(listed.key)
                 text = f"no space was left in {cache.folder} while {order.url} was fetched"
-                raise EngineError(text, "free some space there", permanent=True) from None
+                raise DiskFull(text, "free some space there", permanent=True) from None
             raise EngineError(f"{cache.folder} cannot be used: {error.strerror or error}", permanent=True) from None
         finally:
             if not listed.is_lasting:  # no later try would go on with it

@@ -132,6 +132,7 @@ class InventoryItem:
     running: bool = False
     size: int | None = None  # bytes
     made_at: datetime | None = None
+    environments: tuple[str, ...] = ()  # of the image of an install step: the environments there that contain it
 
 
 def never() -> bool:
@@ -405,16 +406,22 @@ class DataHolder(Protocol):
         """Return an object that manages the copies; no request is sent yet."""
 
 
+ListUsed = Callable[[], frozenset[str]]
+"""Returns references of environments that are in use."""
+
+
 @runtime_checkable
 class BuildKeeper(Protocol):
     """Runs builds of environments that outlive the server: the next server follows them, or ends them."""
 
-    def end_unwanted_builds(self, references: frozenset[str]) -> None:
-        """End the builds of this server that no experiment waits for and no thread follows. It returns at once; what
-        could not be ended is tried again at the next call.
+    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
+        """End the builds of this server that no experiment waits for and no thread follows, and the removals of
+        environments that an earlier server has begun. It returns at once; what could not be ended is tried again at the
+        next call.
 
         Args:
             references: the environments that experiments wait for.
+            list_used: returns the environments of all open experiments.
         """
 
 

@@ -165,7 +165,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     collector = OutputCollector(CollectorDesk(hosts, experiments, snapshots, logs, written := WrittenStore(database)))
     pump = LogPump(logs, notifier, wake, collector.collect)
     cleaner = Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database), data)
-    actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data)
+    disks = DiskKeeper(cleaner, hosts)
+    actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data, disks)
     return Services(
         settings=settings,
         info=ServerInfo(server, __version__, read_revision(), os.getpid(), _find_owner(), now()),
@@ -191,7 +192,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         swarm=SwarmKeeper(hosts),
         idle=IdleWatch(hosts.pool, pump.count_lines),
         outputs=OutputWatch(hosts, settings.output_limit),
-        disks=DiskKeeper(cleaner, hosts),
+        disks=disks,
         cleaner=cleaner,
         capsules=capsules,
         tracker=ActionTracker(_time_actions(actor.perform, timings), wake),

@@ -26,3 +26,21 @@ def mount_disk(folder: Path, mebibytes: int, files: int = 0) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "-l", place], check=True)
+
+
+@contextmanager
+def mount_ext4(folder: Path, mebibytes: int) -> Iterator[Path]:
+    """Mount a small ext4 in a folder, for an engine: overlay2 needs a file system of a disk. Give its folder; needs
+    root and `scripts/engine/filesystems`."""
+    image = folder / f"ext4-{uuid.uuid4().hex[:8]}"
+    with image.open("wb") as file:
+        file.truncate(mebibytes << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0", image], check=True)
+    place = image.with_suffix(".d")
+    place.mkdir()
+    subprocess.run(["mount", "-o", "loop", image, place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+        image.unlink()

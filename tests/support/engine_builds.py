@@ -10,6 +10,7 @@ from docker.errors import APIError
 
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.docker.environment_builds import BuildSettings, EnvironmentBuilds
+from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.step_containers import list_steps
 from riseml.executors.docker.step_files import write_step_files
 from riseml.executors.transports import engine_client
@@ -27,7 +28,7 @@ class EngineBuilds:
         self.host = Engine(url)
         settings = BuildSettings(limits=limits or BuildLimits())
         self.engine = engine_client.Engine(url)
-        self.builds = EnvironmentBuilds(self.engine, self.server, settings)
+        self.builds = EnvironmentBuilds(Helpers(self.engine, self.server, HelperRegistry()), settings)
         self.images: list[str] = []  # names of those that it made
         self.lines: list[str] = []  # the log of the last one
 

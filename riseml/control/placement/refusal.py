@@ -47,6 +47,25 @@ def describe_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tu
     )
 
 
+def list_possible_hosts(needs: Iterable[Resources], seen: Observation) -> frozenset[HostName]:
+    """Return the hosts that could hold one of the jobs if nothing ran on them; no drained ones."""
+    gangs = [make_gang((need,)) for need in frozenset(needs)]
+    candidates = find_candidates(seen)
+    return frozenset(
+        name
+        for name, host in seen.hosts.items()
+        if host.taking
+        and (
+            host.queue is not None
+            or any(
+                find_hosts(gang, {name: free_after(host.capacity, ())}, {name: candidates[name]}) is not None
+                for gang in gangs
+                if name in candidates
+            )
+        )
+    )
+
+
 def suggest_remedy(needs: Mapping[JobName, Resources], seen: Observation) -> str:
     """Return what to do about a gang that no hosts could hold: the labels that no host has, or fewer resources."""
     wanted = sorted({label for need in needs.values() for label in need.labels})

@@ -10,19 +10,22 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import IO, Any
 
 import docker
 from docker.errors import APIError, DockerException
 
-from riseml.errors import EngineError, RisemlError, Unreachable
+from riseml.errors import DiskFull, EngineError, RisemlError, Unreachable
 from riseml.executors.base import BuildOrder, NotThere, Work, WorkReport
 from riseml.executors.build_limits import EXCESS_HINTS, BuildLimits
+from riseml.executors.disk_use import FULL_DISK_HINT, FULL_PERCENT
 from riseml.executors.docker import labels
+from riseml.executors.docker.engine_disk import read_engine_disk
 from riseml.executors.docker.helper_container import send_archive
-from riseml.executors.docker.helpers import remove_container
+from riseml.executors.docker.helpers import Helpers, remove_container
 from riseml.executors.docker.image_names import inspect_image
 from riseml.executors.docker.log_stream import read_log_frames
 from riseml.executors.docker.step_containers import (
@@ -35,7 +38,7 @@ from riseml.executors.docker.step_containers import (
 )
 from riseml.executors.docker.step_files import write_step_files
 from riseml.executors.environments.build_log import STEP_MARK, BuildLog
-from riseml.executors.transports.engine_client import Engine, raise_for_refusal
+from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.log_cursor import LogCursor
 from riseml.records import dataclass
 
@@ -48,6 +51,9 @@ DEFAULT_NETWORK = "default"
 _SAVING_AFTER = 2.0  # seconds of a commit without a line about it
 _ENDED_WITH_ENGINE = 137, 143, 255  # exit codes of a container that its engine took along when it stopped
 _COMMIT_PATIENCE = 3600.0  # seconds for a commit; the engine sends no answer until the image is there
+
+HoldSteps = Callable[[frozenset[str]], AbstractContextManager[None]]
+"""Holds the images of steps by their names."""
 
 log = logging.getLogger(__name__)
 
@@ -64,19 +70,21 @@ class EnvironmentBuilds:
     """The builds of one server on one engine; several threads use it at the same time.
 
     Args:
-        engine: the connection.
-        server: id of the server.
+        helpers: of the server on the engine.
         settings: how they are confined.
     """
 
-    def __init__(self, engine: Engine, server: str, settings: BuildSettings) -> None:
-        self._engine = engine
-        self._server = server
+    def __init__(self, helpers: Helpers, settings: BuildSettings) -> None:
+        self._helpers = helpers
+        self._engine = helpers.engine
+        self._server = helpers.server
         self._settings = settings
         self._changed = threading.Condition()
         self._taken: set[str] = set()  # names of builds that a thread makes or removes at this moment
         self._left: set[str] = set()  # names of builds that an earlier server has left
         self._wanted: frozenset[str] | None = None  # environments that experiments wait for; None: not known yet
+        self._steps_guard = threading.Lock()  # of the next field; held while the image of a step is removed
+        self._steps: Counter[str] = Counter()  # how many builds may go on from the image of a step
 
     def make_environment(self, order: BuildOrder, base: str, most_mem: int) -> None:
         """Make an environment, or go on where an earlier server has left it.
@@ -95,12 +103,36 @@ class EnvironmentBuilds:
             if inspect_image(api, order.image.reference) is not None:
                 return
             try:
-                _Build(self._engine, self._server, self._settings, order, name).run(api, base, most_mem)
+                build = _Build(self._helpers, self._settings, order, name)
+                build.run(api, base, most_mem, self._hold_steps)
             except BaseException as error:
                 if isinstance(error, EngineError) or not isinstance(error, Unreachable):
                     self._remove_quietly(name)
                 raise  # without an answer of the engine, the step goes on, and the next try follows it
             self._remove_quietly(name)
+
+    def remove_step(self, name: str, remove: Callable[[], None]) -> None:
+        """Remove the image of an install step by calling `remove`.
+
+        Raises:
+            EngineError: a build may go on from it.
+        """
+        with self._steps_guard:
+            if self._steps[name]:
+                raise EngineError(f"a build goes on from {name}")
+            remove()
+
+    @contextmanager
+    def _hold_steps(self, names: frozenset[str]) -> Iterator[None]:
+        """Hold the images of the steps of a build, which may go on from each of them."""
+        with self._steps_guard:
+            self._steps.update(names)
+        try:
+            yield
+        finally:
+            with self._steps_guard:
+                self._steps.subtract(names)
+                self._steps = +self._steps
 
     def end_unwanted_builds(self, references: frozenset[str]) -> None:
         """Remove what an earlier server has left of builds that no experiment waits for, in a thread."""
@@ -180,22 +212,24 @@ class EnvironmentBuilds:
 class _Build:
     """One environment that is being made."""
 
-    def __init__(self, engine: Engine, server: str, settings: BuildSettings, order: BuildOrder, name: str) -> None:
-        self._engine = engine
-        self._server = server
+    def __init__(self, helpers: Helpers, settings: BuildSettings, order: BuildOrder, name: str) -> None:
+        self._helpers = helpers
+        self._engine = helpers.engine
+        self._server = helpers.server
         self._settings = settings
         self._order = order
         self._name = name  # of its container and its network
         self._late = threading.Event()  # set when it has taken longer than a build may take
         self._held = order.read_held()
 
-    def run(self, api: docker.APIClient, base: str, most_mem: int) -> None:
-        """Run the steps that have no image yet."""
+    def run(self, api: docker.APIClient, base: str, most_mem: int, hold_steps: HoldSteps) -> None:
+        """Run the steps that have no image yet; no image of a step is removed meanwhile (`hold_steps`)."""
         image = self._order.image
-        with tempfile.TemporaryFile() as archive:
+        with tempfile.TemporaryFile() as archive, ExitStack() as stack:
             files = write_step_files(archive, image, self._order.project)
             first = str(api.inspect_image(base)["Id"])
             steps = list(list_steps(image, first, files))
+            stack.enter_context(hold_steps(frozenset(step.image for step in steps)))
             done = next((n for n in range(len(steps) - 1, 0, -1) if inspect_image(api, steps[n - 1].image)), 0)
             if done:
                 self._emit_cached(steps[:done])
@@ -295,7 +329,20 @@ class _Build:
             problem, hint = EXCESS_HINTS["memory"]
             raise EngineError(f"{what} ({step.line}) {problem}", hint, permanent=True)
         if state["ExitCode"] != 0:
-            raise EngineError(f"{what} failed with exit code {state['ExitCode']}: {step.line}", permanent=True)
+            problem = f"{what} failed with exit code {state['ExitCode']}: {step.line}"
+            if self._has_filled_disk():
+                raise DiskFull(problem, FULL_DISK_HINT, permanent=True)
+            raise EngineError(problem, permanent=True)
+
+    def _has_filled_disk(self) -> bool:
+        """Return True when the disk of the engine is full: the line of the step that says so may be lost there."""
+        try:
+            use = read_engine_disk(self._helpers)
+        except DiskFull:  # not even for the container that measures
+            return True
+        except RisemlError:
+            return False
+        return use is not None and use.percent >= FULL_PERCENT
 
     def _commit(self, api: docker.APIClient, step: BuildStep, below: dict[str, Any]) -> None:
         """Make an image of what a step has left, and say so when it takes longer than a moment."""

@@ -28,6 +28,7 @@ from riseml.executors.capabilities import (
     GpuReading,
     HostReport,
     InventoryItem,
+    ListUsed,
     Outcome,
     StorageOrder,
     never,
@@ -81,9 +82,10 @@ from riseml.executors.job_streams import JobStream
 from riseml.executors.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.faultpoints import Point, reach
 from riseml.log_cursor import LogCursor
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, Mount
-from riseml.names import HOST_LABEL, SUBNETS
+from riseml.names import HOST_LABEL, STEP_REPOSITORY, SUBNETS
 from riseml.planning.image import PACKAGES_FILE, parse_packages
 from riseml.samples import Sample
 from riseml.settings import DEFAULT_LOG_LIMIT
@@ -127,7 +129,7 @@ class DockerExecutor:
         self._server = server
         self._log_limit = log_limit
         self._helpers = Helpers(engine, server, registry or HelperRegistry())
-        self._builds = EnvironmentBuilds(engine, server, builds or BuildSettings())
+        self._builds = EnvironmentBuilds(self._helpers, builds or BuildSettings())
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
         self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
@@ -249,7 +251,7 @@ class DockerExecutor:
         if order.image.install:
             self._builds.make_environment(order, base, most_mem)
 
-    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
         self._builds.end_unwanted_builds(references)
 
     def export_image(self, reference: str) -> Iterator[bytes]:
@@ -354,7 +356,11 @@ class DockerExecutor:
         if is_needed():
             raise EngineError(f"an experiment needs {item.name}")
         with self.engine.api(patient=True) as api:
-            inventory.remove_item(api, item, self._stuck)
+            reach(Point.DISCARDING)
+            if item.reference.startswith(f"{STEP_REPOSITORY}:"):
+                self._builds.remove_step(item.identity, lambda: inventory.remove_item(api, item, self._stuck))
+            else:
+                inventory.remove_item(api, item, self._stuck)
 
     def read_disk(self) -> DiskUse | None:
         return read_engine_disk(self._helpers)

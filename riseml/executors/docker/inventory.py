@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import docker
-from docker.errors import APIError
+from docker.errors import APIError, ImageNotFound
 
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.docker import labels, networks
@@ -17,6 +17,8 @@ from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.names import CODE_REPOSITORY, STEP_REPOSITORY, HostName
 
 _MISSING = 404
+_UNNAMED = "<none>:<none>"
+"""How an engine lists an image that has lost its name."""
 
 
 def list_items(
@@ -31,6 +33,10 @@ def list_items(
     """
     ours = {"label": labels.SERVER}
     networks = [row for row in api.networks(filters=ours) if _labels(row).get(labels.HOST, "") in ("", host)]
+    environments = [
+        _describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT}) if not _is_layer(row)
+    ]
+    steps = [_describe_step(row) for row in api.images(filters={"reference": STEP_REPOSITORY})]
     return [
         *(
             _describe_container(row)
@@ -39,8 +45,8 @@ def list_items(
         ),
         *(_describe_network(row) for row in networks),
         *(_describe_layer(row) for row in api.images(filters={"reference": CODE_REPOSITORY})),
-        *(_describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT}) if not _is_layer(row)),
-        *(_describe_step(row) for row in api.images(filters={"reference": STEP_REPOSITORY})),
+        *environments,
+        *_find_environments(api, steps, environments),
         *(_describe_copy(row) for row in api.images(filters={"reference": "riseml/image"})),
         *(_describe_volume(row) for row in api.volumes(filters={"label": labels.DATA})["Volumes"] or []),
     ]
@@ -92,7 +98,7 @@ def _describe_network(row: dict[str, Any]) -> InventoryItem:
 
 
 def _describe_image(row: dict[str, Any]) -> InventoryItem:
-    name = (row.get("RepoTags") or [row["Id"]])[0]
+    name = next((name for name in row.get("RepoTags") or () if name != _UNNAMED), str(row["Id"]))
     made_at = datetime.fromtimestamp(row["Created"], UTC)
     return InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name, size=int(row["Size"]), made_at=made_at)
 
@@ -142,6 +148,35 @@ def _describe_volume(row: dict[str, Any]) -> InventoryItem:
 
 def _find_name(row: dict[str, Any]) -> str:
     return str(row["Names"][0]).lstrip("/")
+
+
+def _find_environments(
+    api: docker.APIClient, steps: list[InventoryItem], environments: list[InventoryItem]
+) -> list[InventoryItem]:
+    """Return the images of install steps with the environments that contain them: without these, the image of a step
+    gives nothing back to the disk."""
+    if not steps:
+        return []
+    layers = {item.name: _read_layers(api, item.name) for item in (*steps, *environments)}
+    return [
+        replace(
+            step,
+            environments=tuple(
+                one.name
+                for one in environments
+                if layers[step.name] and layers[one.name][: len(layers[step.name])] == layers[step.name]
+            ),
+        )
+        for step in steps
+    ]
+
+
+def _read_layers(api: docker.APIClient, name: str) -> list[str]:
+    """Return the digests of an image's layers, from the lowest; none when the image is gone."""
+    try:
+        return list(api.inspect_image(name)["RootFS"].get("Layers") or [])
+    except ImageNotFound:
+        return []
 
 
 def _labels(row: dict[str, Any]) -> dict[str, str]:

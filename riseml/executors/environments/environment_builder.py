@@ -3,17 +3,25 @@ script of one Slurm job.
 
 The server has written `order.json` into FOLDER. The builder prints the output of the steps. It takes the file `claim`,
 so that a second job of the same order (whose submission got no answer) ends at once, and writes `end.json` last: the
-error, empty when the environment is complete, and the stage in which it happened.
+error, empty when the environment is complete, the stage in which it happened, and whether the disk was full then: the
+line that says so may have found no room in the log.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
 
+import errno
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
+
+RESERVE = 1 << 16  # bytes on the disk for the end of a build, which may be what has filled it
+WRITE_PAUSE = 2  # seconds between two attempts to write the end on a full disk
+MOST_WRITES = 30  # attempts
+LEAST_ROOM = 1 << 18  # bytes: a disk with less is full
 
 EMPTY, PACKAGES, STEPS = "empty", "packages", "steps"  # the stages of a build
 
@@ -35,6 +43,7 @@ class EnvironmentBuilder:
         path = self.environment.get("PATH", os.defpath)
         self.environment.update(VIRTUAL_ENV=self.target, PATH=os.path.join(self.target, "bin") + ":" + path)
         self.stage = EMPTY
+        self.is_full = False  # whether no room was left on the disk of the environment when a step failed
         self.deadline = time.monotonic() + self.order.get("seconds", float("inf"))
         self.child = None  # type: subprocess.Popen[bytes] | None
 
@@ -52,13 +61,39 @@ class EnvironmentBuilder:
         os.dup2(1, 2)  # what the steps print stays in one order
         error = ""
         try:
+            self._reserve_end()
             self._make()
         except (StepFailed, OSError) as problem:
             error = str(problem)
-        with open(os.path.join(self.folder, "end.new"), "w") as file:
-            json.dump({"error": error, "stage": self.stage}, file)
-        os.rename(os.path.join(self.folder, "end.new"), os.path.join(self.folder, "end.json"))
+            self.is_full = has_no_room(self.target) or has_no_room(self.folder)
+        for _ in range(MOST_WRITES):
+            try:
+                self._write_end(error)
+            except OSError as problem:  # the disk is full, and its file system lets nobody reserve room
+                error = error or str(problem)
+                self.is_full = True
+                subprocess.call(["rm", "-rf", self.target])
+                select.select([], [], [], WRITE_PAUSE)
+            else:
+                break
         return 1 if error else 0
+
+    def _reserve_end(self) -> None:
+        with open(os.path.join(self.folder, "end.new"), "wb") as file:
+            file.write(bytes(RESERVE))
+
+    def _write_end(self, error: str) -> None:
+        """Write the end into the room that is reserved for it."""
+        path = os.path.join(self.folder, "end.new")
+        content = json.dumps({"error": error[: RESERVE // 8], "stage": self.stage, "full": self.is_full}).encode()
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            if os.write(file, content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            os.ftruncate(file, len(content))
+        finally:
+            os.close(file)
+        os.rename(path, os.path.join(self.folder, "end.json"))
 
     def _make(self) -> None:
         uv = self.order["uv"] if self._call([self.order["uv"], "--version"], quiet=True) == 0 else ""
@@ -81,7 +116,9 @@ class EnvironmentBuilder:
                 raise StepFailed(f"install step {number} failed with exit code {code}: {line}")
         command = [uv, "pip", "freeze", "--python", python] if uv else [python, "-m", "pip", "freeze"]
         with open(os.path.join(self.target, "packages.txt"), "wb") as output:
-            subprocess.call(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=output)
+            code = subprocess.call(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=output)
+        if code != 0 and has_no_room(self.target):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), output.name)
 
     def _make_empty(self, uv: str) -> None:
         """Make an environment, with pip if it can be fetched."""
@@ -133,6 +170,15 @@ class EnvironmentBuilder:
                 os.killpg(self.child.pid, signal.SIGKILL)
             except OSError:  # all of it has ended
                 return
+
+
+def has_no_room(folder: str) -> bool:
+    """Return whether the file system of a folder is full; False when there is no such folder."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < LEAST_ROOM
 
 
 def say(line: str) -> None:

@@ -21,8 +21,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from riseml.errors import EngineError
+from riseml.errors import DiskFull, EngineError
 from riseml.executors.base import BuildOrder
+from riseml.executors.disk_use import FULL_DISK_HINT
 from riseml.executors.environments import environment_builder
 from riseml.executors.environments.project_files import unpack_project
 from riseml.executors.job_files import read_record
@@ -132,6 +133,8 @@ def raise_for_end(end: Mapping[str, Any], package_hint: str = SEE_LOG) -> None:
         end: what the builder wrote last.
         package_hint: what the user can do when the packages of the image cannot be installed.
     """
+    if end.get("error") and end.get("full"):
+        raise DiskFull(str(end["error"]), FULL_DISK_HINT, permanent=True)
     if end.get("error"):
         hints = {environment_builder.PACKAGES: package_hint, environment_builder.STEPS: None}
         raise EngineError(str(end["error"]), hints.get(str(end.get("stage")), SEE_LOG), permanent=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder
-from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind, never
+from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind, ListUsed, never
 from riseml.executors.environments.makers import (
     ASIDE_SUFFIX,
     BUILD_SUFFIX,
@@ -35,6 +35,7 @@ from riseml.executors.environments.makers import (
 )
 from riseml.executors.environments.venv_recipe import choose_packages, refuse_root_commands
 from riseml.executors.removal import remove_tree
+from riseml.faultpoints import Point, reach
 from riseml.folders import make_private_path
 from riseml.model import Image, ImageSeen
 from riseml.planning.image import parse_packages
@@ -61,7 +62,8 @@ class VirtualEnvironments:
         self._server = server
         self._maker = maker
         self._gpus = gpus
-        self._guard = threading.Lock()  # of the two fields below
+        self._guard = threading.Lock()  # of the three fields below
+        self._is_swept = False  # what a killed server has left of removals is being removed, or is gone
         self._waiting: Counter[Path] = Counter()  # how many builds wait for another one of the same environment
         self._ending: set[Path] = set()  # folders of builds that a thread ends at this moment
 
@@ -146,6 +148,7 @@ class VirtualEnvironments:
                 if was_ready:
                     ready.touch()
                 raise EngineError(f"an experiment needs the environment {name}")
+            reach(Point.DISCARDING)
             remove_tree(folder)
         finally:
             os.close(lock)
@@ -187,14 +190,17 @@ class VirtualEnvironments:
                 if not followed and not self._end_build(folder):
                     self._end_in_thread(folder)
 
-    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
         """End the builds of this server, in threads of their own, that no experiment waits for and no thread follows.
 
         Args:
             references: the environments that experiments wait for.
+            list_used: returns the environments of all open experiments: what a removal has left of them stays.
         """
         wanted = {self.find_folder(reference).name for reference in references}
-        for name in _list_names(self._root):
+        names = _list_names(self._root)
+        self._end_removals(frozenset(names), lambda: references | list_used())
+        for name in names:
             folder = self._root / name
             if folder.suffix not in (BUILD_SUFFIX, ASIDE_SUFFIX):
                 continue
@@ -204,6 +210,42 @@ class VirtualEnvironments:
             order = read_order(folder)  # None: a server was killed before the build began
             if order is None or order.get("server") == self._server:
                 self._end_in_thread(environment)
+
+    def _end_removals(self, names: frozenset[str], list_used: ListUsed) -> None:
+        """Remove, once and in a thread, the environments that a server was removing when it was killed.
+
+        Args:
+            names: of all files and folders.
+            list_used: returns the environments that stay: a job may use one, and the build of an awaited one replaces
+                it.
+        """
+        with self._guard:
+            if self._is_swept:
+                return
+            self._is_swept = True
+        folders = [
+            self._root / name
+            for name in sorted(names)
+            if "." not in name and not names & {f"{name}{BUILD_SUFFIX}", f"{name}{ASIDE_SUFFIX}"}
+        ]
+        incomplete = [folder for folder in folders if not (folder / READY).exists()]
+        used = frozenset(map(self.find_folder, list_used())) if incomplete else frozenset()
+        incomplete = [folder for folder in incomplete if folder not in used]
+        if incomplete:
+            threading.Thread(
+                target=self._remove_incomplete, args=(incomplete,), name="end-removals", daemon=True
+            ).start()
+
+    def _remove_incomplete(self, folders: list[Path]) -> None:
+        for folder in folders:
+            try:
+                with open(os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
+                    is_left = _try_lock(lock.fileno()) and not folder.with_suffix(BUILD_SUFFIX).exists()
+                    if is_left and not (folder / READY).exists():
+                        remove_tree(folder)
+                        log.info("the environment %s is gone: an earlier server was removing it", folder.name)
+            except (RisemlError, OSError) as error:
+                log.warning("the incomplete environment %s stays: %s", folder.name, error)
 
     def _end_in_thread(self, folder: Path) -> None:
         """End the build of an environment in a thread, which tries until it succeeds or another thread follows the

@@ -21,7 +21,15 @@ from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, NotThere, Share
 from riseml.executors.build_limits import BuildLimits
-from riseml.executors.capabilities import DiskUse, EnvironmentReview, GpuReading, InventoryItem, InventoryKind, never
+from riseml.executors.capabilities import (
+    DiskUse,
+    EnvironmentReview,
+    GpuReading,
+    InventoryItem,
+    InventoryKind,
+    ListUsed,
+    never,
+)
 from riseml.executors.disk_use import measure_disk
 from riseml.executors.environments.project_files import copy_files
 from riseml.executors.environments.this_machine import ThisMachineMaker
@@ -120,8 +128,8 @@ class ProcessExecutor:
         with _translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
 
-    def end_unwanted_builds(self, references: frozenset[str]) -> None:
-        self._environments.end_unwanted_builds(references)
+    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
+        self._environments.end_unwanted_builds(references, list_used)
 
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         return self._environments.list_packages(reference)

@@ -28,6 +28,7 @@ from riseml.executors.capabilities import (
     HostReport,
     InventoryItem,
     InventoryKind,
+    ListUsed,
     never,
 )
 from riseml.executors.disk_use import measure_disk
@@ -138,8 +139,8 @@ class SlurmExecutor(RoleAccess):
         with _translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
 
-    def end_unwanted_builds(self, references: frozenset[str]) -> None:
-        self._environments.end_unwanted_builds(references)
+    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
+        self._environments.end_unwanted_builds(references, list_used)
 
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         return self._environments.list_packages(reference)

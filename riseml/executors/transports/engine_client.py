@@ -20,7 +20,7 @@ from docker.constants import MINIMUM_DOCKER_API_VERSION
 from docker.errors import APIError, DockerException, ImageNotFound, create_api_error_from_http_exception
 from docker.errors import NotFound as EngineNotFound
 
-from riseml.errors import EngineError, Unreachable
+from riseml.errors import DiskFull, EngineError, Unreachable
 from riseml.executors.base import NotThere
 from riseml.executors.transports.routes import Timeouts, Transport, find_plain_transport, find_transport
 from riseml.spec.pool.types import HostSpec
@@ -210,7 +210,7 @@ def translate_refusal(error: APIError) -> EngineError:
     if lacks_network(error):
         return refusal(text)
     if re.search("no space left on device", text, re.IGNORECASE):
-        return EngineError(f"the disk of the host is full: {text}", "free some space, then start again", permanent=True)
+        return DiskFull(f"the disk of the host is full: {text}", "free some space, then start again", permanent=True)
     return refusal(text, permanent=error.status_code in _PERMANENT_STATUSES and not _PASSING.search(text))
 
 

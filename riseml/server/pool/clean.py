@@ -132,7 +132,9 @@ class Cleaner:
         item, used = leftover.item, self.usage.load_last_uses(spares_kept=True)
         if item.kind is InventoryKind.CODE:
             return item.reference in used.snapshots and used.snapshots[item.reference] is None
-        if item.kind is not InventoryKind.ENVIRONMENT or is_step(item):
+        if is_step(item):
+            return any(name in used.environments and used.environments[name] is None for name in item.environments)
+        if item.kind is not InventoryKind.ENVIRONMENT:
             return False
         if item.reference in used.environments:
             return used.environments[item.reference] is None

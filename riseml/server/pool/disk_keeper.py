@@ -1,8 +1,8 @@
 """Make room on disks that are nearly full: those of the hosts, and those of riseml's home and of its cache of data.
 
 The loop calls `note` in every pass, so that nothing goes before a server has read its store and is the only one. The
-work is done in a thread of its own: once a minute at most, on other machines once in ten minutes, and when an
-environment was made.
+work is done in a thread of its own: once a minute, every few seconds while an environment is made on the host, and when
+one was made; less often on other machines. What fails because a disk is full calls `make_room_after`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import logging
 import math
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from riseml.errors import RisemlError, StoreError
+from riseml.errors import DiskFull, RisemlError, StoreError
 from riseml.executors.capabilities import DiskMeter, DiskUse, InventoryKind
-from riseml.executors.disk_use import measure_disk
+from riseml.executors.disk_use import measure_disk, says_full_disk
 from riseml.names import HostName
 from riseml.records import dataclass
 from riseml.server.clock import now
@@ -28,19 +28,34 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.server.pool.clean import Cleaner, Leftover
 from riseml.server.pool.disk_room import RoomOutcome, make_room, order_removals
 from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.leftover_judge import CleanRequest, is_step
+from riseml.server.pool.leftover_judge import CleanRequest
 from riseml.store.usage import NOTHING_USED
 
-_PAUSE = 60.0  # seconds between two measurements of a disk of this machine
-_LONG_PAUSE = 600.0  # seconds; of a disk of another machine, which needs a container, or from which nothing may go
 _FIRST_PAUSE = 10.0  # seconds; a new server first finds the builds that go on
+_READINGS = 1000  # that are remembered of each disk
 _REQUEST = CleanRequest(caches=True, idle=timedelta(0), spares_kept=True)
-_HOME, _CACHE = "riseml's home", "the cache of data"
+HOME, CACHE = "riseml's home", "the cache of data"
 
 log = logging.getLogger(__name__)
 
 Place = HostName | str
 """A host, riseml's home or its cache of data."""
+
+Build = tuple[HostName, str]
+"""A host, and the environment that it makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pauses:
+    """Seconds between two measurements of a disk."""
+
+    idle: float  # while no environment is made on its host
+    building: float  # while one is made
+    stuck: float  # the same, of a disk from which nothing may go: to find that out, the server lists everything on it
+
+
+_HERE = _Pauses(idle=60.0, building=5.0, stuck=60.0)
+_ELSEWHERE = _Pauses(idle=600.0, building=60.0, stuck=600.0)  # a measurement needs a container there
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +69,57 @@ class DiskState:
     is_stuck: bool = False  # it is above the mark, and nothing is left that may go
 
 
+@dataclass(frozen=True, slots=True)
+class DiskTrouble:
+    """What was done about a disk on which something found no room."""
+
+    name: str  # of the places on the disk
+    percent: int  # of it that is used now
+    removed: int  # things that went since the watch began
+
+    @property
+    def text(self) -> str:
+        """What a user is told."""
+        if not self.removed:
+            return f"The disk of {self.name} was full, and nothing is left on it that no experiment needs"
+        what = f"{self.removed} of what no experiment needs"
+        return f"The disk of {self.name} was full: the server has removed {what}, and tries again"
+
+
 @dataclass(slots=True)
 class _DiskTurn:
-    """When a place is measured next. The worker alone uses it, except that `note` resets `due`."""
+    """When a place is measured next. Several threads use it; each field by itself may be read and replaced."""
 
-    due: float = 0.0  # monotonic seconds
-    is_mute: bool = field(default=False)  # it cannot tell how full it is, and that was logged
+    measured: float = -math.inf  # monotonic seconds
+    is_due: bool = False  # an environment was made: it is measured at once
+    is_elsewhere: bool = False  # its disk is not of this machine
+    device: str = ""  # its disk, where it is of this machine
+    is_mute: bool = False  # it cannot tell how full it is, and that was logged
+    readings: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_READINGS))  # moment, per cent
+
+
+@dataclass(slots=True)
+class DiskWatch:
+    """Notes whether the disk of a place is full while something is written to it.
+
+    Args:
+        place: the place.
+        since: when the watch began, in seconds of the keeper's clock.
+        removed: things that the server had removed from the disk by then.
+        measure: measures the disk.
+    """
+
+    place: Place
+    since: float
+    removed: int
+    measure: Callable[[], object]
+    is_suspect: bool = False  # a line said that a disk is full
+
+    def note_line(self, line: str) -> None:
+        """Note a line of output. At the first one that says that a disk is full, measure: the disk is still so."""
+        if not self.is_suspect and says_full_disk(line):
+            self.is_suspect = True
+            self.measure()
 
 
 class DiskKeeper:
@@ -77,14 +137,15 @@ class DiskKeeper:
         self._clock = clock
         self._turns: defaultdict[Place, _DiskTurn] = defaultdict(_DiskTurn)
         self._states: Mapping[Place, DiskState] = {}  # by the first place on each disk; replaced, never changed
-        self._building: frozenset[str] = frozenset()
-        self._listed = NOTHING_USED  # what was used when the worker listed what may go
+        self._building: frozenset[Build] = frozenset()
+        self._used = NOTHING_USED  # what was used when the last list of removals was made; used with `_work`
         self._not_before = clock() + _FIRST_PAUSE
         self._worker: threading.Thread | None = None
+        self._work = threading.Lock()  # held by the thread that removes
 
     @property
     def is_busy(self) -> bool:
-        """True while a thread measures or removes."""
+        """True while the keeper's thread measures or removes."""
         return self._worker is not None and self._worker.is_alive()
 
     @property
@@ -92,7 +153,7 @@ class DiskKeeper:
         """Per cent of a disk above which the server makes room; None: it never does."""
         return self._hosts.clean_above
 
-    def note(self, building: frozenset[str]) -> None:
+    def note(self, building: frozenset[Build]) -> None:
         """Measure the disks that are due; all of them when an environment was made. Returns at once.
 
         Args:
@@ -101,89 +162,140 @@ class DiskKeeper:
         has_built = bool(self._building - building)
         self._building = building
         if has_built:
-            for turn in list(self._turns.values()):
-                turn.due = 0.0
+            for place in self._list_places():
+                self._turns[place].is_due = True
             self._not_before = -math.inf
+        self.look()
+
+    def look(self) -> None:
+        """Measure the disks that are due. Returns at once."""
         mark = self.mark
         if mark is None or self.is_busy or self._clock() < self._not_before:
             return
-        self._not_before = self._clock() + _PAUSE
-        self._worker = threading.Thread(target=self._keep_room, args=(mark,), name="disks", daemon=True)
-        self._worker.start()
+        if any(map(self._is_due, self._list_places())):
+            self._worker = threading.Thread(target=self._keep_room, args=(mark,), name="disks", daemon=True)
+            self._worker.start()
+
+    def open_watch(self, place: Place) -> DiskWatch:
+        """Return a watch of the disk of a place, for something that begins to write to it."""
+        return DiskWatch(place, self._clock(), self._count_removed(place), lambda: self._measure(place))
+
+    def make_room_after(self, watch: DiskWatch, *, is_certain: bool) -> DiskTrouble | None:
+        """Make room on a disk on which something may have found none; wait until that is done.
+
+        Args:
+            watch: of the disk, from before the failure.
+            is_certain: the kernel or an engine has said that the disk was full; else it counts as full if it was above
+                the mark in one of the measurements since the watch began.
+
+        Returns:
+            What was done; None when the disk was not full, does not tell, or the server makes no room by itself.
+        """
+        mark = self.mark
+        if mark is None:
+            return None
+        with self._work:
+            if self._measure(watch.place) is None:
+                return None
+            places = self._find_neighbours(watch.place)
+            readings = [percent for moment, percent in list(self._turns[watch.place].readings) if moment >= watch.since]
+            peak = 100 if is_certain else max(readings, default=0)
+            if peak <= mark:
+                return None
+            outcome = self._keep_disk(places, mark, peak)
+        if outcome is None:
+            return None
+        removed = self._count_removed(watch.place) - watch.removed
+        return DiskTrouble(" and ".join(places), outcome.percent, removed)
 
     def list_disks(self) -> tuple[DiskState, ...]:
         """Return what the last measurements have shown; empty while the server makes no room by itself."""
-        present = {*self._hosts.pool.executors, _HOME, _CACHE}
+        present = {*self._hosts.pool.executors, HOME, CACHE}
         return () if self.mark is None else tuple(one for one in self._states.values() if one.places[0] in present)
 
-    def find_stuck(self, host: HostName | None = None) -> tuple[DiskState, ...]:
-        """Return the disks above the mark from which nothing may go any more; those of one host, or all."""
-        return tuple(one for one in self.list_disks() if one.is_stuck and (host is None or host in one.places))
+    def find_stuck(self, places: Collection[Place]) -> tuple[DiskState, ...]:
+        """Return the disks of these places that are above the mark, and from which nothing may go any more."""
+        return tuple(
+            disk for disk in self.list_disks() if disk.is_stuck and not frozenset(places).isdisjoint(disk.places)
+        )
 
     def _keep_room(self, mark: int) -> None:
         try:
             for places in self._find_due():
-                self._keep_disk(places, mark)
+                with self._work:
+                    self._keep_disk(places, mark)
         except Exception:
-            log.exception("the disks cannot be looked after; the server tries again in %.0f s", _PAUSE)
+            log.exception("the disks cannot be looked after; the server tries again in %.0f s", _HERE.idle)
+            self._not_before = self._clock() + _HERE.idle
+
+    def _list_places(self) -> list[Place]:
+        return [*sorted(self._hosts.pool.executors), HOME, CACHE]
+
+    def _is_due(self, place: Place) -> bool:
+        turn = self._turns[place]
+        return turn.is_due or self._clock() >= turn.measured + self._find_pause(place)
+
+    def _find_pause(self, place: Place) -> float:
+        """Return the seconds between two measurements of a disk; home and cache fill with every build and fetch."""
+        pauses = _ELSEWHERE if self._turns[place].is_elsewhere else _HERE
+        is_building = bool(self._building) if place in (HOME, CACHE) else place in {host for host, _ in self._building}
+        if any(place in disk.places and disk.is_stuck for disk in self._states.values()):
+            return pauses.stuck if is_building else _ELSEWHERE.idle
+        return pauses.building if is_building else pauses.idle
 
     def _find_due(self) -> list[tuple[Place, ...]]:
-        """Return the places that are due; those on one file system of this machine together."""
-        disks: dict[str, list[Place]] = {}
-        moment = self._clock()
-        for place in (*sorted(self._hosts.pool.executors), _HOME, _CACHE):
-            if self._turns[place].due > moment:
-                continue
-            use = self._measure(place)
-            is_elsewhere = use is not None and not use.device
-            self._turns[place].due = moment + (_LONG_PAUSE if is_elsewhere else _PAUSE) - _FIRST_PAUSE
-            if use is not None:
-                disks.setdefault(use.device or f"host {place}", []).append(place)
-        return [tuple(places) for places in disks.values()]
+        """Measure the places that are due, and return them; those on one file system of this machine together."""
+        places = list(filter(self._is_due, self._list_places()))
+        for place in places:
+            self._turns[place].is_due = False
+        measured = [place for place in places if self._measure(place) is not None]
+        return list(dict.fromkeys(map(self._find_neighbours, measured)))
 
-    def _keep_disk(self, places: tuple[Place, ...], mark: int) -> None:
+    def _find_neighbours(self, place: Place) -> tuple[Place, ...]:
+        """Return the places on the disk of a place, as last measured."""
+        device = self._turns[place].device
+        return tuple(one for one in self._list_places() if device and self._turns[one].device == device) or (place,)
+
+    def _count_removed(self, place: Place) -> int:
+        return sum(disk.removed for disk in self._states.values() if place in disk.places)
+
+    def _keep_disk(self, places: tuple[Place, ...], mark: int, peak: int = 0) -> RoomOutcome | None:
+        """Make room on a disk, if it is above the mark or was so (`peak`); the caller has `_work`."""
         outcome = make_room(
-            mark, lambda: self._read_percent(places[0]), lambda: self._list_removals(places), self._remove
+            mark, lambda: self._read_percent(places[0]), lambda: self._list_removals(places), self._remove, peak
         )
         if outcome is None:
-            return
+            return None
         before = self._states.get(places[0])
         self._states = {**self._states, places[0]: _make_state(places, outcome, before)}
         name = " and ".join(places)
         if outcome.removed:
             text = f"the disk of {name} was above {mark} %: {len(outcome.removed)} removed of what no experiment needs"
             write_line(log, LogLine(f"{text}; it is {outcome.percent} % full now"))
-        if outcome.is_stuck:
-            for place in places:
-                self._turns[place].due = self._clock() + _LONG_PAUSE
         if outcome.is_stuck and (before is None or not before.is_stuck):
             text = f"the disk of {name} is {outcome.percent} % full, and nothing is left on it that no experiment needs"
             write_line(log, LogLine(text), logging.WARNING)
+        return outcome
 
     def _list_removals(self, places: tuple[Place, ...]) -> Iterator[Leftover]:
-        self._listed = self._cleaner.usage.load_last_uses(spares_kept=True)
+        self._used = self._cleaner.usage.load_last_uses(spares_kept=True)
         cleaning, judge = self._cleaner.find_on_hosts(_REQUEST, now(), frozenset(places))
         leftovers = list(cleaning.leftovers)
-        if _HOME in places or _CACHE in places:
+        if HOME in places or CACHE in places:
             try:
                 self._cleaner.snapshots.sweep_contents()
                 leftovers += self._cleaner.find_on_server(judge)
             except RisemlError as error:  # a disk without any room: environments make some
                 log.warning("the files of projects stay: %s", error.message)
         here = [leftover for leftover in leftovers if _find_place(leftover) in places]
-        yield from order_removals(here, judge.used.snapshots, is_building=bool(self._building))
+        yield from order_removals(here, judge.used.snapshots)
 
     def _remove(self, leftover: Leftover) -> Leftover:
-        result = self._cleaner.remove_leftover(leftover, lambda: self._is_needed(leftover))
+        result = self._cleaner.remove_leftover(leftover, lambda: self._cleaner.is_needed(leftover, self._used))
         if result.removed and leftover.item.kind is InventoryKind.SNAPSHOT:
             with suppress(StoreError):  # the next measurement shows what the disk got back
                 self._cleaner.snapshots.sweep_contents()
         return result
-
-    def _is_needed(self, leftover: Leftover) -> bool:
-        if is_step(leftover.item) and self._building:
-            return True
-        return self._cleaner.is_needed(leftover, self._listed)
 
     def _read_percent(self, place: Place) -> int | None:
         use = self._measure(place)
@@ -192,29 +304,38 @@ class DiskKeeper:
     def _measure(self, place: Place) -> DiskUse | None:
         """Return how full the disk of a place is; None: not known."""
         turn = self._turns[place]
+        turn.measured = self._clock()
         try:
             use = self._measure_place(place)
         except (RisemlError, OSError) as error:
             log.debug("the disk of %s cannot be measured: %s", place, error)
             return None
+        if use is not None:
+            turn.is_elsewhere, turn.device = not use.device, use.device
+            turn.readings.append((turn.measured, use.percent))
         if use is None and not turn.is_mute:
             log.info("the disk of %s does not say how full it is: nothing is removed from it", place)
         turn.is_mute = use is None
         return use
 
     def _measure_place(self, place: Place) -> DiskUse | None:
-        if place == _HOME:
+        if place == HOME:
             return measure_disk(self._hosts.settings.home)
-        if place == _CACHE:
+        if place == CACHE:
             return measure_disk(_find_existing(self._cleaner.data.cache_folder))
         executor = self._hosts.pool.executors.get(HostName(place))
-        return executor.read_disk() if isinstance(executor, DiskMeter) else None
+        if not isinstance(executor, DiskMeter):
+            return None
+        try:
+            return executor.read_disk()
+        except DiskFull:  # there is no room for the container that measures
+            return DiskUse(100)
 
 
 def _find_place(leftover: Leftover) -> Place:
     if leftover.host is not None:
         return leftover.host
-    return _CACHE if leftover.item.kind is InventoryKind.DATA else _HOME
+    return CACHE if leftover.item.kind is InventoryKind.DATA else HOME
 
 
 def _find_existing(folder: Path) -> Path:

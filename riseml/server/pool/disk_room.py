@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from riseml.executors.capabilities import InventoryKind
 from riseml.records import dataclass
 from riseml.server.pool.clean import Leftover
-from riseml.server.pool.leftover_judge import is_step
 
 _DISTANCE = 5  # per cent between the mark and where the removal stops
 
@@ -29,15 +28,12 @@ class RoomOutcome:
     is_stuck: bool = False  # the disk is above the mark, and nothing is left that may go
 
 
-def order_removals(
-    leftovers: Iterable[Leftover], known_snapshots: Iterable[str], *, is_building: bool
-) -> list[Leftover]:
+def order_removals(leftovers: Iterable[Leftover], known_snapshots: Iterable[str]) -> list[Leftover]:
     """Return what may go, in its order.
 
     Args:
         leftovers: what no open experiment, no search that goes on and no kept experiment uses.
         known_snapshots: digests of the projects that experiments of the store have: `rerun` needs them.
-        is_building: an environment is being made; it may go on from the image of any install step.
     """
     known = frozenset(known_snapshots)
     removals = [
@@ -45,7 +41,6 @@ def order_removals(
         for leftover in leftovers
         if leftover.item.kind in _KINDS
         and not (leftover.item.kind is InventoryKind.SNAPSHOT and leftover.item.identity in known)
-        and not (is_building and is_step(leftover.item))
     ]
     return sorted(removals, key=lambda leftover: leftover.used_at or datetime.min.replace(tzinfo=UTC))
 
@@ -55,6 +50,7 @@ def make_room(
     measure: Callable[[], int | None],
     list_removals: Callable[[], Iterable[Leftover]],
     remove: Callable[[Leftover], Leftover],
+    peak: int = 0,
 ) -> RoomOutcome | None:
     """Remove leftovers until the disk has room again; return None when it cannot be measured.
 
@@ -63,10 +59,13 @@ def make_room(
         measure: returns how many per cent of the disk are used; None: not known.
         list_removals: returns what may go, in its order; is called above the mark only.
         remove: removes one, and returns it with the result.
+        peak: per cent that were used when something found no room. What that has given back is needed again, so it
+            counts as used.
     """
     percent = measure()
-    if percent is None or percent <= mark:
+    if percent is None or max(percent, peak) <= mark:
         return None if percent is None else RoomOutcome(percent)
+    goal = percent - max(0, max(percent, peak) - (mark - _DISTANCE))
     removed: list[Leftover] = []
     for leftover in list_removals():
         result = remove(leftover)
@@ -75,6 +74,6 @@ def make_room(
         removed.append(result)
         now = measure()
         percent = percent if now is None else now
-        if percent <= mark - _DISTANCE:
+        if percent <= goal:
             return RoomOutcome(percent, tuple(removed))
     return RoomOutcome(percent, tuple(removed), is_stuck=percent > mark)

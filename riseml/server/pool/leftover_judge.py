@@ -79,6 +79,9 @@ class LeftoverJudge:
             InventoryKind.CODE: self.used.snapshots,
             InventoryKind.SNAPSHOT: self.used.snapshots,
         }.get(item.kind, {})
+        if item.environments:
+            moments = [self.used.environments.get(name) for name in item.environments]
+            return None if None in moments else max(filter(None, (*moments, item.made_at)))
         name = item.identity if item.kind is InventoryKind.SNAPSHOT else item.reference
         if name not in uses or item.made_at is None:
             return uses.get(name, item.made_at)
@@ -101,6 +104,8 @@ class LeftoverJudge:
         if item.reference in self.used.environments:
             last = self.used.environments[item.reference]
             return "" if last is None else self._judge_idle(last)
+        if item.environments:  # what keeps one of them keeps its steps, which take no room of their own
+            return self._judge_idle(self.find_last_use(item)) if item.server else ""
         if is_step(item) and not self._is_older(item.made_at, _SETTLING):
             return ""
         return self._judge_idle(item.made_at) if item.server else ""

@@ -30,9 +30,10 @@ from riseml.control.actions import (
     StopJob,
 )
 from riseml.control.images import choose_image
-from riseml.errors import EngineError, StoreError, Unreachable
+from riseml.errors import DiskFull, EngineError, RisemlError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, DataGone, Executor, Output, Report, Share, Work, WorkReport
 from riseml.executors.capabilities import GangRunner, ImageMover, OutputWriter
+from riseml.executors.disk_use import find_full_disk
 from riseml.executors.gangs import make_gang_order
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey, Launch
@@ -41,6 +42,7 @@ from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.records import dataclass
 from riseml.server.clock import stamp
 from riseml.server.pool.data_keeper import DataKeeper
+from riseml.server.pool.disk_keeper import CACHE, HOME, DiskKeeper, DiskTrouble, DiskWatch
 from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.activities import Activities, name_data
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
@@ -83,6 +85,7 @@ class Actor:
     activities: Activities  # the progress of builds and transfers, for users
     capsules: CapsuleKeeper  # capsules: everything that another run of an experiment needs
     data: DataKeeper  # the data that experiments name, and the outputs that they save
+    disks: DiskKeeper  # makes room on full disks
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
@@ -98,12 +101,51 @@ class Actor:
         reach(Point.ACTING)
         if type(action) in _POINT_BEFORE:
             reach(_POINT_BEFORE[type(action)])
-        self._dispatch(action, experiment)
+        self._dispatch_with_room(action, experiment)
         if type(action) in _POINT_AFTER:
             reach(_POINT_AFTER[type(action)])
         reach(Point.ACTED)
 
-    def _dispatch(self, action: Action, experiment: Experiment | None) -> None:
+    def _dispatch_with_room(self, action: Action, experiment: Experiment | None) -> None:
+        """Carry out one action; where it fails because a disk is full, make room, and carry it out once more if
+        something went."""
+        watch = self.disks.open_watch(CACHE if isinstance(action, FetchData) else action.host)
+        try:
+            self._dispatch(action, experiment, watch)
+        except RisemlError as error:
+            if experiment is None or not self._make_room(action, experiment, error, watch):
+                raise
+            self._dispatch(action, experiment, watch)
+        finally:
+            if isinstance(action, EnsureImage):
+                self.orders.pop(action, None)
+
+    def _make_room(self, action: Action, experiment: Experiment, error: RisemlError, watch: DiskWatch) -> bool:
+        """Make room on the disk that was full when an action failed; return True when something went."""
+        cause = find_full_disk(error)
+        order = self.orders.get(action) if isinstance(action, EnsureImage) else None
+        if (cause is None and not watch.is_suspect) or (order is not None and order.asked):
+            return False
+        if isinstance(error, StoreError):
+            watch = self.disks.open_watch(HOME)
+        # other actions also write to the disk of outputs, which may be another one
+        is_certain = isinstance(cause, DiskFull) and isinstance(action, EnsureImage | ShareImage | CopyData | FetchData)
+        trouble = self.disks.make_room_after(watch, is_certain=is_certain)
+        if trouble is not None:
+            self._note_full_disk(experiment, trouble)
+        return trouble is not None and trouble.removed > 0
+
+    def _note_full_disk(self, experiment: Experiment, trouble: DiskTrouble) -> None:
+        """Say in the log of an experiment that a disk was full, and what was done about it."""
+        key = JobKey(experiment.id, BUILD, 1)
+        try:
+            self.logs.append_frames(key, [Frame(stamp(), 1, f"{trouble.text}\n".encode())])
+            self.logs.finish_job(key)
+        except OSError as error:  # this disk is the one that is full
+            log.warning("%s; the log of %s cannot say so: %s", trouble.text, experiment.id, error.strerror)
+        self.notifier.publish_lines(experiment.id)
+
+    def _dispatch(self, action: Action, experiment: Experiment | None, watch: DiskWatch) -> None:
         executor = self._find_executor(action.host)
         match action:
             case StopJob(_, key, signal):
@@ -130,7 +172,7 @@ class Actor:
             ):
                 if experiment is None:
                     raise EngineError(f"cannot {action}: the experiment is not in the store", permanent=True)
-                self._dispatch_for_experiment(action, executor, experiment)
+                self._dispatch_for_experiment(action, executor, experiment, watch)
             case _:
                 assert_never(action)
 
@@ -150,10 +192,11 @@ class Actor:
         action: EnsureImage | FetchData | CopyData | SaveOutput | RestoreOutput | PrepareHost | StartJob | StartGang,
         executor: Executor,
         experiment: Experiment,
+        watch: DiskWatch,
     ) -> None:
         match action:
             case EnsureImage():
-                self._ensure_image(action, executor, experiment)
+                self._ensure_image(action, executor, experiment, watch)
             case PrepareHost(_, _, subnet):
                 self._prepare_host(action.host, executor, experiment, subnet)
             case StartJob(_, key):
@@ -303,11 +346,12 @@ class Actor:
             else:
                 target.fetch_image(reference, source.publish_image(reference, registry, report), report)
 
-    def _ensure_image(self, action: EnsureImage, executor: Executor, experiment: Experiment) -> None:
+    def _ensure_image(self, action: EnsureImage, executor: Executor, experiment: Experiment, watch: DiskWatch) -> None:
         key = JobKey(experiment.id, BUILD, 1)
 
         def emit(line: str) -> None:
             reach(Point.BUILDING)
+            watch.note_line(line)
             with _log_errors_translated():
                 self.logs.append_frames(key, [Frame(stamp(), 1, line.encode() + b"\n")])
             self.notifier.publish_lines(experiment.id)
@@ -320,7 +364,6 @@ class Actor:
                 order = BuildOrder(image, files, emit, cancellation, report, lambda: self._read_build_lines(experiment))
                 executor.ensure_image(order)
         finally:
-            self.orders.pop(action, None)
             with _log_errors_translated():
                 self.logs.finish_job(key)  # after the last line of its output
             self.notifier.publish_records(experiment.id)

@@ -86,6 +86,7 @@ class Loop(threading.Thread):
         # check again in each pass: two servers must never act on the same hosts
         services.experiments.confirm_sole_server()
         world = services.experiments.load_world()
+        services.disks.look()  # where the disk of the store is full, this pass ends with its first save
         self._listeners.listen_to(services.hosts.refresh(world))
         seen = replace(self._observe(world), last_used=self._read_last_uses(world))
         decision = decide_isolated(world, seen)
@@ -94,7 +95,7 @@ class Loop(threading.Thread):
         actions = tuple(action for action in decision.actions if owner_of(action) not in refused)
         services.tracker.start_actions(actions, open_experiments)
         builds = (action for action in (*seen.busy, *actions) if isinstance(action, EnsureImage))
-        services.disks.note(frozenset(action.reference for action in builds))
+        services.disks.note(frozenset((action.host, action.reference) for action in builds))
         # An action that is decided on without a record, such as a release, needs its pause between two attempts, too.
         owners = {owner_of(action) for action in decision.actions}
         services.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
@@ -145,11 +146,15 @@ class Loop(threading.Thread):
         return seen
 
     def _end_unwanted_builds(self, world: World) -> None:
-        """End the builds that an earlier server left and that no experiment waits for any more."""
+        """End the builds that an earlier server left and that no experiment waits for any more, and its removals."""
         references = awaited_images(world)
+
+        def list_used() -> frozenset[str]:
+            return frozenset(image.reference for experiment in world.experiments for image in experiment.images)
+
         for executor in self._services.hosts.pool.executors.values():
             if isinstance(executor, BuildKeeper):
-                executor.end_unwanted_builds(references)
+                executor.end_unwanted_builds(references, list_used)
 
     def _note_tags(self, found: Resolved) -> None:
         """Remember the resolved tags, as a guess for the next pass, which asks the hosts again."""

@@ -145,18 +145,19 @@ class Litter:
         free = (one for one in subnets[begin:] + subnets[:begin] if not any(one.overlaps(other) for other in taken))
         return str(next(free))
 
-    def image(self) -> Image:
+    def image(self, below: str = BASE) -> Image:
         digest = uuid.uuid4().hex * 2
         made = Image(BASE, ("true",), (), digest)
-        holder = self.api.create_container(BASE, ["true"])["Id"]
-        self.made.append(("container", holder))
+        holder = self.api.create_container(below, ["true"])["Id"]
         repository, tag = made.reference.split(":")
         self.api.commit(holder, repository, tag, changes=[f"LABEL {ENVIRONMENT}={digest}"])
+        self.api.remove_container(holder)
         self.made.append(("image", made.reference))
         return made
 
     def step(self, server: str) -> str:
         holder = self.api.create_container(BASE, ["true"])["Id"]
+        self.api.put_archive(holder, "/", pack({"step": uuid.uuid4().hex}))
         self.made.append(("container", holder))
         name, tag = STEP_REPOSITORY, uuid.uuid4().hex
         self.api.commit(holder, name, tag, changes=[f"LABEL {STEP_SERVER}={server}"])
@@ -250,6 +251,22 @@ def test_images_of_install_steps_go_when_they_were_not_used_for_long(on_engine: 
     (leftover,) = (one for one in place.cleaner.find_leftovers(ALL, LATER).leftovers if one.item.name == step)
     assert place.cleaner.remove_leftover(leftover).removed
     assert step not in litter.left()
+
+
+def test_the_image_of_a_step_stays_as_long_as_an_environment_that_contains_it(on_engine: Place, litter: Litter) -> None:
+    place = on_engine
+    below = litter.step(place.server)
+    image = litter.image(below)
+    owner = place.submit(image=image)
+    now_all = replace(ALL, idle=timedelta(0))
+    assert not {below, image.reference} & set(place.names(now_all, now())), "an open experiment uses both"
+    place.close(owner, NOW - timedelta(days=3))
+    found = {one.item.name: one for one in place.cleaner.find_leftovers(now_all, now()).leftovers}
+    assert {below, image.reference} <= set(found), "a young step, too: it is no unfinished build"
+    assert found[below].used_at == found[below].item.made_at, "after the end of the experiment"
+    assert place.cleaner.remove_leftover(found[image.reference]).removed
+    assert below not in place.names(now_all, now()), "without an environment it may be the beginning of one"
+    assert place.cleaner.remove_leftover(found[below]).removed
 
 
 def test_clean_keeps_an_image_in_use_and_reports_it(on_engine: Place, litter: Litter) -> None:
@@ -430,7 +447,7 @@ def write_ballast(disk: Path, megabytes: int) -> None:
 def run_keeper(place: Place) -> DiskKeeper:
     """Let the server look after its disks once; return when it has done so."""
     keeper = DiskKeeper(place.cleaner, place.hosts)
-    keeper.note(frozenset({"an environment"}))
+    keeper.note(frozenset({(HostName("here"), "an environment")}))
     keeper.note(frozenset())  # it was made: the disks are measured at once
     wait_for("the disks", lambda: not keeper.is_busy, DEADLINE)
     return keeper
@@ -497,3 +514,15 @@ def test_an_environment_that_is_being_removed_is_incomplete_and_stays_when_it_is
     result = place.cleaner.remove_leftover(leftover, submit_meanwhile)
     assert result.problem == f"an experiment needs the environment {folder.name}"
     assert (ready, (folder / ".ready").exists(), (folder / "content").exists()) == ([False], True, True)
+
+
+def test_the_next_server_ends_a_removal_and_leaves_what_an_experiment_uses(tmp_path: Path) -> None:
+    server = uuid.uuid4().hex
+    executor = ProcessExecutor(HostName("here"), server, tmp_path)
+    images = [Image(f"base-{number}", ("true",), (), f"{number}" * 64) for number in range(4)]
+    complete, used, awaited, left = folders = [fill_environment(executor, image, 1) for image in images]
+    for folder in folders[1:]:
+        (folder / ".ready").unlink()
+    executor.end_unwanted_builds(frozenset({images[2].reference}), lambda: frozenset({images[1].reference}))
+    wait_for("the rest is removed", lambda: not left.exists(), DEADLINE)
+    assert all((folder / "content").exists() for folder in (complete, used, awaited))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from riseml.control.actions import ReleaseHost
-from riseml.control.explain import explain_experiment, explain_queue
+from riseml.control.explain import explain_experiment, explain_queue, list_concerned_hosts
 from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, Lack, Obstacle, QueuePlace
 from riseml.control.observation import Observation
 from riseml.control.placement.addresses import PORTS
@@ -57,6 +57,18 @@ def test_experiments_ahead_and_what_is_kept_for_them_are_named() -> None:
 
 
 ONE_JOB = {"train": ONE}
+
+
+def test_the_hosts_that_matter_to_an_experiment_are_those_of_its_build_and_those_that_could_hold_one_of_its_jobs() -> (
+    None
+):
+    pool = look(h1=site(8), h2=site(64, "a", "b"), h3=site(64, "a", taking=False), h4=site(2))
+    waiting = ready(1, {"train": GPU})
+    assert list_concerned_hosts(waiting, pool) == {"h2"}
+    made_elsewhere = replace(waiting, jobs=(*(replace(job, host=H1) for job in (waiting.build,) if job), *waiting.gang))
+    assert list_concerned_hosts(made_elsewhere, pool) == {"h1", "h2"}
+    placed = replace(waiting, placed_at=START, jobs=tuple(replace(job, host=H1) for job in waiting.jobs))
+    assert list_concerned_hosts(placed, pool) == {"h1"}
 
 
 def test_a_host_with_room_has_the_reason_why_the_experiment_does_not_get_it() -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,8 +17,9 @@ import pytest
 import yaml
 
 from riseml.control.actions import Action, EnsureImage, PrepareHost, ReleaseHost, ShareImage, StartGang, StartJob
-from riseml.errors import EngineError, RisemlError, StoreError
+from riseml.errors import DiskFull, EngineError, RisemlError, StoreError
 from riseml.executors.base import BuildOrder, Share, Work, WorkReport
+from riseml.executors.capabilities import DiskUse, InventoryItem, never
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.memory_cluster import MemoryCluster
 from riseml.executors.pool import HostPool
@@ -28,7 +29,9 @@ from riseml.planning.launch import make_address_tokens
 from riseml.planning.plan import first_jobs
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.clock import now
+from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.data_keeper import DataKeeper
+from riseml.server.pool.disk_keeper import DiskKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
@@ -41,9 +44,10 @@ from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
-from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.snapshots import SnapshotStore
+from riseml.store.usage import UsageReader
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.simulation import make_plan
 
@@ -72,7 +76,8 @@ class Scene:
 
     def __init__(self, folder: Path, config: str = CONFIG, snapshot: str = "", logs: type[LogStore] = LogStore) -> None:
         self.settings = Settings(folder, folder / "output", folder / "data")
-        experiments = ExperimentStore(Database(f"sqlite:///{folder}/riseml.db"))
+        database = Database(f"sqlite:///{folder}/riseml.db")
+        experiments = self.experiments = ExperimentStore(database)
         plan = make_plan("master")
         jobs = tuple(replace(job, state=State.STARTING, host=HOST) for job in first_jobs(plan))
         submitted = NewExperiments(Owner("paul", 0, 0), "toaster", config, snapshot, ((plan, jobs),))
@@ -82,8 +87,12 @@ class Scene:
         snapshots = SnapshotStore(folder / "snapshots")
         self.activities = Activities()
         self.keeper = CapsuleKeeper(hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, "2.0")
-        made = experiments, logs(folder / "logs"), snapshots, Notifier(), self.activities, self.keeper
-        self.actor = Actor("5e17e4", hosts, *made, DataKeeper("5e17e4", hosts))
+        self.logs = logs(folder / "logs")
+        made = experiments, self.logs, snapshots, Notifier(), self.activities, self.keeper
+        data = DataKeeper("5e17e4", hosts)
+        usage = UsageReader(database)
+        self.cleaner = Cleaner("5e17e4", pool, snapshots, CapsuleStore(folder / "capsules"), usage, data)
+        self.actor = Actor("5e17e4", hosts, *made, data, DiskKeeper(self.cleaner, hosts))
 
     def perform(self, action: Action) -> None:
         self.actor.perform(action, self.detail.experiment)
@@ -299,3 +308,93 @@ def test_a_gang_goes_to_a_cluster_as_one_thing_with_tokens_for_its_addresses(tmp
     assert (gang.title, gang.attempt, [role.launch.key for role in gang.roles]) == ("paul.1", 1, [MASTER])
     variables = dict(gang.roles[0].launch.environment)
     assert (variables["RISEML_HOST"], variables["RISEML_PORT"]) == make_address_tokens(MASTER.job)
+
+
+class FullHost(MemoryExecutor):
+    """A host of another machine whose first build or start finds no room; a layer of code takes 30 % of its disk."""
+
+    def __init__(self, error: EngineError, *, line: str = "", while_building: int = 0, after: int = 60) -> None:
+        super().__init__(HOST, Capacity(4.0, 4096))
+        self.error = error
+        self.line = line
+        self.while_building = while_building
+        self.percent = after
+        self.after = after
+        self.tries = 0
+
+    def read_disk(self) -> DiskUse | None:
+        return DiskUse(self.percent)
+
+    def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
+        super().discard_item(item, is_needed)
+        self.percent -= 30
+
+    def ensure_image(self, order: BuildOrder) -> None:
+        self.percent, before = max(self.percent, self.while_building), self.percent
+        if self.line:
+            order.emit(self.line)
+        self.percent = before
+        self._fail_once()
+        super().ensure_image(order)
+
+    def prepare(self, share: Share) -> None:
+        self._fail_once()
+        super().prepare(share)
+
+    def _fail_once(self) -> None:
+        self.tries += 1
+        if self.tries == 1:
+            raise self.error
+
+
+STEP_FAILED = EngineError("install step 1 failed with exit code 1: pip install x", permanent=True)
+NO_ROOM = DiskFull("the disk of the host is full: no space left on device", permanent=True)
+PIP_LINE = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_build", "gone"),
+    [
+        (FullHost(NO_ROOM), True, 1),  # the engine itself says so
+        (FullHost(STEP_FAILED, line=PIP_LINE, while_building=97), True, 1),
+        (FullHost(STEP_FAILED, line="x" * 70, while_building=97), True, 0),  # it failed for another reason
+        (FullHost(STEP_FAILED, line=PIP_LINE, while_building=50), True, 0),  # a small disk of the step, as /dev/shm
+        (FullHost(NO_ROOM, after=40), False, 0),  # the disk of outputs, which is another one
+        (FullHost(NO_ROOM, after=96), False, 1),
+    ],
+)
+def test_what_finds_a_full_disk_gets_room_and_is_tried_once_more(
+    tmp_path: Path, *, host: FullHost, is_build: bool, gone: int
+) -> None:
+    scene = Scene(tmp_path)
+    host.layers = {"c" * 64, "d" * 64}
+    scene.hosts.pool.replace_executors((host,))
+    reference = scene.detail.experiment.images[0].reference
+    action: Action = EnsureImage(HOST, 1, reference) if is_build else PrepareHost(HOST, 1, None)
+    if gone:
+        scene.perform(action)
+    else:
+        assert scene.refusal(action) is host.error
+    lines = [line.text.decode() for line in read_all_lines(scene.logs, 1)]
+    told = f"The disk of {HOST} was full: the server has removed {gone} of what no experiment needs, and tries again"
+    assert (len(host.layers), host.tries) == (2 - gone, 1 + gone)
+    assert lines.count(told) == gone
+
+
+def test_a_full_disk_from_which_nothing_may_go_is_named_and_not_tried_again(tmp_path: Path) -> None:
+    scene, host = Scene(tmp_path), FullHost(NO_ROOM)
+    scene.hosts.pool.replace_executors((host,))
+    action = EnsureImage(HOST, 1, scene.detail.experiment.images[0].reference)
+    assert scene.refusal(action) is NO_ROOM
+    lines = [line.text.decode() for line in read_all_lines(scene.logs, 1)]
+    assert lines == [f"The disk of {HOST} was full, and nothing is left on it that no experiment needs"]
+    assert host.tries == 1
+
+
+def test_a_server_that_makes_no_room_leaves_a_full_disk_as_it_is(tmp_path: Path) -> None:
+    scene, host = Scene(tmp_path), FullHost(NO_ROOM)
+    scene.hosts.settings = replace(scene.settings, clean_above=None)
+    host.layers = {"c" * 64}
+    scene.hosts.pool.replace_executors((host,))
+    assert scene.refusal(EnsureImage(HOST, 1, scene.detail.experiment.images[0].reference)) is NO_ROOM
+    assert (len(host.layers), host.tries) == (1, 1)

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from riseml import wire
+from riseml.control.explain import list_concerned_hosts
 from riseml.control.observation import Observation
 from riseml.errors import UsageError
 from riseml.names import CanonicalId, parse_id
@@ -24,12 +25,15 @@ from riseml.server.api.views.named_experiments import (
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
+from riseml.server.pool.disk_keeper import CACHE
 from riseml.server.services import Services
-from riseml.states import TERMINAL
+from riseml.states import TERMINAL, State
 
 log = logging.getLogger(__name__)
 
 _MOST_NUMBER = 2**31 - 1  # the largest number of an experiment, which every database can store
+
+_NOT_STARTED = frozenset(State) - TERMINAL - {State.RUNNING}
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
 
@@ -95,6 +99,7 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
         seen = services.passes.observation or Observation(now(), {})
         world, hosts = services.experiments.load_world(), services.hosts
         shown = show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())
-        if shown["phase"] == "prepares":
-            shown["summary"] += describe_stuck_disks(services.disks.find_stuck())
+        if experiment.state in _NOT_STARTED:
+            places = [*list_concerned_hosts(experiment, seen), *([CACHE] if experiment.plan.data else [])]
+            shown["summary"] += describe_stuck_disks(services.disks.find_stuck(places))
         return {**shown, "activities": show_activities(services.activities.list_activities(experiment))}

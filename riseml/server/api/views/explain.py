@@ -62,7 +62,7 @@ def show_explanation(
 
 
 def describe_stuck_disks(disks: Iterable[DiskState]) -> str:
-    """Return what to add to the summary of an experiment whose environment is made: the disks that are too full."""
+    """Return what to add to the summary of an experiment that has not started: the disks of its hosts that are full."""
     return "".join(
         f"; the disk of {' and '.join(disk.places)} is {disk.percent} % full, and nothing is left on it that no"
         " experiment needs"
