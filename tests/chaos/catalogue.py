@@ -8,6 +8,7 @@ from tests.chaos.capsules import capsule_faults
 from tests.chaos.clusters import cluster_faults
 from tests.chaos.crashes import crash_faults
 from tests.chaos.data_copies import copy_faults
+from tests.chaos.disks import disk_faults
 from tests.chaos.engines import engine_faults
 from tests.chaos.harms import host_faults
 from tests.chaos.homes import home_faults
@@ -21,6 +22,6 @@ from tests.chaos.swarms import swarm_faults
 
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
-    kills = (*crash_faults(), *build_faults(), *report_faults(), *capsule_faults(), *store_faults(), *copy_faults())
+    kills = (*crash_faults(), *build_faults(), *disk_faults(), *report_faults(), *capsule_faults(), *store_faults())
     hosts = (*call_faults(), *engine_faults(), *host_faults(), *home_faults(), *swarm_faults(), *cluster_faults())
-    return (*kills, *hosts, *load_faults(), *search_faults())
+    return (*kills, *copy_faults(), *hosts, *load_faults(), *search_faults())
