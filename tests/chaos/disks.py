@@ -24,7 +24,7 @@ _SIZES = {"process": (40, 25, 45), "docker": (90, 60, 110)}
 
 def disk_faults() -> list[Fault]:
     """Return the faults of disks on which the server makes room."""
-    return [Fault(f"kill -9 at {Point.DISCARDING.value}: room made on a full disk, nothing gone", die_in_removals)]
+    return [Fault(f"kill -9 at {Point.DISCARDING.value}: room is made, nothing gone yet", die_in_removals)]
 
 
 def die_in_removals(site: Site) -> Tally:
