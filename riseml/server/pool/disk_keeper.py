@@ -20,7 +20,7 @@ from pathlib import Path
 
 from riseml.errors import DiskFull, RisemlError, StoreError
 from riseml.executors.capabilities import DiskMeter, DiskUse, InventoryKind
-from riseml.executors.disk_use import measure_disk, says_full_disk
+from riseml.executors.disk_use import find_full_disk, measure_disk, says_full_disk
 from riseml.names import HostName
 from riseml.records import dataclass
 from riseml.server.clock import now
@@ -180,6 +180,10 @@ class DiskKeeper:
         """Return a watch of the disk of a place, for something that begins to write to it."""
         return DiskWatch(place, self._clock(), self._count_removed(place), lambda: self._measure(place))
 
+    def make_room_after_error(self, watch: DiskWatch, error: RisemlError) -> DiskTrouble | None:
+        """Do what `make_room_after` does if the error says that a disk of this machine is full; else return None."""
+        return None if find_full_disk(error) is None else self.make_room_after(watch, is_certain=True)
+
     def make_room_after(self, watch: DiskWatch, *, is_certain: bool) -> DiskTrouble | None:
         """Make room on a disk on which something may have found none; wait until that is done.
 
@@ -254,7 +258,8 @@ class DiskKeeper:
     def _find_neighbours(self, place: Place) -> tuple[Place, ...]:
         """Return the places on the disk of a place, as last measured."""
         device = self._turns[place].device
-        return tuple(one for one in self._list_places() if device and self._turns[one].device == device) or (place,)
+        neighbours = (other for other in self._list_places() if device and self._turns[other].device == device)
+        return tuple(neighbours) or (place,)
 
     def _count_removed(self, place: Place) -> int:
         return sum(disk.removed for disk in self._states.values() if place in disk.places)

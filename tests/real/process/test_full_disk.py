@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.support.archives import find_digest, pack
 from tests.support.disks import mount_disk
 from tests.support.rig import GO, Rig, single
 from tests.support.root import need_root
@@ -64,6 +66,12 @@ def test_a_build_that_finds_a_full_disk_gets_room_once() -> None:
 
         rig.go_file("2").touch()
         assert rig.wait_closed("2")["state"] == "FINISHED"
+
+        archive = pack({"riseml.yml": "project: large", "weights": secrets.token_hex(29_000_000)})
+        with rig.client() as client:
+            answers = [client.put(f"/v1/snapshots/{find_digest(archive)}", content=archive) for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [503, 201], answers[0].text
+        assert "the server has removed 1 of what no experiment needs: run the command again" in answers[0].text
 
 
 def test_a_build_on_a_full_disk_from_which_nothing_may_go_fails_with_its_own_words() -> None:

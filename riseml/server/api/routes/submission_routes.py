@@ -25,6 +25,7 @@ from riseml.server.api.submissions.submit import (
     make_new_experiments,
     plan_submission,
 )
+from riseml.server.api.submissions.upload_room import make_room_for_next
 from riseml.server.api.views.named_experiments import show_details
 from riseml.server.api.waiting import wait_for_any_host, wait_for_pool_file
 from riseml.server.clock import now
@@ -123,21 +124,25 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
 
     @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_BINARY_BODY)
     async def put_snapshot(digest: Digest, request: Request) -> Response:
-        await snapshots.receive_archive(digest, request.stream())
+        async with make_room_for_next(services.disks):
+            await snapshots.receive_archive(digest, request.stream())
         return Response(status_code=201)
 
     @router.put("/snapshots/{digest}/manifest", openapi_extra=_BINARY_BODY)
     async def put_manifest(digest: Digest, request: Request) -> wire.MissingContents:
         data = await read_manifest_body(request.stream())
-        return {"missing": await asyncio.to_thread(snapshots.receive_manifest, digest, data)}
+        async with make_room_for_next(services.disks):
+            return {"missing": await asyncio.to_thread(snapshots.receive_manifest, digest, data)}
 
     @router.post("/snapshots/{digest}/contents", openapi_extra=_BINARY_BODY)
     async def post_contents(digest: Digest, request: Request) -> wire.MissingContents:
-        return {"missing": await snapshots.receive_contents(digest, request.stream())}
+        async with make_room_for_next(services.disks):
+            return {"missing": await snapshots.receive_contents(digest, request.stream())}
 
     @router.post("/packs/{name}", status_code=204, response_class=Response)
-    def take_pack(name: PackName) -> Response:
-        snapshots.take_pack(name)
+    async def take_pack(name: PackName) -> Response:
+        async with make_room_for_next(services.disks):
+            await asyncio.to_thread(snapshots.take_pack, name)
         return Response(status_code=204)
 
 
