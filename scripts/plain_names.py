@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("scripts",)
+ROOMS = ("riseml/control", "scripts")
 """The folders and files that hold the rules."""
 
 FILLERS = frozenset(

@@ -35,100 +35,115 @@ from riseml.spec.config.types import DataSource
 from riseml.states import TERMINAL, Network, Reason, State
 
 
-def converge(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
+def converge(world: World, observation: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
     """Yield every action that makes the hosts match the records."""
-    yield from dict.fromkeys(_find_actions(world, seen, occupied))
+    yield from dict.fromkeys(_find_actions(world, observation, occupied))
 
 
-def _find_actions(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
+def _find_actions(world: World, observation: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
     """Yield the actions; the start of a whole gang is repeated for each of its jobs (`converge` drops copies)."""
     experiments = {experiment.id: experiment for experiment in world.experiments}
-    for name, host in sorted(seen.hosts.items()):
-        if host.silent_since is None:
-            for key, found in host.containers.items():
-                yield from _converge_container(name, key, found, experiments.get(key.experiment), seen)
-    images = ImageLocations(seen)
+    yield from _converge_containers(experiments, observation)
+    images = ImageLocations(observation)
     fetched: set[tuple[HostName, str]] = set()
-    later = _find_later_fetches(world, seen)
+    later = _find_later_fetches(world, observation)
     for experiment in world.experiments:
         if experiment.state is State.PENDING:  # it has no place yet
             continue
         if experiment.id not in later:
-            yield from _continue_build(experiment, seen)
-        for action in _start_gang(experiment, seen, images, occupied):
-            if isinstance(action, EnsureImage | ShareImage):
-                if images.is_pending(action) or (action.host, action.reference) in fetched:
-                    continue
+            yield from _continue_build(experiment, observation)
+        for action in _start_gang(experiment, observation, images, occupied):
+            if not isinstance(action, EnsureImage | ShareImage):
+                yield action
+            elif not images.is_pending(action) and (action.host, action.reference) not in fetched:
                 fetched.add((action.host, action.reference))
-            yield action
-        yield from find_saves(experiment, seen, is_released=not occupied.include(experiment))
-    yield from _cancel_work(experiments, seen)
+                yield action
+        yield from find_saves(experiment, observation, is_released=not occupied.include(experiment))
+    yield from _cancel_work(experiments, observation)
     yield from occupied.find_releases(experiments)
 
 
+def _converge_containers(experiments: Mapping[int, Experiment], observation: Observation) -> Iterator[Action]:
+    for name, host in sorted(observation.hosts.items()):
+        if host.silent_since is None:
+            for key, container in host.containers.items():
+                yield from _converge_container(name, key, container, experiments.get(key.experiment), observation)
+
+
 def _converge_container(
-    name: HostName, key: JobKey, found: ContainerSeen, experiment: Experiment | None, seen: Observation
+    name: HostName, key: JobKey, container: ContainerSeen, experiment: Experiment | None, observation: Observation
 ) -> Iterator[Action]:
-    if found.late:  # it may have printed lines that no server has read
+    if container.late:  # it may have printed lines that no server has read
         return
     job = None if experiment is None else find_record(experiment, key, name)
     if experiment is None or job is None:
-        undrained = found.started and not found.running and not found.drained
+        undrained = container.started and not container.running and not container.drained
         if experiment is None or not undrained:  # followers also read the log of an earlier attempt to its end
             yield RemoveJob(name, key)
     elif job.state in TERMINAL:
-        if found.running:
+        if container.running:
             yield StopJob(name, key, Signal.KILL)
-        elif found.drained or not found.started:
+        elif container.drained or not container.started:
             yield RemoveJob(name, key)
-    elif found.running and job.ending_at is not None:
-        late = seen.now >= find_kill_time(experiment, job, job.ending_at)
+    elif container.running and job.ending_at is not None:
+        late = observation.now >= find_kill_time(experiment, job, job.ending_at)
         yield StopJob(name, key, Signal.KILL if late else Signal.TERM)
-    elif not (found.started or found.error or found.waits or job.ending or _may_lose_network(experiment, name, seen)):
-        yield _make_start(name, key, seen)
+    elif not (
+        container.started
+        or container.error
+        or container.waits
+        or job.ending
+        or _may_lose_network(experiment, name, observation)
+    ):
+        yield _make_start(name, key, observation)
 
 
-def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Action]:
+def _continue_build(experiment: Experiment, observation: Observation) -> Iterator[Action]:
     build = experiment.build
     if build is None or build.host is None or build.state is not State.STARTING:
         return
-    host = seen.hosts.get(build.host)
+    host = observation.hosts.get(build.host)
     if host is None or host.silent_since is not None:
         return
     if build.reason is Reason.WAITING_FOR_DATA:
         yield FetchData(build.host, experiment.id)
         return
-    image = find_next_image(experiment, host, seen)
+    image = find_next_image(experiment, host, observation)
     reference = None if image is None else find_next_reference(experiment, image, host)
     if reference is not None and reference in host.images:
         yield EnsureImage(build.host, experiment.id, reference)
 
 
-def _find_later_fetches(world: World, seen: Observation) -> frozenset[int]:
+def _find_later_fetches(world: World, observation: Observation) -> frozenset[int]:
     """Return the experiments that wait until another one has fetched the same data with the same keys.
 
     Fetches of the same data wait for each other, and those of a large set would hold all threads of a host that fetch
     data. Once one experiment has the data, the others fetch nothing.
     """
-    known = {(one.plan.data, one.environment) for one in world.experiments if one.id in seen.fetched}
+    present = {
+        (experiment.plan.data, experiment.environment)
+        for experiment in world.experiments
+        if experiment.id in observation.fetched
+    }
     waiting: dict[tuple[HostName, Sequence[DataSource], Environment], list[FetchData]] = {}
-    for one in world.experiments:
-        build = one.build
+    for experiment in world.experiments:
+        build = experiment.build
         if build is None or build.host is None or build.reason is not Reason.WAITING_FOR_DATA:
             continue
-        if build.state not in TERMINAL and (one.plan.data, one.environment) not in known:
-            alike = waiting.setdefault((build.host, one.plan.data, one.environment), [])
-            alike.append(FetchData(build.host, one.id))
-    firsts = {next((one for one in alike if one in seen.busy), alike[0]) for alike in waiting.values()}
-    return frozenset(one.experiment for alike in waiting.values() for one in alike if one not in firsts)
+        if build.state not in TERMINAL and (experiment.plan.data, experiment.environment) not in present:
+            alike = waiting.setdefault((build.host, experiment.plan.data, experiment.environment), [])
+            alike.append(FetchData(build.host, experiment.id))
+    firsts = {next((fetch for fetch in alike if fetch in observation.busy), alike[0]) for alike in waiting.values()}
+    return frozenset(fetch.experiment for alike in waiting.values() for fetch in alike if fetch not in firsts)
 
 
-def _cancel_work(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
+def _cancel_work(experiments: Mapping[int, Experiment], observation: Observation) -> Iterator[Action]:
     """Yield the cancellation of environments, data and outputs that only ending experiments wait for."""
-    for action in seen.busy:
+    for action in observation.busy:
         if not isinstance(action, EnsureImage | FetchData | CopyData | RestoreOutput):
             continue
-        experiment, host = experiments.get(action.experiment), seen.hosts.get(action.host)
+        experiment = experiments.get(action.experiment)
+        host = observation.hosts.get(action.host)
         over = experiment is None or experiment.state in TERMINAL or experiment.verdict is not None
         over = over or (isinstance(action, CopyData) and _is_elsewhere(experiment, action.host))
         if over and host is not None and host.silent_since is None:
@@ -148,40 +163,44 @@ def _is_elsewhere(experiment: Experiment | None, host: HostName) -> bool:
 
 
 def _start_gang(
-    experiment: Experiment, seen: Observation, images: ImageLocations, occupied: OccupiedHosts
+    experiment: Experiment, observation: Observation, images: ImageLocations, occupied: OccupiedHosts
 ) -> Iterator[Action]:
     """Yield the next actions that start a placed gang: network and environment on every host, then the jobs."""
     if experiment.placed_at is None or experiment.state in TERMINAL:
         return
-    jobs = find_starting_jobs(experiment, seen)
+    jobs = find_starting_jobs(experiment, observation)
     if not jobs:
         return
-    yield from networks.find_preparations(experiment, jobs, seen)
-    copies = tuple(find_missing_copies(experiment, jobs, seen))
-    yield from (copy for copy in copies if _answers(copy.host, seen))
+    yield from networks.find_preparations(experiment, jobs, observation)
+    copies = tuple(find_missing_copies(experiment, jobs, observation))
+    yield from (copy for copy in copies if _answers(copy.host, observation))
     if not images.are_ready(experiment, jobs):
         yield from images.transfers(experiment, jobs)
     elif (
         not copies
-        and networks.hosts_are_prepared(experiment, jobs, seen)
-        and not _earlier_attempt_runs(experiment, seen, occupied)
+        and networks.hosts_are_prepared(experiment, jobs, observation)
+        and not _earlier_attempt_runs(experiment, observation, occupied)
     ):
-        yield from _start_jobs(experiment, jobs, seen)
+        yield from _start_jobs(experiment, jobs, observation)
 
 
-def _start_jobs(experiment: Experiment, jobs: list[Job], seen: Observation) -> Iterator[Action]:
+def _start_jobs(experiment: Experiment, jobs: list[Job], observation: Observation) -> Iterator[Action]:
     """Yield the starts of jobs whose hosts have everything; before them the restore for another attempt."""
-    restore = find_restore(experiment, seen)
+    restore = find_restore(experiment, observation)
     if restore is not None:
-        if _answers(restore.host, seen):
+        if _answers(restore.host, observation):
             yield restore
         return
     for job in jobs:
-        if job.host is not None and _answers(job.host, seen) and not _may_lose_network(experiment, job.host, seen):
-            yield _make_start(job.host, experiment.key_of(job), seen)
+        if (
+            job.host is not None
+            and _answers(job.host, observation)
+            and not _may_lose_network(experiment, job.host, observation)
+        ):
+            yield _make_start(job.host, experiment.key_of(job), observation)
 
 
-def _may_lose_network(experiment: Experiment, name: HostName, seen: Observation) -> bool:
+def _may_lose_network(experiment: Experiment, name: HostName, observation: Observation) -> bool:
     """Return True while a job that starts on a host may find its network across hosts gone.
 
     An engine takes such a network down on a host with the last container that ends there, half a second after the end
@@ -189,35 +208,37 @@ def _may_lose_network(experiment: Experiment, name: HostName, seen: Observation)
     a connection that nothing clears. So containers that have ended are removed first.
     """
     return experiment.network is Network.OVERLAY and any(
-        key.experiment == experiment.id and found.started and (found.late or not found.running)
-        for key, found in seen.hosts[name].containers.items()
+        key.experiment == experiment.id and container.started and (container.late or not container.running)
+        for key, container in observation.hosts[name].containers.items()
     )
 
 
-def _answers(name: HostName, seen: Observation) -> bool:
-    host = seen.hosts.get(name)
+def _answers(name: HostName, observation: Observation) -> bool:
+    host = observation.hosts.get(name)
     return host is not None and host.silent_since is None
 
 
-def _make_start(host: HostName, key: JobKey, seen: Observation) -> StartJob | StartGang:
+def _make_start(host: HostName, key: JobKey, observation: Observation) -> StartJob | StartGang:
     """Return the action that starts a job: alone, or its whole gang on a host with its own queue."""
-    if takes_whole_gangs(host, seen):
+    if takes_whole_gangs(host, observation):
         return StartGang(host, key.experiment, key.attempt)
     return StartJob(host, key)
 
 
-def _earlier_attempt_runs(experiment: Experiment, seen: Observation, occupied: OccupiedHosts) -> bool:
+def _earlier_attempt_runs(experiment: Experiment, observation: Observation, occupied: OccupiedHosts) -> bool:
     """Return True while an earlier attempt runs on a host that answers, or its start is pending; for example on a host
     that was lost and came back.
     """
     running = (
         (host, key)
         for host in occupied.hosts_of(experiment.id)
-        for key, found in seen.hosts[host].containers.items()
-        if key.experiment == experiment.id and found.running
+        for key, container in observation.hosts[host].containers.items()
+        if key.experiment == experiment.id and container.running
     )
-    starting = ((action.host, action.key) for action in seen.busy if isinstance(action, StartJob))
-    gangs = (action for action in seen.busy if isinstance(action, StartGang) and action.experiment == experiment.id)
+    starting = ((action.host, action.key) for action in observation.busy if isinstance(action, StartJob))
+    gangs = (
+        action for action in observation.busy if isinstance(action, StartGang) and action.experiment == experiment.id
+    )
     if any(action.attempt < max(job.attempt for job in experiment.gang) for action in gangs):
         return True
     return any(

@@ -14,27 +14,29 @@ from riseml.model import ActionFailure, Experiment, Job
 from riseml.names import HostName
 
 
-def find_copies_under_way(experiment: Experiment, seen: Observation) -> tuple[CopyData, ...]:
+def find_copies_under_way(experiment: Experiment, observation: Observation) -> tuple[CopyData, ...]:
     """Return the copies of an experiment's data that are pending."""
-    if experiment.id not in seen.copied:
+    if experiment.id not in observation.copied:
         return ()
-    found = (action for action in seen.busy if isinstance(action, CopyData) and action.experiment == experiment.id)
-    return tuple(sorted(found, key=lambda action: action.host))
+    copies = (
+        action for action in observation.busy if isinstance(action, CopyData) and action.experiment == experiment.id
+    )
+    return tuple(sorted(copies, key=lambda action: action.host))
 
 
-def find_copy_problem(experiment: Experiment, host: HostName, seen: Observation) -> ActionFailure | None:
+def find_copy_problem(experiment: Experiment, host: HostName, observation: Observation) -> ActionFailure | None:
     """Return why the last copy of an experiment's data to a host failed; None: it did not."""
-    return seen.problems.get(CopyData(host, experiment.id))
+    return observation.problems.get(CopyData(host, experiment.id))
 
 
-def lacks_data(experiment: Experiment, host: HostName, seen: Observation) -> bool:
+def lacks_data(experiment: Experiment, host: HostName, observation: Observation) -> bool:
     """Return True when a host neither sees the data of an experiment nor has a copy of it."""
-    having = seen.copied.get(experiment.id)
+    having = observation.copied.get(experiment.id)
     return having is not None and host not in having
 
 
-def find_missing_copies(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> Iterator[CopyData]:
+def find_missing_copies(experiment: Experiment, jobs: Iterable[Job], observation: Observation) -> Iterator[CopyData]:
     """Yield the copies of the data to the hosts of placed jobs that have lost it, or never had it."""
     for host in sorted({job.host for job in jobs if job.host is not None}):
-        if lacks_data(experiment, host, seen):
+        if lacks_data(experiment, host, observation):
             yield CopyData(host, experiment.id)

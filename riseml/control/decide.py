@@ -42,38 +42,45 @@ class Decision:
     wake_at: datetime | None = None  # when the next pass is due at the latest; None: when something happens
 
 
-def decide(world: World, seen: Observation) -> Decision:
+def decide(world: World, observation: Observation) -> Decision:
     """Return the records to save and the actions to take, from the records and what one pass saw.
 
     Example:
         decision = decide(store.load_world(), observation)
         for old, new in changes_to_save(world, decision.world): ...
     """
-    images = ImageLocations(seen)
+    images = ImageLocations(observation)
     settled = World(
-        tuple(one if _only_waits(one) else _settle_experiment(one, seen, images) for one in world.experiments)
+        tuple(
+            experiment if _only_waits(experiment) else _settle_experiment(experiment, observation, images)
+            for experiment in world.experiments
+        )
     )
-    held = frozenset(experiment.id for experiment in world.experiments if experiment.placed_at is not None)
-    placements = make_placements(settled, seen, held)
-    moved = repair_networks(placements.world, seen).experiments
-    placed = World(tuple(one if one.state is State.PENDING else _roll_up_jobs(one) for one in moved))
-    occupied = OccupiedHosts(seen)
-    wanted = (*converge(placed, seen, occupied), *placements.copies)
-    owners = frozenset(owner_of(action) for action in (*seen.busy, *wanted))
+    placed_before = frozenset(experiment.id for experiment in world.experiments if experiment.placed_at is not None)
+    placements = make_placements(settled, observation, placed_before)
+    moved = repair_networks(placements.world, observation).experiments
+    placed = World(
+        tuple(experiment if experiment.state is State.PENDING else _roll_up_jobs(experiment) for experiment in moved)
+    )
+    occupied = OccupiedHosts(observation)
+    requested = (*converge(placed, observation, occupied), *placements.copies)
+    owners = frozenset(owner_of(action) for action in (*observation.busy, *requested))
     after = World(
         tuple(
             replace(experiment, closed=True)
             if experiment.state in TERMINAL
             and not occupied.include(experiment)
             and experiment.id not in owners
-            and not awaits_save(experiment, seen)
+            and not awaits_save(experiment, observation)
             else experiment
             for experiment in placed.experiments
         )
     )
-    actions = tuple(action for action in wanted if action not in seen.busy)
+    actions = tuple(action for action in requested if action not in observation.busy)
     return Decision(
-        after, actions, seen.now if _needs_pass_at_once(world, after, seen) else _find_next_deadline(after, seen)
+        after,
+        actions,
+        observation.now if _needs_pass_at_once(world, after, observation) else _find_next_deadline(after, observation),
     )
 
 
@@ -93,12 +100,14 @@ def takes_place(old: Experiment, new: Experiment) -> bool:
     return old.placed_at is None and new.placed_at is not None
 
 
-def _settle_experiment(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
+def _settle_experiment(experiment: Experiment, observation: Observation, images: ImageLocations) -> Experiment:
     if experiment.state in TERMINAL:
-        return note_shells(experiment, seen)
-    built = resolve_image(choose_builder(_limit_future_times(experiment, seen.now), seen), seen)
-    experiment = give_back_place(settle_jobs(built, seen, images), seen)
-    return conclude_experiment(end_jobs(add_verdict(_set_started_at(experiment, seen.now), seen), seen), seen)
+        return note_shells(experiment, observation)
+    built = resolve_image(choose_builder(_limit_future_times(experiment, observation.now), observation), observation)
+    experiment = give_back_place(settle_jobs(built, observation, images), observation)
+    return conclude_experiment(
+        end_jobs(add_verdict(_set_started_at(experiment, observation.now), observation), observation), observation
+    )
 
 
 def _only_waits(experiment: Experiment) -> bool:
@@ -154,7 +163,8 @@ def _roll_up_jobs(experiment: Experiment) -> Experiment:
         raise ValueError(f"experiment {experiment.id} has no jobs")
     if experiment.state in TERMINAL or experiment.verdict is not None:
         return experiment
-    gang, build = experiment.gang, experiment.build
+    gang = experiment.gang
+    build = experiment.build
     if build is not None and build.state not in TERMINAL:
         begun = build.state is not State.CREATED
         if not begun:
@@ -162,8 +172,7 @@ def _roll_up_jobs(experiment: Experiment) -> Experiment:
         return _with_state(experiment, State.BUILDING, build.reason, experiment.message)
     starting = {job.reason: job.message for job in gang if job.state is State.STARTING}
     if starting:
-        found = (one for one in (Reason.WAITING_FOR_IMAGE, Reason.IN_QUEUE) if one in starting)
-        reason = next(found, Reason.PLACED)
+        reason = next(filter(starting.__contains__, (Reason.WAITING_FOR_IMAGE, Reason.IN_QUEUE)), Reason.PLACED)
         message = starting[reason] if reason is Reason.IN_QUEUE else experiment.message
         return _with_state(experiment, State.STARTING, reason, message)
     if any(job.state is State.RUNNING for job in gang):
@@ -177,7 +186,7 @@ def _with_state(experiment: Experiment, state: State, reason: Reason, message: s
     return replace(experiment, state=state, reason=reason, message=message)
 
 
-def _needs_pass_at_once(before: World, after: World, seen: Observation) -> bool:
+def _needs_pass_at_once(before: World, after: World, observation: Observation) -> bool:
     """Return True when the next pass will know more than this one: an experiment gave its place up and may get another
     one, or got a place or a resolved image and its host was not yet asked for the environment.
     """
@@ -187,44 +196,49 @@ def _needs_pass_at_once(before: World, after: World, seen: Observation) -> bool:
         if old.placed_at is not None and new.placed_at is None:
             return True
         if takes_place(old, new) and any(
-            new.image_of(job.name).reference not in seen.hosts[job.host].images
-            for job in find_starting_jobs(new, seen)
+            new.image_of(job.name).reference not in observation.hosts[job.host].images
+            for job in find_starting_jobs(new, observation)
             if job.host is not None
         ):
             return True
-        if new.resolved != old.resolved and _lacks_answer(new, seen):
+        if new.resolved != old.resolved and _lacks_answer(new, observation):
             return True
     return False
 
 
-def _lacks_answer(experiment: Experiment, seen: Observation) -> bool:
+def _lacks_answer(experiment: Experiment, observation: Observation) -> bool:
     """Return True when the host that builds was not yet asked for an environment."""
-    host = find_builder(experiment, seen)
+    host = find_builder(experiment, observation)
     return host is not None and any(image.reference not in host.images for image in experiment.images)
 
 
-def _find_next_deadline(world: World, seen: Observation) -> datetime | None:
+def _find_next_deadline(world: World, observation: Observation) -> datetime | None:
     """Return the next moment at which time alone changes a decision; None when there is none."""
-    active = [one for one in world.experiments if not _only_waits(one) and one.state not in TERMINAL]
-    times = [time for experiment in active for time in _find_deadlines(experiment, seen)]
+    active = [
+        experiment
+        for experiment in world.experiments
+        if not _only_waits(experiment) and experiment.state not in TERMINAL
+    ]
+    times = [time for experiment in active for time in _find_deadlines(experiment, observation)]
     times += [
-        host.silent_since + timedelta(seconds=seen.lost_after)
-        for host in seen.hosts.values()
+        host.silent_since + timedelta(seconds=observation.lost_after)
+        for host in observation.hosts.values()
         if host.silent_since is not None
     ]
-    return min((time for time in times if time > seen.now), default=None)
+    return min((time for time in times if time > observation.now), default=None)
 
 
-def _find_deadlines(experiment: Experiment, seen: Observation) -> Iterator[datetime]:
-    limit, verdict = experiment.plan.max_duration, experiment.verdict
+def _find_deadlines(experiment: Experiment, observation: Observation) -> Iterator[datetime]:
+    limit = experiment.plan.max_duration
+    verdict = experiment.verdict
     if limit is not None and experiment.started_at is not None:
         yield experiment.started_at + timedelta(seconds=limit)
-    left = find_left_end(experiment, seen)
+    left = find_left_end(experiment, observation)
     if left is not None:
         yield left
     for job in experiment.jobs:
         if job.unseen_since is not None and job.state not in TERMINAL:
-            yield job.unseen_since + timedelta(seconds=seen.lost_after)
+            yield job.unseen_since + timedelta(seconds=observation.lost_after)
         if job.ending_at is not None and job.state not in TERMINAL:
             yield find_kill_time(experiment, job, job.ending_at)
         elif verdict is not None and job.part is Part.HELPS and job.state not in TERMINAL:

@@ -28,20 +28,20 @@ _ANY_LINK = "any"
 _CLUSTER_CHOOSES = "the cluster decides where its jobs run"
 
 
-def explain_experiment(world: World, seen: Observation, experiment: Experiment) -> Explanation:
+def explain_experiment(world: World, observation: Observation, experiment: Experiment) -> Explanation:
     """Return why an experiment waits, or why its jobs run where they run.
 
     Args:
         world: every experiment that is not closed; `experiment` is missing in it when it is closed.
-        seen: what the last pass saw.
+        observation: what the last pass saw.
         experiment: the experiment to explain.
     """
     if experiment.state in TERMINAL:
         return _make_plain_explanation(experiment, ExplanationPhase.ENDED, _describe_reason(experiment))
     if experiment.placed_at is not None:
-        return _explain_place(world, seen, experiment)
+        return _explain_place(world, observation, experiment)
     if waits_for_place(experiment):
-        return _explain_waiting(world, seen, experiment)
+        return _explain_waiting(world, observation, experiment)
     return _make_plain_explanation(experiment, ExplanationPhase.PREPARES, _describe_reason(experiment))
 
 
@@ -54,33 +54,33 @@ def _describe_reason(experiment: Experiment) -> str:
     return f"{sentence} ({experiment.message})" if experiment.message else sentence
 
 
-def list_concerned_hosts(experiment: Experiment, seen: Observation) -> frozenset[HostName]:
+def list_concerned_hosts(experiment: Experiment, observation: Observation) -> frozenset[HostName]:
     """Return the hosts on which an experiment has its build or its place, and those on which it could get one."""
     own = frozenset(job.host for job in experiment.jobs if job.host is not None)
     if experiment.placed_at is not None:
         return own
-    return own | list_possible_hosts((job.resources for job in experiment.gang), seen)
+    return own | list_possible_hosts((job.resources for job in experiment.gang), observation)
 
 
-def explain_queue(world: World, seen: Observation, most: int) -> Iterator[Explanation]:
+def explain_queue(world: World, observation: Observation, most: int) -> Iterator[Explanation]:
     """Yield why each of the first experiments of the queue waits, as `explain_experiment` says it, in one pass.
 
     Args:
         world: every experiment that is not closed.
-        seen: what the last pass saw.
+        observation: what the last pass saw.
         most: how many experiments are explained.
     """
     queue = make_queue(world.experiments)
-    placement = PlacementPass(world, seen)
+    placement = PlacementPass(world, observation)
     for index, waiting in enumerate(queue[:most]):
         yield _explain_turn(world, placement, queue, index)
         placement.serve_queue((waiting,))
 
 
-def _explain_waiting(world: World, seen: Observation, experiment: Experiment) -> Explanation:
+def _explain_waiting(world: World, observation: Observation, experiment: Experiment) -> Explanation:
     queue = make_queue(world.experiments)
     index = [waiting.id for waiting in queue].index(experiment.id)
-    placement = PlacementPass(world, seen)
+    placement = PlacementPass(world, observation)
     placement.serve_queue(queue[:index])  # serve the experiments before this one, as the next pass will
     return _explain_turn(world, placement, queue, index)
 
@@ -111,20 +111,24 @@ def _find_blockers(
     world: World, placement: PlacementPass, experiment: Experiment, name: ExperimentNamer
 ) -> Iterator[Blocker]:
     """Yield everything that keeps an experiment from its place; `placement` has just come to it."""
-    seen = placement.seen
-    if any(isinstance(action, ReleaseHost) and action.experiment == experiment.id for action in seen.busy):
+    observation = placement.seen
+    if any(isinstance(action, ReleaseHost) and action.experiment == experiment.id for action in observation.busy):
         yield Blocker(BlockerKind.TURN, "the place that it had is being cleared first")
     if placement.progress.sets.are_full_for(experiment):
-        going = tuple(one.id for one in world.experiments if one.set_id == experiment.set_id and _has_place(one))
+        going = tuple(
+            member.id for member in world.experiments if member.set_id == experiment.set_id and _has_place(member)
+        )
         limit = f"{experiment.concurrency} of the set at the same time"
         yield Blocker(BlockerKind.CONCURRENCY, f"train.concurrency: {limit} ({name.list(going)} now)", going)
         return
-    never = describe_misfit({job.name: job.resources for job in experiment.gang}, seen)
+    never = describe_misfit({job.name: job.resources for job in experiment.gang}, observation)
     if never:
         yield Blocker(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
     elif not placement.room.candidates:
         troubles = [
-            f"; {name}: {one.queue.trouble}" for name, one in seen.hosts.items() if one.queue and one.queue.trouble
+            f"; {name}: {host.queue.trouble}"
+            for name, host in observation.hosts.items()
+            if host.queue and host.queue.trouble
         ]
         yield Blocker(BlockerKind.NO_HOST, f"no host answers and takes anything new{''.join(troubles)}")
     else:
@@ -133,7 +137,8 @@ def _find_blockers(
 
 def _find_lack(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Iterator[Blocker]:
     """Yield what keeps an experiment from starting when its turn has come: room, addresses or ports."""
-    gang, room = placement.gang_of(experiment), placement.room
+    gang = placement.gang_of(experiment)
+    room = placement.room
     copies = placement.find_copies(experiment)
     if copies:
         yield _explain_copies(placement, experiment, [copy.host for copy in copies])
@@ -157,7 +162,8 @@ def _find_lack(placement: PlacementPass, experiment: Experiment, name: Experimen
 
 def _explain_no_hosts(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Blocker:
     """Return why no hosts together have room for an experiment now."""
-    gang, room = placement.gang_of(experiment), placement.room
+    gang = placement.gang_of(experiment)
+    room = placement.room
     head = None if placement.head is None else placement.head.experiment
     if placement.awaits_leader(experiment):
         return Blocker(BlockerKind.LEADER, f"it needs several hosts, and {describe_leaderless(placement.seen)}")
@@ -178,10 +184,10 @@ def _explain_copies(placement: PlacementPass, experiment: Experiment, hosts: lis
     return Blocker(BlockerKind.DATA, text)
 
 
-def _explain_place(world: World, seen: Observation, experiment: Experiment) -> Explanation:
+def _explain_place(world: World, observation: Observation, experiment: Experiment) -> Explanation:
     gang = [job for job in experiment.gang if job.host is not None]
-    candidates = find_candidates(seen)
-    answering = {name: host for name, host in seen.hosts.items() if host.silent_since is None and host.taking}
+    candidates = find_candidates(observation)
+    answering = {name: host for name, host in observation.hosts.items() if host.silent_since is None and host.taking}
     room = find_free_resources(world.experiments, answering)
     places = tuple(
         JobPlace(
@@ -189,12 +195,12 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
             job.state,
             job.reason,
             job.host,
-            seen.find_node(experiment, job),
+            observation.find_node(experiment, job),
             job.gpus,
             job.address,
             job.port,
             experiment.image_of(job.name).base,
-            _CLUSTER_CHOOSES if takes_whole_gangs(job.host, seen) else _explain_host(job, gang, candidates),
+            _CLUSTER_CHOOSES if takes_whole_gangs(job.host, observation) else _explain_host(job, gang, candidates),
             tuple(
                 name
                 for name, free in room.items()
@@ -213,18 +219,18 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
         ExplanationPhase.PLACED,
         experiment.state,
         experiment.reason,
-        f"{_describe_reason(experiment)}; {where}{_describe_quiet(experiment, seen)}",
+        f"{_describe_reason(experiment)}; {where}{_describe_quiet(experiment, observation)}",
         jobs=places,
         network=experiment.network,
         network_host=experiment.network_host,
     )
 
 
-def _describe_quiet(experiment: Experiment, seen: Observation) -> str:
+def _describe_quiet(experiment: Experiment, observation: Observation) -> str:
     """Return a phrase on how long all jobs have been quiet, if the plan has an `idle_timeout`; else an empty text."""
     limit = experiment.plan.idle_timeout
     running = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not Part.WATCHES]
-    quiet = min((seen.quiet.get(experiment.key_of(job), 0.0) for job in running), default=0.0)
+    quiet = min((observation.quiet.get(experiment.key_of(job), 0.0) for job in running), default=0.0)
     if limit is None or quiet < limit / 10:
         return ""
     return f"; no job has printed or computed anything for {quiet:.0f} s, and idle_timeout ends it after {limit:g} s"
@@ -249,7 +255,7 @@ def _explain_host(job: Job, gang: list[Job], candidates: dict[HostName, Candidat
         reasons.append(f"no host held the whole gang; this one has {len(beside) + 1} of its {len(gang)} jobs")
     else:
         reasons.append("no host held the whole gang")
-    spares = host is not None and host.gpus == 0 and any(one.gpus for one in candidates.values())
+    spares = host is not None and host.gpus == 0 and any(candidate.gpus for candidate in candidates.values())
     if spares and not any(other.resources.gpus for other in gang):
         reasons.append("hosts with GPUs stay free for jobs that need GPUs")
     return "; ".join(reasons)

@@ -20,7 +20,7 @@ from riseml.names import HostName
 from riseml.states import TERMINAL, Part, State
 
 
-def awaited_images(world: World, known: Resolved = ()) -> frozenset[str]:
+def awaited_images(world: World, resolved: Resolved = ()) -> frozenset[str]:
     """Return the references of the environments that some experiment waits for: the loop asks every host for them.
 
     Args:
@@ -28,19 +28,26 @@ def awaited_images(world: World, known: Resolved = ()) -> frozenset[str]:
         known: the last resolved image of each tag. The loop asks for the environments on top of it in the same pass as
         for the tags, so that a tag which has not moved costs no further pass.
     """
-    waiting = [one for one in world.experiments if one.state not in TERMINAL and _needs_image(one)]
-    images = [(one, image) for one in waiting for image in one.images]
-    unresolved = [image for one, image in images if _lacks_resolution(one, image)]
-    asked = (*(image for _, image in images), *(resolve_base(image, known) for image in unresolved))
-    return frozenset((*(image.reference for image in asked), *(image.base for image in unresolved)))
+    waiting = [
+        experiment for experiment in world.experiments if experiment.state not in TERMINAL and _needs_image(experiment)
+    ]
+    images = [(experiment, image) for experiment in waiting for image in experiment.images]
+    unresolved = [image for experiment, image in images if _lacks_resolution(experiment, image)]
+    references = (*(image for _, image in images), *(resolve_base(image, resolved) for image in unresolved))
+    return frozenset((*(image.reference for image in references), *(image.base for image in unresolved)))
 
 
 def list_resolved(hosts: Iterable[HostSeen]) -> Resolved:
     """Return the resolved image of each tag, as the hosts have it."""
-    return tuple((base, seen.resolved) for host in hosts for base, seen in host.images.items() if seen.resolved)
+    return tuple(
+        (base, observation.resolved)
+        for host in hosts
+        for base, observation in host.images.items()
+        if observation.resolved
+    )
 
 
-def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
+def resolve_image(experiment: Experiment, observation: Observation) -> Experiment:
     """Return the experiment with the resolved base images of the host that builds, once the observation has them.
 
     Processes have no images: nothing is resolved there.
@@ -48,24 +55,24 @@ def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
     build = experiment.build
     if build is None or build.state in TERMINAL:
         return experiment
-    host = find_builder(experiment, seen)
+    host = find_builder(experiment, observation)
     if host is None or host.silent_since is not None:
         return experiment
-    found = tuple(
+    images = tuple(
         (base, tag.resolved)
         for base in dict.fromkeys(image.base for image in experiment.images if _lacks_resolution(experiment, image))
         if (tag := host.images.get(base)) is not None and tag.present and tag.resolved
     )
-    return replace(experiment, resolved=(*experiment.resolved, *found)) if found else experiment
+    return replace(experiment, resolved=(*experiment.resolved, *images)) if images else experiment
 
 
-def find_builder(experiment: Experiment, seen: Observation) -> HostSeen | None:
+def find_builder(experiment: Experiment, observation: Observation) -> HostSeen | None:
     """Return the host that builds the environments; None: no host is chosen, or the observation lacks it."""
     name = _builder_of(experiment)
-    return None if name is None else seen.hosts.get(name)
+    return None if name is None else observation.hosts.get(name)
 
 
-def find_next_image(experiment: Experiment, host: HostSeen, seen: Observation) -> Image | None:
+def find_next_image(experiment: Experiment, host: HostSeen, observation: Observation) -> Image | None:
     """Return the environment that the build makes next on a host; None when none is missing.
 
     The host skips an environment that another host already has: with several environments, each may be on another host.
@@ -73,7 +80,9 @@ def find_next_image(experiment: Experiment, host: HostSeen, seen: Observation) -
     images = experiment.images
     shared = len(images) > 1 and host.isolated
     for image in images:
-        elsewhere = shared and not _lacks_resolution(experiment, image) and _is_present_anywhere(image.reference, seen)
+        elsewhere = (
+            shared and not _lacks_resolution(experiment, image) and _is_present_anywhere(image.reference, observation)
+        )
         if not elsewhere and not is_present(host, image.reference):
             return image
     return None
@@ -102,8 +111,8 @@ def is_present(host: HostSeen | None, reference: str) -> bool:
     return image is not None and image.present
 
 
-def _is_present_anywhere(reference: str, seen: Observation) -> bool:
-    return any(host.silent_since is None and is_present(host, reference) for host in seen.hosts.values())
+def _is_present_anywhere(reference: str, observation: Observation) -> bool:
+    return any(host.silent_since is None and is_present(host, reference) for host in observation.hosts.values())
 
 
 def _lacks_resolution(experiment: Experiment, image: Image) -> bool:
@@ -120,7 +129,7 @@ def _needs_image(experiment: Experiment) -> bool:
     )
 
 
-def find_starting_jobs(experiment: Experiment, seen: Observation) -> list[Job]:
+def find_starting_jobs(experiment: Experiment, observation: Observation) -> list[Job]:
     """Return the jobs that have a place, no container yet, and no reason to end."""
     return [
         job
@@ -128,7 +137,7 @@ def find_starting_jobs(experiment: Experiment, seen: Observation) -> list[Job]:
         if job.state is State.STARTING
         and job.ending is None
         and job.host is not None
-        and not _has_container(experiment.key_of(job), seen.hosts.get(job.host))
+        and not _has_container(experiment.key_of(job), observation.hosts.get(job.host))
     ]
 
 
@@ -139,11 +148,13 @@ def _has_container(key: JobKey, host: HostSeen | None) -> bool:
 class ImageLocations:
     """Which hosts have which environments, as one pass saw it."""
 
-    def __init__(self, seen: Observation) -> None:
-        self._seen = seen
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
         self._known_sources: dict[str, list[HostName]] | None = None
         self._pending = frozenset(
-            (action.host, action.reference) for action in seen.busy if isinstance(action, EnsureImage | ShareImage)
+            (action.host, action.reference)
+            for action in observation.busy
+            if isinstance(action, EnsureImage | ShareImage)
         )
 
     def are_ready(self, experiment: Experiment, jobs: list[Job]) -> bool:
@@ -152,7 +163,7 @@ class ImageLocations:
 
     def is_ready(self, experiment: Experiment, job: Job) -> bool:
         """Return True when the host of a job has its environment."""
-        host = None if job.host is None else self._seen.hosts.get(job.host)
+        host = None if job.host is None else self._observation.hosts.get(job.host)
         return is_present(host, experiment.image_of(job.name).reference)
 
     def transfers(self, experiment: Experiment, jobs: list[Job]) -> Iterator[EnsureImage | ShareImage]:
@@ -170,7 +181,7 @@ class ImageLocations:
         lacking = sorted(host for host in hosts if self._lacks(host, reference))
         makers: list[HostName] = []
         for host in lacking:
-            if not self._seen.hosts[host].isolated:
+            if not self._observation.hosts[host].isolated:
                 yield EnsureImage(host, experiment.id, reference)
                 continue
             source = self._choose_source(experiment, reference, host)
@@ -188,10 +199,10 @@ class ImageLocations:
         return (action.host, action.reference) in self._pending
 
     def _lacks(self, host: HostName, reference: str) -> bool:
-        found = self._seen.hosts.get(host)
-        if found is None or found.silent_since is not None:
+        lender = self._observation.hosts.get(host)
+        if lender is None or lender.silent_since is not None:
             return False
-        image = found.images.get(reference)
+        image = lender.images.get(reference)
         return image is not None and not image.present
 
     def _choose_source(self, experiment: Experiment, reference: str, host: HostName) -> HostName | None:
@@ -199,7 +210,7 @@ class ImageLocations:
         builder = _builder_of(experiment)
 
         def rank(source: HostName) -> tuple[bool, int, bool, HostName]:
-            problem = self._seen.problems.get(ShareImage(host, experiment.id, reference, source))
+            problem = self._observation.problems.get(ShareImage(host, experiment.id, reference, source))
             failures = (False, 0) if problem is None else (problem.permanent, problem.count)
             return (*failures, source != builder, source)
 
@@ -208,7 +219,7 @@ class ImageLocations:
     def _find_sources(self) -> Mapping[str, list[HostName]]:
         if self._known_sources is None:
             self._known_sources = {}
-            for name, host in self._seen.hosts.items():
+            for name, host in self._observation.hosts.items():
                 if host.silent_since is None and host.isolated:
                     for reference, image in host.images.items():
                         if image.present:

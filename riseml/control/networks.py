@@ -19,24 +19,26 @@ def is_prepared(experiment: Experiment, host: HostSeen) -> bool:
     """Return True when the host has what the experiment's jobs share; a network with another subnet, which an earlier
     attempt has left behind, does not count.
     """
-    found = host.networks.get(experiment.id)
-    return found is not None and (not found or not experiment.subnet or found == experiment.subnet)
+    subnet = host.networks.get(experiment.id)
+    return subnet is not None and (not subnet or not experiment.subnet or subnet == experiment.subnet)
 
 
-def hosts_are_prepared(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> bool:
+def hosts_are_prepared(experiment: Experiment, jobs: Iterable[Job], observation: Observation) -> bool:
     """Return True when every host of these jobs and the network host are prepared."""
     names = _hosts_of(experiment, jobs)
-    return all(name in seen.hosts and is_prepared(experiment, seen.hosts[name]) for name in names)
+    return all(name in observation.hosts and is_prepared(experiment, observation.hosts[name]) for name in names)
 
 
-def find_preparations(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> Iterator[Action]:
+def find_preparations(experiment: Experiment, jobs: Iterable[Job], observation: Observation) -> Iterator[Action]:
     """Yield the actions that prepare the hosts of these jobs: first the network host, then the others."""
     names = _hosts_of(experiment, jobs)
     creator = experiment.network_host
-    if creator is not None and not (creator in seen.hosts and is_prepared(experiment, seen.hosts[creator])):
+    if creator is not None and not (
+        creator in observation.hosts and is_prepared(experiment, observation.hosts[creator])
+    ):
         names = [creator]
     for name in names:
-        host = seen.hosts.get(name)
+        host = observation.hosts.get(name)
         if host is None or host.silent_since is not None or is_prepared(experiment, host):
             continue
         if name == creator and host.leaderless:
@@ -53,15 +55,15 @@ class OccupiedHosts:
     What a silent host has counts until the host is lost, although no action can remove it.
     """
 
-    def __init__(self, seen: Observation) -> None:
-        self._seen = seen
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
         self._networks: dict[int, list[HostName]] = {}
         self._containers: dict[int, set[HostName]] = {}
         self._silent_hosts: dict[int, set[HostName]] = {}
         self._on_silent_hosts: set[int] = set()
-        for name, host in sorted(seen.hosts.items()):
+        for name, host in sorted(observation.hosts.items()):
             if host.silent_since is not None:
-                if not seen.is_lost(host):
+                if not observation.is_lost(host):
                     self._on_silent_hosts |= {*host.networks, *(key.experiment for key in host.containers)}
                     for key in host.containers:
                         self._silent_hosts.setdefault(key.experiment, set()).add(name)
@@ -75,9 +77,9 @@ class OccupiedHosts:
         """Return True when a host that is not lost has a container or a network of the experiment, or may have one: the
         server has just started, and the host has not answered yet.
         """
-        if any(experiment.id in found for found in (self._networks, self._containers, self._on_silent_hosts)):
+        if any(experiment.id in holders for holders in (self._networks, self._containers, self._on_silent_hosts)):
             return True
-        return any(self._seen.is_unknown(host) for host in _hosts_of(experiment, experiment.jobs))
+        return any(self._observation.is_unknown(host) for host in _hosts_of(experiment, experiment.jobs))
 
     def hosts_of(self, experiment: int) -> Iterator[HostName]:
         """Yield the hosts with containers of the experiment; until it is lost, a silent host counts as last seen."""

@@ -66,8 +66,8 @@ class Observation:
     def find_node(self, experiment: Experiment, job: Job) -> str | None:
         """Return the machine on which a host with several has started a job; None: no such host, or not known."""
         host = None if job.host is None else self.hosts.get(job.host)
-        found = None if host is None else host.containers.get(experiment.key_of(job))
-        return None if found is None else found.node
+        container = None if host is None else host.containers.get(experiment.key_of(job))
+        return None if container is None else container.node
 
     def is_over(self, since: datetime) -> bool:
         """Return True when `lost_after` seconds have passed since `since`."""

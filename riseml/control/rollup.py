@@ -51,7 +51,10 @@ def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> t
     if states <= TERMINAL and goes_on:
         return State.RUNNING, Reason.RUNNING
     if states <= TERMINAL:
-        if any(one.state is State.FINISHED and one.reason is not Reason.STOPPED_EARLY for one in experiments):
+        if any(
+            experiment.state is State.FINISHED and experiment.reason is not Reason.STOPPED_EARLY
+            for experiment in experiments
+        ):
             return State.FINISHED, Reason.COMPLETED
         if State.FAILED in states:
             return State.FAILED, Reason.NONE_FINISHED
@@ -85,9 +88,11 @@ def describe_set_end(experiments: Sequence[SetMember], best: str = "") -> str:
 
 def find_usual_failure(experiments: Sequence[Experiment]) -> Experiment | None:
     """Return the first member of a set that failed for the reason for which most of them failed; None: none failed."""
-    failed = [one for one in experiments if one.state is State.FAILED]
-    counts = Counter(_describe_failure(one) for one in failed)
-    return max(failed, key=lambda one: counts[_describe_failure(one)], default=None)  # the first of several largest
+    failed = [experiment for experiment in experiments if experiment.state is State.FAILED]
+    counts = Counter(_describe_failure(experiment) for experiment in failed)
+    return max(
+        failed, key=lambda experiment: counts[_describe_failure(experiment)], default=None
+    )  # the first of several largest
 
 
 def _describe_failure(experiment: Experiment) -> tuple[Reason, str]:

@@ -28,54 +28,65 @@ def find_attempt(experiment: Experiment) -> int:
     return min(job.attempt for job in experiment.gang)
 
 
-def find_saves(experiment: Experiment, seen: Observation, *, is_released: bool) -> Iterator[SaveOutput]:
+def find_saves(experiment: Experiment, observation: Observation, *, is_released: bool) -> Iterator[SaveOutput]:
     """Yield the copy of an output that is due.
 
     Args:
         experiment: its record.
-        seen: what this pass saw.
+        observation: what this pass saw.
         is_released: no host has containers or networks of the experiment any more, so its output is complete.
     """
-    save, host = experiment.plan.save, _find_host(experiment)
-    if save is None or host is None or experiment.started_at is None or not _answers(host, seen):
+    save = experiment.plan.save
+    host = _find_host(experiment)
+    if save is None or host is None or experiment.started_at is None or not _answers(host, observation):
         return
-    if awaits_save(experiment, seen):
+    if awaits_save(experiment, observation):
         if is_released or experiment.state not in TERMINAL:
             yield SaveOutput(host, experiment.id, find_attempt(experiment))
-    elif experiment.state not in TERMINAL and not _has_ended(experiment) and find_restore(experiment, seen) is None:
-        known = seen.saves.get(experiment.id, NEVER_SAVED).at
+    elif (
+        experiment.state not in TERMINAL
+        and not _has_ended(experiment)
+        and find_restore(experiment, observation) is None
+    ):
+        saved_at = observation.saves.get(experiment.id, NEVER_SAVED).at
         # a moment in the future is from before the clock was set back
-        past = [moment for moment in (known, experiment.started_at) if moment is not None and moment <= seen.now]
-        if not past or seen.now - max(past) >= timedelta(seconds=save.every):
+        past = [
+            moment for moment in (saved_at, experiment.started_at) if moment is not None and moment <= observation.now
+        ]
+        if not past or observation.now - max(past) >= timedelta(seconds=save.every):
             yield SaveOutput(host, experiment.id, 0)
 
 
-def awaits_save(experiment: Experiment, seen: Observation) -> bool:
+def awaits_save(experiment: Experiment, observation: Observation) -> bool:
     """Return True while the experiment, or its next attempt, waits for the copy of its output."""
-    save, host, known = experiment.plan.save, _find_host(experiment), seen.saves.get(experiment.id, NEVER_SAVED)
+    save = experiment.plan.save
+    host = _find_host(experiment)
+    saved = observation.saves.get(experiment.id, NEVER_SAVED)
     attempt = find_attempt(experiment)
-    if save is None or host is None or experiment.started_at is None or attempt <= max(known.last, known.given_up):
+    if save is None or host is None or experiment.started_at is None or attempt <= max(saved.last, saved.given_up):
         return False
     if experiment.state in TERMINAL:
         # not since its end: the server may have learned of that much later
-        since = seen.now if experiment.verdict is None else experiment.verdict.at
+        since = observation.now if experiment.verdict is None else experiment.verdict.at
         patience = GIVE_UP_SAVING
-    elif _delays_retry(experiment, seen) and experiment.verdict is not None:
-        since, patience = experiment.verdict.at, GIVE_UP_BEFORE_RETRY
+    elif _delays_retry(experiment, observation) and experiment.verdict is not None:
+        since = experiment.verdict.at
+        patience = GIVE_UP_BEFORE_RETRY
     else:
         return False
-    if not _answers(host, seen):
-        return experiment.state in TERMINAL and not seen.is_over(since)
-    problem = seen.problems.get(SaveOutput(host, experiment.id, attempt))
+    if not _answers(host, observation):
+        return experiment.state in TERMINAL and not observation.is_over(since)
+    problem = observation.problems.get(SaveOutput(host, experiment.id, attempt))
     if problem is None:
         return True
-    return not problem.permanent and seen.now - max(problem.since, known.moved_at or problem.since) < patience
+    return not problem.permanent and observation.now - max(problem.since, saved.moved_at or problem.since) < patience
 
 
-def find_restore(experiment: Experiment, seen: Observation) -> RestoreOutput | None:
+def find_restore(experiment: Experiment, observation: Observation) -> RestoreOutput | None:
     """Return the action that restores the output before the jobs of an attempt start; None when none is needed."""
-    save, host = experiment.plan.save, _find_host(experiment)
-    if save is None or not save.restore or host is None or experiment.id in seen.filled:
+    save = experiment.plan.save
+    host = _find_host(experiment)
+    if save is None or not save.restore or host is None or experiment.id in observation.filled:
         return None
     return RestoreOutput(host, experiment.id, find_attempt(experiment))
 
@@ -85,18 +96,19 @@ def _find_host(experiment: Experiment) -> HostName | None:
     return next((job.host for job in experiment.gang if job.host is not None), None)
 
 
-def _answers(host: HostName, seen: Observation) -> bool:
-    found: HostSeen | None = seen.hosts.get(host)
-    return found is not None and found.silent_since is None
+def _answers(host: HostName, observation: Observation) -> bool:
+    present: HostSeen | None = observation.hosts.get(host)
+    return present is not None and present.silent_since is None
 
 
 def _has_ended(experiment: Experiment) -> bool:
     return all(job.state in TERMINAL for job in experiment.gang)
 
 
-def _delays_retry(experiment: Experiment, seen: Observation) -> bool:
+def _delays_retry(experiment: Experiment, observation: Observation) -> bool:
     """Return True when another attempt follows, which may get a host that does not have this output."""
-    save, verdict = experiment.plan.save, experiment.verdict
-    if save is None or not save.restore or seen.shared_output or len(seen.hosts) < 2:
+    save = experiment.plan.save
+    verdict = experiment.verdict
+    if save is None or not save.restore or observation.shared_output or len(observation.hosts) < 2:
         return False
     return verdict is not None and verdict.again and _has_ended(experiment)

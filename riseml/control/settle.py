@@ -29,19 +29,21 @@ GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED, Reason.STOPPED_EARLY})
 """Reasons to end a job that make its end a good one, whatever its exit code."""
 
 
-def settle_jobs(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
+def settle_jobs(experiment: Experiment, observation: Observation, images: ImageLocations) -> Experiment:
     """Return the experiment with an up-to-date record of every job."""
-    experiment = note_shells(experiment, seen)
+    experiment = note_shells(experiment, observation)
     jobs = [
-        _settle_build(experiment, job, seen) if job.part is Part.PREPARES else _settle_job(experiment, job, seen)
+        _settle_build(experiment, job, observation)
+        if job.part is Part.PREPARES
+        else _settle_job(experiment, job, observation)
         for job in experiment.jobs
     ]
-    return _settle_images(with_jobs(experiment, jobs), seen, images)
+    return _settle_images(with_jobs(experiment, jobs), observation, images)
 
 
-def note_shells(experiment: Experiment, seen: Observation) -> Experiment:
+def note_shells(experiment: Experiment, observation: Observation) -> Experiment:
     """Return the experiment with the shell that each job has reported, also when the report comes after its end."""
-    return with_jobs(experiment, [_note_shell(experiment, job, seen) for job in experiment.jobs])
+    return with_jobs(experiment, [_note_shell(experiment, job, observation) for job in experiment.jobs])
 
 
 def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
@@ -51,7 +53,7 @@ def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
     return replace(experiment, jobs=tuple(jobs))
 
 
-def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
+def choose_builder(experiment: Experiment, observation: Observation) -> Experiment:
     """Return the experiment with the host that builds its environments: the first of those that answer and have the
     most of the images. Among equals, drained hosts come last: an image may exist on a drained host alone.
 
@@ -61,12 +63,16 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
     build = experiment.build
     if build is None or build.state in TERMINAL:
         return experiment
-    wanted = experiment.images if _needs_builder(build, seen) else _find_images_elsewhere(experiment, build, seen)
-    if not wanted:
+    images = (
+        experiment.images
+        if _needs_builder(build, observation)
+        else _find_images_elsewhere(experiment, build, observation)
+    )
+    if not images:
         return experiment
     answering = sorted(
-        (-sum(_has_image(host, one) for one in wanted), not host.taking, name)
-        for name, host in seen.hosts.items()
+        (-sum(_has_image(host, image) for image in images), not host.taking, name)
+        for name, host in observation.hosts.items()
         if host.silent_since is None
     )
     if not answering:
@@ -75,17 +81,19 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
     return with_jobs(experiment, [chosen if job is build else job for job in experiment.jobs])
 
 
-def _find_images_elsewhere(experiment: Experiment, build: Job, seen: Observation) -> tuple[Image, ...]:
+def _find_images_elsewhere(experiment: Experiment, build: Job, observation: Observation) -> tuple[Image, ...]:
     """Return the image that the builder could not get and another answering host has; an empty tuple when there is
     none."""
-    host = find_builder(experiment, seen)
-    image = None if host is None else find_next_image(experiment, host, seen)
+    host = find_builder(experiment, observation)
+    image = None if host is None else find_next_image(experiment, host, observation)
     if host is None or build.host is None or image is None:
         return ()
-    problem = seen.problems.get(EnsureImage(build.host, experiment.id, find_next_reference(experiment, image, host)))
+    problem = observation.problems.get(
+        EnsureImage(build.host, experiment.id, find_next_reference(experiment, image, host))
+    )
     if problem is None or not problem.image_missing:
         return ()
-    answering = (other for other in seen.hosts.values() if other.silent_since is None)
+    answering = (other for other in observation.hosts.values() if other.silent_since is None)
     return (image,) if any(_has_image(other, image) for other in answering) else ()
 
 
@@ -93,16 +101,16 @@ def _has_image(host: HostSeen, image: Image) -> bool:
     return is_present(host, image.base) or is_present(host, image.reference)
 
 
-def _needs_builder(build: Job, seen: Observation) -> bool:
+def _needs_builder(build: Job, observation: Observation) -> bool:
     if build.host is None:
         return True
-    host = seen.hosts.get(build.host)
+    host = observation.hosts.get(build.host)
     if host is None:
         since = build.unseen_since
-        return build.state is State.CREATED or (since is not None and seen.is_over(since))
+        return build.state is State.CREATED or (since is not None and observation.is_over(since))
     if host.silent_since is None:
         return False
-    return build.state is State.CREATED or seen.is_lost(host)
+    return build.state is State.CREATED or observation.is_lost(host)
 
 
 def signal_name(exit_code: int | None) -> str | None:
@@ -115,73 +123,78 @@ def signal_name(exit_code: int | None) -> str | None:
         return None
 
 
-def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
+def _settle_build(experiment: Experiment, job: Job, observation: Observation) -> Job:
     if job.state in TERMINAL or job.host is None:
         return job
-    host = seen.hosts.get(job.host)
+    host = observation.hosts.get(job.host)
     if host is None:
-        return replace(job, unseen_since=seen.now) if job.unseen_since is None else job
+        return replace(job, unseen_since=observation.now) if job.unseen_since is None else job
     if job.unseen_since is not None:
-        return _settle_build(experiment, replace(job, unseen_since=None), seen)
+        return _settle_build(experiment, replace(job, unseen_since=None), observation)
     if host.silent_since is not None:
         return job
-    missing = find_next_image(experiment, host, seen)
+    missing = find_next_image(experiment, host, observation)
     if missing is not None:
         reference = find_next_reference(experiment, missing, host)
-        return _settle_image(job, EnsureImage(job.host, experiment.id, reference), seen)
-    if experiment.plan.data and experiment.id not in seen.fetched:
-        return _settle_data(experiment, job, job.host, seen)
+        return _settle_image(job, EnsureImage(job.host, experiment.id, reference), observation)
+    if experiment.plan.data and experiment.id not in observation.fetched:
+        return _settle_data(experiment, job, job.host, observation)
     reason = Reason.CACHED if job.started_at is None else Reason.COMPLETED
-    return replace(job, state=State.FINISHED, reason=reason, message="", exit_code=0, ended_at=seen.now)
+    return replace(job, state=State.FINISHED, reason=reason, message="", exit_code=0, ended_at=observation.now)
 
 
-def _settle_image(job: Job, action: EnsureImage, seen: Observation) -> Job:
+def _settle_image(job: Job, action: EnsureImage, observation: Observation) -> Job:
     """Return the record of a build whose next environment is missing on the host."""
-    image = seen.hosts[action.host].images.get(action.reference)
+    image = observation.hosts[action.host].images.get(action.reference)
     if image is None:
         return job
-    problem = seen.problems.get(action)
+    problem = observation.problems.get(action)
     if problem is not None and _is_final(problem):
-        if problem.image_missing and _was_asked_earlier(action.reference, seen):
+        if problem.image_missing and _was_asked_earlier(action.reference, observation):
             return job
-        return _settle_failed_build(job, problem, seen)
-    if action in seen.busy:
-        return _mark_build(replace(job, message="") if job.message else job, State.RUNNING, seen)
+        return _settle_failed_build(job, problem, observation)
+    if action in observation.busy:
+        return _mark_build(replace(job, message="") if job.message else job, State.RUNNING, observation)
     if image.building:
         waits = (State.PENDING, Reason.WAITING_FOR_IMAGE)
         return job if (job.state, job.reason) == waits else replace(job, state=waits[0], reason=waits[1])
-    return _mark_build(job, State.STARTING, seen)
+    return _mark_build(job, State.STARTING, observation)
 
 
-def _was_asked_earlier(reference: str, seen: Observation) -> bool:
+def _was_asked_earlier(reference: str, observation: Observation) -> bool:
     """Return True when a host's answer is older than the request for an image: the next answer may name the image.
 
     A host that was silent for a while first answers the request of an earlier pass.
     """
-    return any(host.silent_since is None and reference not in host.images for host in seen.hosts.values())
+    return any(host.silent_since is None and reference not in host.images for host in observation.hosts.values())
 
 
-def _settle_data(experiment: Experiment, job: Job, host: HostName, seen: Observation) -> Job:
+def _settle_data(experiment: Experiment, job: Job, host: HostName, observation: Observation) -> Job:
     """Return the record of a build that has all environments and waits for its data."""
     action = FetchData(host, experiment.id)
-    problem = seen.problems.get(action)
+    problem = observation.problems.get(action)
     if problem is not None and _is_final(problem):
         failed = replace(job, state=State.FAILED, reason=Reason.DATA_FAILED, message=problem.message)
-        return replace(failed, exit_code=1, ended_at=seen.now)
-    state = State.RUNNING if action in seen.busy else State.STARTING
+        return replace(failed, exit_code=1, ended_at=observation.now)
+    state = State.RUNNING if action in observation.busy else State.STARTING
     message = "" if problem is None else problem.message
     if (job.state, job.reason, job.message) == (state, Reason.WAITING_FOR_DATA, message):
         return job
-    started = job.started_at or seen.now
+    started = job.started_at or observation.now
     return replace(job, state=state, reason=Reason.WAITING_FOR_DATA, message=message, started_at=started)
 
 
-def _settle_failed_build(job: Job, problem: ActionFailure, seen: Observation) -> Job:
+def _settle_failed_build(job: Job, problem: ActionFailure, observation: Observation) -> Job:
     """Return the record of a build that failed; it waits instead for a silent host that may have its base image."""
-    silent = _find_silent_host(seen)
+    silent = _find_silent_host(observation)
     if not problem.image_missing or silent is None:
         return replace(
-            job, state=State.FAILED, reason=Reason.BUILD_FAILED, message=problem.message, exit_code=1, ended_at=seen.now
+            job,
+            state=State.FAILED,
+            reason=Reason.BUILD_FAILED,
+            message=problem.message,
+            exit_code=1,
+            ended_at=observation.now,
         )
     message = f"host {silent} does not answer now and may have the image"
     waits = (State.PENDING, Reason.WAITING_FOR_IMAGE, message)
@@ -190,42 +203,45 @@ def _settle_failed_build(job: Job, problem: ActionFailure, seen: Observation) ->
     return replace(job, state=waits[0], reason=waits[1], message=message)
 
 
-def _find_silent_host(seen: Observation) -> HostName | None:
+def _find_silent_host(observation: Observation) -> HostName | None:
     """Return a host that is silent and not yet lost: it may have any image."""
-    silent = (name for name, host in sorted(seen.hosts.items()) if host.silent_since is not None)
-    return next((name for name in silent if not seen.is_lost(seen.hosts[name])), None)
+    silent = (name for name, host in sorted(observation.hosts.items()) if host.silent_since is not None)
+    return next((name for name in silent if not observation.is_lost(observation.hosts[name])), None)
 
 
-def _mark_build(job: Job, state: State, seen: Observation) -> Job:
+def _mark_build(job: Job, state: State, observation: Observation) -> Job:
     """Return the record of a build that runs or is about to run."""
     if job.state is state and job.reason is Reason.PREPARE and job.started_at is not None:
         return job
-    return replace(job, state=state, reason=Reason.PREPARE, started_at=job.started_at or seen.now)
+    return replace(job, state=state, reason=Reason.PREPARE, started_at=job.started_at or observation.now)
 
 
-def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
+def _settle_job(experiment: Experiment, job: Job, observation: Observation) -> Job:
     if job.host is None or job.state in TERMINAL:
         return job
-    host = seen.hosts.get(job.host)
+    host = observation.hosts.get(job.host)
     if host is None:
-        return _settle_unseen(job, job.host, seen)
+        return _settle_unseen(job, job.host, observation)
     if job.unseen_since is not None:
         job = replace(job, unseen_since=None)
     if host.silent_since is not None:
-        if not seen.is_lost(host):
+        if not observation.is_lost(host):
             return job
-        return _end_without_exit(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
-    found = host.containers.get(experiment.key_of(job))
-    if found is not None and found.late:
+        return _end_without_exit(job, observation, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
+    container = host.containers.get(experiment.key_of(job))
+    if container is not None and container.late:
         return job
-    if found is not None and found.error and not found.started:
-        return _end_without_exit(job, seen, State.FAILED, found.ending or Reason.START_FAILED, found.error)
-    if found is None or not found.started:
-        return _settle_queued(_settle_absent(experiment, job, host, seen), found)
-    return _settle_exit(job, found, seen) if found.exit_code is not None else _settle_running(job, found, seen)
+    if container is not None and container.error and not container.started:
+        reason = container.ending or Reason.START_FAILED
+        return _end_without_exit(job, observation, State.FAILED, reason, container.error)
+    if container is None or not container.started:
+        return _settle_queued(_settle_absent(experiment, job, host, observation), container)
+    if container.exit_code is None:
+        return _settle_running(job, container, observation)
+    return _settle_exit(job, container, observation)
 
 
-def _settle_running(job: Job, found: ContainerSeen, seen: Observation) -> Job:
+def _settle_running(job: Job, container: ContainerSeen, observation: Observation) -> Job:
     if job.state is State.RUNNING and job.reason is Reason.RUNNING and job.started_at is not None:
         return replace(job, message="") if job.message else job
     return replace(
@@ -233,20 +249,20 @@ def _settle_running(job: Job, found: ContainerSeen, seen: Observation) -> Job:
         state=State.RUNNING,
         reason=Reason.RUNNING,
         message="",
-        started_at=job.started_at or found.started_at or seen.now,
-        address=found.address or job.address,
-        port=found.port or job.port,
+        started_at=job.started_at or container.started_at or observation.now,
+        address=container.address or job.address,
+        port=container.port or job.port,
     )
 
 
-def _note_shell(experiment: Experiment, job: Job, seen: Observation) -> Job:
+def _note_shell(experiment: Experiment, job: Job, observation: Observation) -> Job:
     """Return the record of a job with the shell that it has reported."""
-    host = None if job.host is None else seen.hosts.get(job.host)
-    found = None if host is None else host.containers.get(experiment.key_of(job))
-    return job if found is None or found.shell in (None, job.shell) else replace(job, shell=found.shell)
+    host = None if job.host is None else observation.hosts.get(job.host)
+    container = None if host is None else host.containers.get(experiment.key_of(job))
+    return job if container is None or container.shell in (None, job.shell) else replace(job, shell=container.shell)
 
 
-def _settle_unseen(job: Job, host: HostName, seen: Observation) -> Job:
+def _settle_unseen(job: Job, host: HostName, observation: Observation) -> Job:
     """Return the record of a job whose host is missing in the observation; it counts as silent from the first such pass
     on.
 
@@ -254,30 +270,32 @@ def _settle_unseen(job: Job, host: HostName, seen: Observation) -> Job:
     know how long the machine slept, or no server ran.
     """
     if job.unseen_since is None:
-        return replace(job, unseen_since=seen.now)
-    asked_since = seen.unseen.get(host)
-    if not seen.is_over(asked_since or job.unseen_since):
+        return replace(job, unseen_since=observation.now)
+    asked_since = observation.unseen.get(host)
+    if not observation.is_over(asked_since or job.unseen_since):
         return job
     why = "is no longer in the pool" if asked_since is None else "has not answered since the server started"
-    return _end_without_exit(job, seen, State.FAILED, Reason.HOST_LOST, f"host {host} {why}")
+    return _end_without_exit(job, observation, State.FAILED, Reason.HOST_LOST, f"host {host} {why}")
 
 
-def _settle_images(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
+def _settle_images(experiment: Experiment, observation: Observation, images: ImageLocations) -> Experiment:
     """Return the experiment with each starting job marked: it waits for its environment, or it has failed because its
     host cannot get it.
     """
     if experiment.placed_at is None or not any(job.state is State.STARTING for job in experiment.jobs):
         return experiment
-    starting = find_starting_jobs(experiment, seen)
+    starting = find_starting_jobs(experiment, observation)
     if not starting:
         return experiment
     waits = not images.are_ready(experiment, starting)
-    problems = _find_image_problems(experiment, starting, seen, images) if waits else {}
+    problems = _find_image_problems(experiment, starting, observation, images) if waits else {}
     reason = Reason.WAITING_FOR_IMAGE if waits else Reason.PLACED
     return with_jobs(
         experiment,
         [
-            _set_start_reason(job, reason, problems.get((job.host, experiment.image_of(job.name).reference)), seen)
+            _set_start_reason(
+                job, reason, problems.get((job.host, experiment.image_of(job.name).reference)), observation
+            )
             if job in starting
             else job
             for job in experiment.jobs
@@ -286,12 +304,12 @@ def _settle_images(experiment: Experiment, seen: Observation, images: ImageLocat
 
 
 def _find_image_problems(
-    experiment: Experiment, starting: list[Job], seen: Observation, images: ImageLocations
+    experiment: Experiment, starting: list[Job], observation: Observation, images: ImageLocations
 ) -> dict[tuple[HostName | None, str], str]:
     """Return why a host cannot get an environment, by the name of the host and the reference of the image."""
     transfers = images.transfers(experiment, starting)
-    problems = {(action.host, action.reference): seen.problems.get(action) for action in transfers}
-    waits = _find_silent_host(seen) is not None
+    problems = {(action.host, action.reference): observation.problems.get(action) for action in transfers}
+    waits = _find_silent_host(observation) is not None
     return {
         key: problem.message
         for key, problem in problems.items()
@@ -299,28 +317,28 @@ def _find_image_problems(
     }
 
 
-def _set_start_reason(job: Job, reason: Reason, problem: str | None, seen: Observation) -> Job:
+def _set_start_reason(job: Job, reason: Reason, problem: str | None, observation: Observation) -> Job:
     if problem is not None:
-        return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problem)
+        return _end_without_exit(job, observation, State.FAILED, Reason.START_FAILED, problem)
     waited = job.reason is Reason.WAITING_FOR_IMAGE
     if waited == (reason is Reason.WAITING_FOR_IMAGE):  # the reason RETRY stays until the job waits for something
         return job
     return replace(job, reason=reason)
 
 
-def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Observation) -> Job:
+def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, observation: Observation) -> Job:
     """Return the record of a job without a started container: it was removed from outside, cannot start, or starts
     later.
     """
     if job.state is State.RUNNING:
-        return _end_without_exit(job, seen, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
+        return _end_without_exit(job, observation, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
     if job.state is not State.STARTING or job.host is None:
         return job
     start: Action = StartJob(job.host, experiment.key_of(job))
     if host.queue is not None:
         start = StartGang(job.host, experiment.id, job.attempt)
     shared = {job.host, experiment.network_host or job.host}
-    restore = find_restore(experiment, seen)
+    restore = find_restore(experiment, observation)
     needed: list[Action] = [
         start,
         CopyData(job.host, experiment.id),
@@ -328,45 +346,47 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
         *(PrepareHost(host, experiment.id, experiment.subnet) for host in sorted(shared)),
     ]
     for action in needed:
-        problem = seen.problems.get(action)
+        problem = observation.problems.get(action)
         # the controller of the cluster may start it later
         waits = host.queue is not None and problem is not None and not problem.permanent
         if problem is not None and _is_final(problem) and not waits:
-            return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problem.message)
-    if job.ending is not None and start not in seen.busy:
-        return _end_without_exit(job, seen, State.FAILED, Reason.VANISHED, "")
+            return _end_without_exit(job, observation, State.FAILED, Reason.START_FAILED, problem.message)
+    if job.ending is not None and start not in observation.busy:
+        return _end_without_exit(job, observation, State.FAILED, Reason.VANISHED, "")
     return job
 
 
-def _settle_queued(job: Job, found: ContainerSeen | None) -> Job:
+def _settle_queued(job: Job, container: ContainerSeen | None) -> Job:
     """Return the record of a job with the reason why it waits in the queue of its host, if it does."""
-    if found is None or not found.waits or job.state is not State.STARTING:
+    if container is None or not container.waits or job.state is not State.STARTING:
         return job
-    if (job.reason, job.message) == (Reason.IN_QUEUE, found.waits):
+    if (job.reason, job.message) == (Reason.IN_QUEUE, container.waits):
         return job
-    return replace(job, reason=Reason.IN_QUEUE, message=found.waits)
+    return replace(job, reason=Reason.IN_QUEUE, message=container.waits)
 
 
-def _settle_exit(job: Job, found: ContainerSeen, seen: Observation) -> Job:
-    code = found.exit_code or 0
+def _settle_exit(job: Job, container: ContainerSeen, observation: Observation) -> Job:
+    code = container.exit_code or 0
     job = replace(
         job,
         exit_code=code,
-        oom=found.oom,
-        started_at=job.started_at or found.started_at,
-        ended_at=found.finished_at or seen.now,
+        oom=container.oom,
+        started_at=job.started_at or container.started_at,
+        ended_at=container.finished_at or observation.now,
     )
-    ending = job.ending or found.ending
+    ending = job.ending or container.ending
     if ending is not None:
         state = State.FINISHED if ending in GOOD_ENDS else State.KILLED
         return replace(job, state=state, reason=ending, message="")
-    if job.part is Part.SERVES and not found.error:
-        return replace(job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=found.oom))
-    if code == 0 and not found.error:  # a job may exit with 0 after SIGTERM, when its host stops it
-        warning = "one of its processes ran out of memory on the way" if found.oom else ""
+    if job.part is Part.SERVES and not container.error:
+        return replace(
+            job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=container.oom)
+        )
+    if code == 0 and not container.error:  # a job may exit with 0 after SIGTERM, when its host stops it
+        warning = "one of its processes ran out of memory on the way" if container.oom else ""
         return replace(job, state=State.FINISHED, reason=Reason.COMPLETED, message=warning)
-    message = found.error or describe_exit(code, oom=found.oom)
-    return replace(job, state=State.FAILED, reason=_find_exit_reason(found), message=message)
+    message = container.error or describe_exit(code, oom=container.oom)
+    return replace(job, state=State.FAILED, reason=_find_exit_reason(container), message=message)
 
 
 def describe_exit(code: int, *, oom: bool) -> str:
@@ -380,12 +400,12 @@ def describe_exit(code: int, *, oom: bool) -> str:
     return f"{text}: sent by another process, or the job or its host is out of memory" if name == "SIGKILL" else text
 
 
-def _find_exit_reason(found: ContainerSeen) -> Reason:
-    if found.error:
+def _find_exit_reason(container: ContainerSeen) -> Reason:
+    if container.error:
         return Reason.ENGINE_STOPPED
-    if found.oom:
+    if container.oom:
         return Reason.OUT_OF_MEMORY
-    return Reason.SIGNAL if signal_name(found.exit_code) else Reason.EXIT_CODE
+    return Reason.SIGNAL if signal_name(container.exit_code) else Reason.EXIT_CODE
 
 
 def _is_final(problem: ActionFailure) -> bool:
@@ -393,9 +413,10 @@ def _is_final(problem: ActionFailure) -> bool:
     return problem.permanent or problem.lasted >= GIVE_UP_STARTING
 
 
-def _end_without_exit(job: Job, seen: Observation, state: State, reason: Reason, message: str) -> Job:
+def _end_without_exit(job: Job, observation: Observation, state: State, reason: Reason, message: str) -> Job:
     """Return the record of a job that ends without an exit code; a job that had a reason to end gets that reason."""
     if job.ending is not None and state is State.FAILED:
         state = State.FINISHED if job.ending in GOOD_ENDS else State.KILLED
-        reason, message = job.ending, ""
-    return replace(job, state=state, reason=reason, message=message, ended_at=seen.now)
+        reason = job.ending
+        message = ""
+    return replace(job, state=state, reason=reason, message=message, ended_at=observation.now)

@@ -54,40 +54,40 @@ _ENDS_BADLY = frozenset({Part.PREPARES, Part.DECIDES, Part.HELPS, Part.SERVES})
 _COUNTS = frozenset({Part.DECIDES, Part.HELPS})
 
 
-def add_verdict(experiment: Experiment, seen: Observation) -> Experiment:
+def add_verdict(experiment: Experiment, observation: Observation) -> Experiment:
     """Return the experiment with its verdict, once there is one. A verdict never changes, except that a kill or a stop
     cancels a planned retry.
     """
-    asked = _find_asked_verdict(experiment, seen.now)
+    request = _find_asked_verdict(experiment, observation.now)
     if experiment.verdict is not None:
-        if asked is not None and experiment.verdict.again:
-            return replace(experiment, verdict=asked)
+        if request is not None and experiment.verdict.again:
+            return replace(experiment, verdict=request)
         return experiment
-    if asked is not None:
-        return replace(experiment, verdict=asked)
-    experiment = with_jobs(experiment, [_retry_alone(experiment, job, seen) for job in experiment.jobs])
-    verdict = _find_first_cause(experiment, seen)
+    if request is not None:
+        return replace(experiment, verdict=request)
+    experiment = with_jobs(experiment, [_retry_alone(experiment, job, observation) for job in experiment.jobs])
+    verdict = _find_first_cause(experiment, observation)
     return experiment if verdict is None else replace(experiment, verdict=verdict)
 
 
-def end_jobs(experiment: Experiment, seen: Observation) -> Experiment:
+def end_jobs(experiment: Experiment, observation: Observation) -> Experiment:
     """Return the experiment with a reason to end for every job that must end after the verdict."""
     verdict = experiment.verdict
     if verdict is None:
         return experiment
     jobs = tuple(
-        job if job.state in TERMINAL or job.ending is not None else _end_job(experiment, job, verdict, seen)
+        job if job.state in TERMINAL or job.ending is not None else _end_job(experiment, job, verdict, observation)
         for job in experiment.jobs
     )
     return with_jobs(experiment, jobs)
 
 
-def conclude_experiment(experiment: Experiment, seen: Observation) -> Experiment:
+def conclude_experiment(experiment: Experiment, observation: Observation) -> Experiment:
     """Return the experiment with its final state or its next attempt, once every job has ended."""
     verdict = experiment.verdict
     if verdict is None or experiment.state in TERMINAL or not all(job.state in TERMINAL for job in experiment.jobs):
         return experiment
-    if verdict.again and awaits_save(experiment, seen):
+    if verdict.again and awaits_save(experiment, observation):
         return experiment
     if verdict.again:
         return replace(
@@ -99,7 +99,7 @@ def conclude_experiment(experiment: Experiment, seen: Observation) -> Experiment
             message=verdict.message,
             placed_at=None,
         )
-    ended_at = _find_end(experiment, verdict, seen.now)
+    ended_at = _find_end(experiment, verdict, observation.now)
     return replace(experiment, state=verdict.state, reason=verdict.reason, message=verdict.message, ended_at=ended_at)
 
 
@@ -140,12 +140,12 @@ def find_kill_time(experiment: Experiment, job: Job, since: datetime) -> datetim
     return since + timedelta(seconds=grace)
 
 
-def find_left_end(experiment: Experiment, seen: Observation) -> datetime | None:
+def find_left_end(experiment: Experiment, observation: Observation) -> datetime | None:
     """Return when a companion ends unless a client uses it before; None when it does not run, or has no such limit."""
     companion = experiment.plan.companion
     if companion is None or companion.left_after is None or experiment.started_at is None:
         return None
-    used = max(experiment.started_at, seen.last_used.get(experiment.id, seen.now))
+    used = max(experiment.started_at, observation.last_used.get(experiment.id, observation.now))
     return used + timedelta(seconds=companion.left_after)
 
 
@@ -160,12 +160,12 @@ def _find_asked_verdict(experiment: Experiment, now: datetime) -> Verdict | None
             return None
 
 
-def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observation) -> Job:
+def _end_job(experiment: Experiment, job: Job, verdict: Verdict, observation: Observation) -> Job:
     if verdict.reason is Reason.STOPPED_EARLY:  # no grace: a failed or killed experiment has nothing left to finish
         reason = Reason.STOPPED_EARLY
     elif verdict.state is not State.FINISHED:
         reason = Reason.KILLED_BY_USER if verdict.reason is Reason.KILLED_BY_USER else Reason.CASCADE
-    elif (job.part is Part.HELPS and seen.now < find_grace_end(experiment, job, verdict)) or (
+    elif (job.part is Part.HELPS and observation.now < find_grace_end(experiment, job, verdict)) or (
         job.part not in _COUNTS
         and any(other.part in _COUNTS and other.state not in TERMINAL for other in experiment.jobs)
     ):
@@ -176,11 +176,11 @@ def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observati
         state = State.FINISHED if reason in GOOD_ENDS else State.KILLED
         if reason is Reason.CASCADE and job.part is not Part.PREPARES:
             reason = Reason.NOT_STARTED
-        return replace(job, state=state, reason=reason, message="", ended_at=seen.now)
-    return replace(job, ending=reason, ending_at=seen.now)
+        return replace(job, state=state, reason=reason, message="", ended_at=observation.now)
+    return replace(job, ending=reason, ending_at=observation.now)
 
 
-def _retry_alone(experiment: Experiment, job: Job, seen: Observation) -> Job:
+def _retry_alone(experiment: Experiment, job: Job, observation: Observation) -> Job:
     """Return the record of another attempt of a failed job alone, for `retry.scope: role`; the other jobs continue.
 
     When the host of the job is lost, the whole gang needs another place, and so another attempt. The same holds on a
@@ -188,7 +188,7 @@ def _retry_alone(experiment: Experiment, job: Job, seen: Observation) -> Job:
     """
     retry = experiment.plan.retry
     alone = retry.scope is RetryScope.ROLE and job.part in _COUNTS | {Part.SERVES} and job.state is State.FAILED
-    alone = alone and not takes_whole_gangs(job.host, seen)
+    alone = alone and not takes_whole_gangs(job.host, observation)
     if not alone or job.reason in _PLACE_LOST or not _may_retry(experiment, job):
         return job
     fresh = Job(
@@ -202,56 +202,62 @@ def _may_retry(experiment: Experiment, job: Job) -> bool:
     return _RETRY_ON.get(job.reason) in retry.on and job.attempt <= retry.max
 
 
-def _find_first_cause(experiment: Experiment, seen: Observation) -> Verdict | None:
+def _find_first_cause(experiment: Experiment, observation: Observation) -> Verdict | None:
     """Return the verdict of what happened first; of two at the same instant, that of the job that decides."""
-    causes = sorted(_find_causes(experiment, seen), key=lambda cause: (cause[0], cause[1]))
+    causes = sorted(_find_causes(experiment, observation), key=lambda cause: (cause[0], cause[1]))
     return causes[0][2] if causes else None
 
 
-def _find_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
+def _find_causes(experiment: Experiment, observation: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
     for rank, job in enumerate(experiment.jobs):
         if job.state is State.FAILED and job.part in _ENDS_BADLY:
             deciding = -1 if job.part is Part.DECIDES else rank
-            yield job.ended_at or seen.now, deciding, _failure_verdict(experiment, job, seen)
+            yield job.ended_at or observation.now, deciding, _failure_verdict(experiment, job, observation)
     deciders = [job for job in experiment.jobs if job.part is Part.DECIDES]
     if deciders and all(job.state is State.FINISHED for job in deciders):
-        last = max(job.ended_at or seen.now for job in deciders)
-        yield last, -1, Verdict(State.FINISHED, Reason.COMPLETED, seen.now, deciders[0].name)
-    limit = experiment.plan.max_duration
-    if limit is not None and experiment.started_at is not None:
-        bound = experiment.started_at + timedelta(seconds=limit)
-        if seen.now >= bound:
-            message = f"it reached max_duration of {limit:.10g} s"
-            yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, seen.now, message=message)
-    left = find_left_end(experiment, seen)
-    if left is not None and seen.now >= left:
-        yield left, 0, Verdict(State.FINISHED, Reason.LEFT, seen.now)
-    over = seen.outputs_over.get(experiment.id)
+        last = max(job.ended_at or observation.now for job in deciders)
+        yield last, -1, Verdict(State.FINISHED, Reason.COMPLETED, observation.now, deciders[0].name)
+    yield from _find_overdue_causes(experiment, observation)
+    left = find_left_end(experiment, observation)
+    if left is not None and observation.now >= left:
+        yield left, 0, Verdict(State.FINISHED, Reason.LEFT, observation.now)
+    over = observation.outputs_over.get(experiment.id)
     if over is not None:
-        yield seen.now, 0, Verdict(State.FAILED, Reason.OUTPUT_LIMIT, seen.now, message=over)
-    yield from _find_stuck_causes(experiment, seen)
-    if _is_idle(experiment, seen):
-        yield seen.now, 0, _idle_verdict(experiment, seen)
+        yield observation.now, 0, Verdict(State.FAILED, Reason.OUTPUT_LIMIT, observation.now, message=over)
+    yield from _find_stuck_causes(experiment, observation)
+    if _is_idle(experiment, observation):
+        yield observation.now, 0, _idle_verdict(experiment, observation)
 
 
-def _find_stuck_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
+def _find_overdue_causes(experiment: Experiment, observation: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
+    """Yield the verdict of an experiment that has run for `max_duration`."""
+    limit = experiment.plan.max_duration
+    if limit is None or experiment.started_at is None:
+        return
+    bound = experiment.started_at + timedelta(seconds=limit)
+    if observation.now >= bound:
+        message = f"it reached max_duration of {limit:.10g} s"
+        yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, observation.now, message=message)
+
+
+def _find_stuck_causes(experiment: Experiment, observation: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
     """Yield the verdicts of jobs that wait for a job which ended some time ago (`_LATE_LINES`).
 
     The delay is there because the lines of a job that has stopped waiting may reach the server late.
     """
-    if not seen.stuck:
+    if not observation.stuck:
         return
     ended = {job.name: job for job in experiment.gang if job.state is State.FINISHED}
     for job in experiment.gang:
-        peer = ended.get(seen.stuck.get(experiment.key_of(job), job.name))
+        peer = ended.get(observation.stuck.get(experiment.key_of(job), job.name))
         if peer is None or job.state is not State.RUNNING or peer.ended_at is None:
             continue
-        if seen.now - peer.ended_at >= _LATE_LINES:
+        if observation.now - peer.ended_at >= _LATE_LINES:
             message = f"{job.name} waits for {peer.name}, which has ended with exit code {peer.exit_code}"
-            yield seen.now, 0, Verdict(State.FAILED, Reason.AWAITED_ENDED, seen.now, job.name, message)
+            yield observation.now, 0, Verdict(State.FAILED, Reason.AWAITED_ENDED, observation.now, job.name, message)
 
 
-def _is_idle(experiment: Experiment, seen: Observation) -> bool:
+def _is_idle(experiment: Experiment, observation: Observation) -> bool:
     """Return True when all jobs of an experiment run, and have been quiet for its `idle_timeout`.
 
     A waiting job is not a hang while another job works. Jobs that only watch do not count.
@@ -262,8 +268,8 @@ def _is_idle(experiment: Experiment, seen: Observation) -> bool:
     jobs = _list_working(experiment)
     return (
         bool(jobs)
-        and all(job.state is State.RUNNING and _answers(job, seen) for job in jobs)
-        and all(seen.quiet.get(experiment.key_of(job), 0.0) >= limit for job in jobs)
+        and all(job.state is State.RUNNING and _answers(job, observation) for job in jobs)
+        and all(observation.quiet.get(experiment.key_of(job), 0.0) >= limit for job in jobs)
     )
 
 
@@ -271,22 +277,22 @@ def _list_working(experiment: Experiment) -> list[Job]:
     return [job for job in experiment.gang if job.state not in TERMINAL and job.part is not Part.WATCHES]
 
 
-def _answers(job: Job, seen: Observation) -> bool:
-    host = None if job.host is None else seen.hosts.get(job.host)
+def _answers(job: Job, observation: Observation) -> bool:
+    host = None if job.host is None else observation.hosts.get(job.host)
     return host is not None and host.silent_since is None
 
 
-def _idle_verdict(experiment: Experiment, seen: Observation) -> Verdict:
+def _idle_verdict(experiment: Experiment, observation: Observation) -> Verdict:
     """Return the verdict of a hang. It names no job as the cause: the last job to become quiet may wait for the
     first."""
     jobs = _list_working(experiment)
-    first = max(jobs, key=lambda job: seen.quiet[experiment.key_of(job)])
+    first = max(jobs, key=lambda job: observation.quiet[experiment.key_of(job)])
     who = f"{first.name} was quiet first" if len(jobs) > 1 else f"`riseml logs` shows what {first.name} did last"
     retry = experiment.plan.retry
     again = RetryOn.IDLE in retry.on and first.attempt <= retry.max
     message = f"it reached idle_timeout of {experiment.plan.idle_timeout:.10g} s; {who}"
-    return Verdict(State.FAILED, Reason.IDLE, seen.now, message=message, again=again)
+    return Verdict(State.FAILED, Reason.IDLE, observation.now, message=message, again=again)
 
 
-def _failure_verdict(experiment: Experiment, job: Job, seen: Observation) -> Verdict:
-    return Verdict(State.FAILED, job.reason, seen.now, job.name, job.message, _may_retry(experiment, job))
+def _failure_verdict(experiment: Experiment, job: Job, observation: Observation) -> Verdict:
+    return Verdict(State.FAILED, job.reason, observation.now, job.name, job.message, _may_retry(experiment, job))

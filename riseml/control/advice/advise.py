@@ -15,25 +15,25 @@ def advise(first: FailedJob, find_others: Callable[[], Sequence[FailedJob]]) -> 
         first: the job whose failure ended the experiment.
         find_others: returns the other jobs that failed by themselves; called only when `first` has lost a connection.
     """
-    found = recognise(first, KNOWN_FAILURES)
-    if found is None:
+    failure = recognise(first, KNOWN_FAILURES)
+    if failure is None:
         return ""
-    if found.failure.role is FailureRole.CAUSE:
-        return _describe_failure(found)
+    if failure.failure.role is FailureRole.CAUSE:
+        return _describe_failure(failure)
     causes = [(job, recognise(job, KNOWN_FAILURES)) for job in find_others()]
     for job, other in causes:
         if other is not None and other.failure.role is FailureRole.CAUSE:
             return (
-                f"probably a consequence: {found.sentence}, and {job.name} failed as well: {_describe_failure(other)}"
+                f"probably a consequence: {failure.sentence}, and {job.name} failed as well: {_describe_failure(other)}"
             )
     for job, other in causes:
         if other is None:
             return (
-                f"probably a consequence: {found.sentence}, and {job.name} failed as well,"
+                f"probably a consequence: {failure.sentence}, and {job.name} failed as well,"
                 f" with exit code {job.exit_code}: see `riseml logs {job.name}`"
             )
-    return f"{found.sentence}; riseml saw no other job fail: see the last lines of what it was connected to"
+    return f"{failure.sentence}; riseml saw no other job fail: see the last lines of what it was connected to"
 
 
-def _describe_failure(found: Recognised) -> str:
-    return found.sentence if found.certain else f"probably: {found.sentence}"
+def _describe_failure(failure: Recognised) -> str:
+    return failure.sentence if failure.certain else f"probably: {failure.sentence}"

@@ -99,20 +99,20 @@ ENVIRONMENT_FAILURES: tuple[KnownFailure, ...] = (
         "there is no command `{name}`: add `apt-get update && apt-get install -y {known}` to `train.install`; without"
         " Docker, install it on the machine",
         patterns=_COMMANDS,
-        known=APT_COMMANDS,
+        replacements=APT_COMMANDS,
     ),
     KnownFailure(
         "missing-pip-command",
         "the environment has no `{name}`: add `pip install {known}` to `train.install`",
         patterns=_COMMANDS,
-        known=PIP_COMMANDS,
+        replacements=PIP_COMMANDS,
     ),
     KnownFailure(
         "missing-python",
         "the image has no `{name}`: choose an image with Python (`python:3.11`), or write the name that it has there"
         " (`python3`)",
         patterns=_COMMANDS,
-        known={name: name for name in ("python", "python3", "pip", "pip3", "python2")},
+        replacements={name: name for name in ("python", "python3", "pip", "pip3", "python2")},
     ),
     KnownFailure(
         "missing-command",
@@ -192,7 +192,7 @@ ENVIRONMENT_FAILURES: tuple[KnownFailure, ...] = (
         "there is no shared library `{name}`: add `apt-get update && apt-get install -y {known}` to `train.install`"
         " (Debian and Ubuntu); without Docker, install it on the machine",
         patterns=(r"(?:Error: |libraries: )(?P<name>lib[\w.+-]+\.so[\w.]*): cannot open shared object file",),
-        known=APT_LIBRARIES,
+        replacements=APT_LIBRARIES,
     ),
     KnownFailure(
         "missing-library",

@@ -19,7 +19,8 @@ _LONGEST_LINE = 400  # characters of a line that are searched
 _LONGEST_NAME = 120  # characters of a name that a sentence repeats
 _NEAR = 6  # a line among this many last lines counts as the cause; an earlier line only as the probable cause
 
-_BEFORE_ANY_LINE, _BEHIND_ALL_LINES = -1, READ_LINES
+_BEFORE_ANY_LINE = -1
+_BEHIND_ALL_LINES = READ_LINES
 
 
 class FailureRole(enum.Enum):
@@ -45,7 +46,8 @@ class KnownFailure:
     patterns: tuple[str, ...] = ()  # regular expressions, each for one line; empty: reasons or codes alone decide
     reasons: frozenset[Reason] = frozenset()  # what the engine reported; empty: any
     codes: frozenset[int] = frozenset()  # exit codes that the row is limited to; empty: any
-    known: Mapping[str, str] = field(default_factory=dict)  # the group `name` -> `{known}`; other names do not match
+    # the group `name` -> `{known}`; other names do not match
+    replacements: Mapping[str, str] = field(default_factory=dict)
     role: FailureRole = FailureRole.CAUSE
     explains: str = ""  # the name of another row: where both match, this one counts, which says why
 
@@ -89,14 +91,15 @@ def recognise(job: FailedJob, table: Sequence[KnownFailure]) -> Recognised | Non
     ends; of several such rows the first one says most.
     """
     matches = list(_find_matches(job, table))
-    found = min(matches, key=_rank_match, default=None)
-    if found is None:
+    best = min(matches, key=_rank_match, default=None)
+    if best is None:
         return None
-    _, distance, number, words = found
+    _, distance, number, words = best
     name = table[number].name
     for _, _, other, other_words in matches:
         if table[other].explains == name:
-            number, words = other, other_words
+            number = other
+            words = other_words
     failure = table[number]
     return Recognised(failure, failure.sentence.format_map(words), _is_certain(job.lines, distance))
 
@@ -141,14 +144,14 @@ def _describe_job(job: FailedJob) -> dict[str, str]:
 
 def _match_line(failure: KnownFailure, line: str, about: Mapping[str, str]) -> Mapping[str, str] | None:
     """Return the fields of the sentence; None when the line does not match, or a field is not known."""
-    found = next(filter(None, (expression.search(line) for expression in failure.expressions)), None)
-    if found is None:
+    match = next(filter(None, (expression.search(line) for expression in failure.expressions)), None)
+    if match is None:
         return None
-    words = {name: text.strip()[:_LONGEST_NAME] for name, text in found.groupdict().items() if text}
-    if failure.known:
-        if words.get("name") not in failure.known:
+    words = {name: text.strip()[:_LONGEST_NAME] for name, text in match.groupdict().items() if text}
+    if failure.replacements:
+        if words.get("name") not in failure.replacements:
             return None
-        words["known"] = failure.known[words["name"]]
+        words["known"] = failure.replacements[words["name"]]
     words = {**about, **words}
     return words if failure.fields <= words.keys() else None
 

@@ -116,7 +116,7 @@ def choose_last_lines(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _choose_tail(
-    lines: Sequence[str], cause: int, telling: Sequence[int], shown: int, before: int
+    lines: Sequence[str], cause: int, telling: Sequence[int], most: int, before: int
 ) -> tuple[int, tuple[str, ...]]:
     """Return some lines before the cause, the cause, the begin of its message, and the last lines.
 
@@ -124,15 +124,15 @@ def _choose_tail(
         lines: the lines that the job printed, without blank ones at the end.
         cause: the index of the line that says the cause.
         telling: the indexes of the lines that are no frames and no consequences.
-        shown: the largest number of lines to return.
+        most: the largest number of lines to return.
         before: the largest number of lines before the cause, when other lines separate it from the end.
 
     Returns:
         the index of the first of these lines, and the lines.
     """
     end = len(lines)
-    if cause >= end - shown:
-        begin = max(0, end - shown)
+    if cause >= end - most:
+        begin = max(0, end - most)
         return begin, tuple(lines[begin:])
     behind = [index for index in telling if index > cause]
     message: list[int] = []
@@ -140,9 +140,9 @@ def _choose_tail(
         if sum(1 for line in lines[cause + 1 : index] if line.strip()) == len(message):
             message.append(index)
     begin = max(0, cause - max(0, before - len(message)))
-    others = behind[len(message) :]
-    room = shown - (cause + 1 - begin) - len(message) - 1
-    last = others[max(0, len(others) - room) :]
+    further = behind[len(message) :]
+    room = most - (cause + 1 - begin) - len(message) - 1
+    last = further[max(0, len(further) - room) :]
     mark = _mark_left_out(end - cause - 1 - len(message) - len(last))
     texts = [lines[index] for index in (*range(begin, cause + 1), *message)]
     return begin, (*texts, *mark, *(lines[index] for index in last))

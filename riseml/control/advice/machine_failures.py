@@ -108,7 +108,7 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
         "gpu-xid",
         "the driver reported XID {name} of the GPU: {known}",
         patterns=(r"NVRM: Xid \([^)]{1,40}\): (?P<name>\d+)\b", r"(?i)\bxid[ =:]+(?P<name>\d{1,3})\b"),
-        known=_XIDS,
+        replacements=_XIDS,
     ),
     KnownFailure(
         "gpu-lost",

@@ -35,7 +35,7 @@ PYTHON_FAILURES: tuple[KnownFailure, ...] = (
         "the code is written for Python 2 (`{name}` is `{known}` in Python 3): port it with `2to3`, or"
         " choose an image that has Python 2",
         patterns=(_NO_MODULE,),
-        known=PYTHON_2_MODULES,
+        replacements=PYTHON_2_MODULES,
     ),
     KnownFailure(
         "python-2-print",
@@ -47,20 +47,20 @@ PYTHON_FAILURES: tuple[KnownFailure, ...] = (
         "python-too-old-module",
         "the module `{name}` needs Python {known} or newer: choose an image with a newer Python",
         patterns=(_NO_MODULE,),
-        known=YOUNG_MODULES,
+        replacements=YOUNG_MODULES,
     ),
     KnownFailure(
         "module-removed",
         "Python 3.12 and newer no longer have `{name}`: add `pip install {known}` to `train.install`, or choose an"
         " image with an older Python",
         patterns=(_NO_MODULE,),
-        known=REMOVED_MODULES,
+        replacements=REMOVED_MODULES,
     ),
     KnownFailure(
         "missing-known-module",
         "`{name}` is not installed in the environment: add `pip install {known}` to `train.install`",
         patterns=(_NO_MODULE,),
-        known=PYPI_PACKAGES,
+        replacements=PYPI_PACKAGES,
     ),
     KnownFailure(
         "missing-module",

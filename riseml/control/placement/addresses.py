@@ -37,35 +37,35 @@ class SubnetAllocator:
             ignored.
     """
 
-    def __init__(self, within: str, taken: Iterable[str]) -> None:
+    def __init__(self, within: str, used: Iterable[str]) -> None:
         whole = ipaddress.ip_network(within)
         self._start = int(whole.network_address)
         fits = whole.version == 4 and whole.prefixlen <= _BLOCK_BITS
         self._blocks = 1 << max(0, _BLOCK_BITS - whole.prefixlen) if fits else 0
-        self._taken: set[int] = set()
+        self._used: set[int] = set()
         self._next: dict[int, int] = {}  # by the width of a subnet: the first block that may be free
-        for text in taken:
-            self._mark_taken(text)
+        for text in used:
+            self._mark_used(text)
 
     def take(self, addresses: int) -> str | None:
         """Take the first free subnet with this many addresses for jobs; None when no such subnet is free."""
         bits = max(32 - _BLOCK_BITS, (addresses + _OWN_ADDRESSES - 1).bit_length())
         width = 1 << (bits - (32 - _BLOCK_BITS))
         for block in range(self._next.get(width, 0), self._blocks - width + 1, width):
-            wanted = range(block, block + width)
-            if self._taken.isdisjoint(wanted):
-                self._taken.update(wanted)
+            blocks = range(block, block + width)
+            if self._used.isdisjoint(blocks):
+                self._used.update(blocks)
                 self._next[width] = block + width
                 return f"{ipaddress.IPv4Address(self._start + block * 64)}/{32 - bits}"
         self._next[width] = self._blocks
         return None
 
-    def _mark_taken(self, text: str) -> None:
+    def _mark_used(self, text: str) -> None:
         bounds = _parse_bounds(text)
         if bounds is None:
             return
         first, last = ((bound - self._start) >> 6 for bound in bounds)
-        self._taken.update(range(max(0, first), min(self._blocks - 1, last) + 1))
+        self._used.update(range(max(0, first), min(self._blocks - 1, last) + 1))
 
 
 def _parse_bounds(text: str) -> tuple[int, int] | None:
@@ -83,9 +83,9 @@ def _parse_bounds(text: str) -> tuple[int, int] | None:
     return first, first + size - 1
 
 
-def find_free_subnets(experiments: Iterable[Experiment], seen: Observation) -> SubnetAllocator:
+def find_free_subnets(experiments: Iterable[Experiment], observation: Observation) -> SubnetAllocator:
     """Return the subnets that neither a record nor any host uses."""
-    return SubnetAllocator(seen.subnets, _find_used_subnets(experiments, seen.hosts))
+    return SubnetAllocator(observation.subnets, _find_used_subnets(experiments, observation.hosts))
 
 
 def _find_used_subnets(experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]) -> Iterator[str]:
@@ -125,18 +125,18 @@ class PortAllocator:
 
     def __init__(self, experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]) -> None:
         self._hosts = hosts
-        self._taken: dict[HostName, set[int]] = {}
+        self._used: dict[HostName, set[int]] = {}
         for experiment in experiments:
             for job in experiment.jobs:
                 if job.port is not None and job.host is not None:
-                    self._taken.setdefault(job.host, set()).add(job.port)
+                    self._used.setdefault(job.host, set()).add(job.port)
 
     def take(self, host: HostName, count: int) -> list[int] | None:
         """Take this many ports of one host; None when the host has fewer free ports."""
-        taken = self._taken.setdefault(host, set())
+        used = self._used.setdefault(host, set())
         busy = self._hosts[host].busy_ports
-        found = list(islice((port for port in PORTS if port not in taken and port not in busy), count))
-        if len(found) < count:
+        ports = list(islice((port for port in PORTS if port not in used and port not in busy), count))
+        if len(ports) < count:
             return None
-        taken.update(found)
-        return found
+        used.update(ports)
+        return ports

@@ -24,9 +24,9 @@ class CandidateHost:
     models: tuple[GpuModel, ...]  # models of these devices; empty: no devices, or models not known
     link: str | None  # a gang may spread over hosts of one link; None: a gang must be on this host as a whole
 
-    def has_labels(self, wanted: Labels) -> bool:
+    def has_labels(self, labels: Labels) -> bool:
         """Return True when the host has all of these labels."""
-        return not wanted or all(self.labels.get(name) == value for name, value in wanted)
+        return not labels or all(self.labels.get(name) == value for name, value in labels)
 
     def accepts(self, need: Resources) -> bool:
         """Return True when the host is of the kind that a job with this need wants, whatever is free on it."""
@@ -36,43 +36,48 @@ class CandidateHost:
 
 
 def find_candidates(
-    seen: Observation, excluded: Iterable[HostName] = (), unreachable: Iterable[HostName] = ()
+    observation: Observation, excluded: Iterable[HostName] = (), unreachable: Iterable[HostName] = ()
 ) -> dict[HostName, CandidateHost]:
     """Return the candidate hosts in the order of their names, without the hosts that place jobs themselves.
 
     Args:
-        seen: what the pass saw.
+        observation: what the pass saw.
         excluded: hosts that may not get new jobs.
         unreachable: hosts that cannot create the networks of their swarm at the moment.
     """
-    left_out, no_managers = frozenset(excluded), frozenset(unreachable)
-    swarms = frozenset(host.swarm for name, host in seen.hosts.items() if host.manager and name not in no_managers)
+    left_out = frozenset(excluded)
+    no_managers = frozenset(unreachable)
+    swarms = frozenset(
+        host.swarm for name, host in observation.hosts.items() if host.manager and name not in no_managers
+    )
     swarms -= {""}
     return {
-        name: CandidateHost(host.labels, len(host.capacity.gpus), list_models(host), _find_link(host, seen, swarms))
-        for name, host in sorted(seen.hosts.items())
+        name: CandidateHost(
+            host.labels, len(host.capacity.gpus), list_models(host), _find_link(host, observation, swarms)
+        )
+        for name, host in sorted(observation.hosts.items())
         if name not in left_out and host.queue is None
     }
 
 
-def find_obstacles(experiments: Mapping[int, Experiment], seen: Observation) -> dict[HostName, Obstacle]:
+def find_obstacles(experiments: Mapping[int, Experiment], observation: Observation) -> dict[HostName, Obstacle]:
     """Return the hosts that may not get new jobs, each with its reason.
 
     Args:
         experiments: the open experiments by the id of their record.
-        seen: what the pass saw.
+        observation: what the pass saw.
     """
     starting = frozenset(
         action.host
-        for action in seen.busy
+        for action in observation.busy
         if isinstance(action, StartJob) and not _is_expected(action.key, action.host, experiments)
     )
-    found: dict[HostName, Obstacle] = {}
-    for name, host in seen.hosts.items():
+    obstacles: dict[HostName, Obstacle] = {}
+    for name, host in observation.hosts.items():
         if host.silent_since is not None:
-            found[name] = Obstacle.LOST if seen.is_lost(host) else Obstacle.SILENT
+            obstacles[name] = Obstacle.LOST if observation.is_lost(host) else Obstacle.SILENT
         elif not host.taking:
-            found[name] = Obstacle.DRAINED
+            obstacles[name] = Obstacle.DRAINED
         elif host.queue is None and (
             name in starting
             or any(
@@ -80,8 +85,8 @@ def find_obstacles(experiments: Mapping[int, Experiment], seen: Observation) -> 
                 for key, container in host.containers.items()
             )
         ):
-            found[name] = Obstacle.STALE
-    return found
+            obstacles[name] = Obstacle.STALE
+    return obstacles
 
 
 def find_record(experiment: Experiment, key: JobKey, host: HostName) -> Job | None:
@@ -94,12 +99,12 @@ def find_record(experiment: Experiment, key: JobKey, host: HostName) -> Job | No
     return None
 
 
-def _find_link(host: HostSeen, seen: Observation, swarms: frozenset[str]) -> str | None:
-    if not seen.shared_output or not host.isolated:
+def _find_link(host: HostSeen, observation: Observation, swarms: frozenset[str]) -> str | None:
+    if not observation.shared_output or not host.isolated:
         return None
-    if seen.network is Network.OVERLAY:
+    if observation.network is Network.OVERLAY:
         return host.swarm if host.swarm in swarms else None
-    return "address" if seen.network is Network.HOST and host.address else None
+    return "address" if observation.network is Network.HOST and host.address else None
 
 
 def _is_expected(key: JobKey, host: HostName, experiments: Mapping[int, Experiment]) -> bool:

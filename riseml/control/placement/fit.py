@@ -44,20 +44,20 @@ class Gang:
 
 def make_gang(needs: Sequence[Resources]) -> Gang:
     """Return the gang of jobs with these needs, which are in the order of the jobs."""
-    found: dict[Resources, list[int]] = {}
+    places_of: dict[Resources, list[int]] = {}
     for place, need in enumerate(needs):
-        found.setdefault(need, []).append(place)
-    order = sorted(found, key=_rank_need)
-    labels = {label for need in found for label in need.labels}
+        places_of.setdefault(need, []).append(place)
+    order = sorted(places_of, key=_rank_need)
+    labels = {label for need in places_of for label in need.labels}
     whole = Resources(
-        sum(need.cpus * len(places) for need, places in found.items()),
-        sum(need.mem * len(places) for need, places in found.items()),
-        sum(need.gpus * len(places) for need, places in found.items()),
+        sum(need.cpus * len(places) for need, places in places_of.items()),
+        sum(need.mem * len(places) for need, places in places_of.items()),
+        sum(need.gpus * len(places) for need, places in places_of.items()),
         tuple(sorted(labels)),
     )
-    kinds = tuple(JobKind(need, tuple(found[need])) for need in order)
+    kinds = tuple(JobKind(need, tuple(places_of[need])) for need in order)
     one_host_possible = len({name for name, _ in labels}) == len(labels)
-    return Gang(kinds, whole, len(needs), one_host_possible, any(map(wants_models, found)))
+    return Gang(kinds, whole, len(needs), one_host_possible, any(map(wants_models, places_of)))
 
 
 def _rank_need(need: Resources) -> tuple[object, ...]:
@@ -75,16 +75,16 @@ def find_hosts(
         room: what is free on the hosts; a candidate that is missing here gets no job.
         candidates: the hosts that may get jobs, in the order of their names.
     """
-    one = _find_single_host(gang, room, candidates)
-    if one is not None:
-        return (one,) * gang.size
+    host = _find_single_host(gang, room, candidates)
+    if host is not None:
+        return (host,) * gang.size
     if gang.size == 1:
         return None
     links = sorted(
         {candidate.link for name, candidate in candidates.items() if candidate.link is not None and name in room}
     )
-    found = [spread for link in links if (spread := _spread_over(gang, room, candidates, link)) is not None]
-    return min(found, key=lambda hosts: len(set(hosts)), default=None)
+    spreads = [spread for link in links if (spread := _spread_over(gang, room, candidates, link)) is not None]
+    return min(spreads, key=lambda hosts: len(set(hosts)), default=None)
 
 
 def _find_single_host(gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]) -> HostName | None:
@@ -94,7 +94,9 @@ def _find_single_host(gang: Gang, room: FreeByHost, candidates: Mapping[HostName
     if not gang.one_host_possible:
         return None
     need = gang.whole
-    cpus, mem, gpus = need.cpus - SLACK, need.mem, need.gpus
+    cpus = need.cpus - SLACK
+    mem = need.mem
+    gpus = need.gpus
     best: tuple[int, int, float, int, HostName] | None = None
     for name, candidate in candidates.items():
         free = room.get(name)
@@ -122,10 +124,8 @@ def _spread_over(
         room,
         {name: candidate for name, candidate in candidates.items() if candidate.link == link and name in room},
     )
-    for kind in gang.kinds:  # the jobs that need most come first and mostly decide
-        able = [room[name] for name, candidate in hosts.items() if candidate.accepts(kind.need)]
-        if sum(free.count_fits(kind.need) for free in able) < len(kind.places):
-            return None
+    if not _hold_each_kind(gang, room, hosts):
+        return None
     counts = {
         name: fits for name, candidate in hosts.items() if any(fits := _count_each_kind(gang, room[name], candidate))
     }
@@ -145,6 +145,15 @@ Shares = dict[HostName, tuple[int, ...]]
 """How many jobs of each kind every host gets, in the order of `Gang.kinds`."""
 
 
+def _hold_each_kind(gang: Gang, room: FreeByHost, hosts: Mapping[HostName, CandidateHost]) -> bool:
+    """Return False when the jobs of some kind alone do not fit on these hosts."""
+    for kind in gang.kinds:  # the jobs that need most come first and mostly decide
+        able = [room[name] for name, candidate in hosts.items() if candidate.accepts(kind.need)]
+        if sum(free.count_fits(kind.need) for free in able) < len(kind.places):
+            return False
+    return True
+
+
 def _count_each_kind(gang: Gang, free: FreeResources, candidate: CandidateHost) -> tuple[int, ...]:
     """Return how many jobs of each kind a host could hold, if it got only that kind."""
     return tuple(
@@ -157,14 +166,14 @@ def _drop_equal_hosts(
 ) -> dict[HostName, CandidateHost]:
     """Return the hosts without those that hold no job, and of equal hosts no more than the gang has jobs."""
     alike: dict[object, int] = {}
-    found: dict[HostName, CandidateHost] = {}
+    different: dict[HostName, CandidateHost] = {}
     for name, candidate in candidates.items():
         free = room[name]
         key = (free.cpus, free.mem, len(free.gpus), candidate.gpus, candidate.models, *candidate.labels.items())
         alike[key] = count = alike.get(key, 0) + 1
         if count <= gang.size and any(free.holds(kind.need) for kind in gang.kinds):
-            found[name] = candidate
-    return found
+            different[name] = candidate
+    return different
 
 
 def _may_hold(gang: Gang, room: FreeByHost, counts: Mapping[HostName, tuple[int, ...]]) -> bool:
@@ -184,23 +193,23 @@ def _share_greedily(gang: Gang, room: FreeByHost, candidates: Mapping[HostName, 
     shares: Shares = {}
     names = sorted(room)
     while any(left):
-        best: tuple[int, int, int, int, float, int] | None = None
-        chosen: tuple[HostName, tuple[int, ...]] | None = None
-        for name in names:
-            if name in shares:
-                continue
-            filled = _fill_host(gang, left, room[name], candidates[name])
-            gpus = sum(kind.need.gpus * count for kind, count in zip(gang.kinds, filled, strict=True))
-            free = room[name]
-            waste = 0 if gpus else candidates[name].gpus
-            rank = (-gpus, -sum(filled), waste, len(free.gpus), free.cpus, free.mem)
-            if any(filled) and (best is None or rank < best):
-                best, chosen = rank, (name, filled)
-        if chosen is None:
+        fills = {name: _fill_host(gang, left, room[name], candidates[name]) for name in names if name not in shares}
+        able = [name for name, filled in fills.items() if any(filled)]
+        if not able:
             return None
-        shares[chosen[0]] = chosen[1]
-        left = [count - taken for count, taken in zip(left, chosen[1], strict=True)]
+        chosen = min(able, key=lambda name: _rank_fill(gang, fills[name], room[name], candidates[name]))
+        shares[chosen] = fills[chosen]
+        left = [count - share for count, share in zip(left, fills[chosen], strict=True)]
     return shares
+
+
+def _rank_fill(
+    gang: Gang, filled: tuple[int, ...], free: FreeResources, candidate: CandidateHost
+) -> tuple[int, int, int, int, float, int]:
+    """Return the sort key of a host that takes these jobs: the best host is the least."""
+    gpus = sum(kind.need.gpus * count for kind, count in zip(gang.kinds, filled, strict=True))
+    waste = 0 if gpus else candidate.gpus
+    return -gpus, -sum(filled), waste, len(free.gpus), free.cpus, free.mem
 
 
 def _fill_host(gang: Gang, left: Sequence[int], free: FreeResources, candidate: CandidateHost) -> tuple[int, ...]:
@@ -216,11 +225,11 @@ def _fill_host(gang: Gang, left: Sequence[int], free: FreeResources, candidate: 
 
 def _assign_hosts(gang: Gang, shares: Shares) -> tuple[HostName, ...]:
     """Return a host for every job, in the order of the jobs."""
-    found: dict[int, HostName] = {}
+    host_of: dict[int, HostName] = {}
     for index, kind in enumerate(gang.kinds):
         hosts = [name for name, counts in shares.items() for _ in range(counts[index])]
-        found.update(zip(kind.places, hosts, strict=True))
-    return tuple(found[place] for place in range(gang.size))
+        host_of.update(zip(kind.places, hosts, strict=True))
+    return tuple(host_of[place] for place in range(gang.size))
 
 
 class _ExactSearch:
@@ -244,9 +253,9 @@ class _ExactSearch:
         self._steps_left -= 1
         name = names[index]
         for share in self._host_shares(left, self._room[name], self._candidates[name], 0):
-            rest = self._search_from(names, index + 1, tuple(a - b for a, b in zip(left, share, strict=True)))
-            if rest is not None:
-                return {name: share, **rest} if any(share) else rest
+            shares = self._search_from(names, index + 1, tuple(a - b for a, b in zip(left, share, strict=True)))
+            if shares is not None:
+                return {name: share, **shares} if any(share) else shares
         self._failed.add((index, left))
         return None
 
@@ -263,5 +272,5 @@ class _ExactSearch:
         most = free.count_fits(need, left[kind]) if left[kind] and candidate.accepts(need) else 0
         least = most if kind == len(left) - 1 else 0
         for count in range(most, least - 1, -1):
-            for rest in self._host_shares(left, free.without(need, count), candidate, kind + 1):
-                yield (count, *rest)
+            for shares in self._host_shares(left, free.without(need, count), candidate, kind + 1):
+                yield (count, *shares)

@@ -58,12 +58,14 @@ FreeByHost = Mapping[HostName, FreeResources]
 
 def free_after(whole: Capacity | FreeResources, jobs: Iterable[Job]) -> FreeResources:
     """Return what is left of a host, or of its free resources, after these jobs."""
-    cpus, mem, taken = whole.cpus, whole.mem, set[str]()
+    cpus = whole.cpus
+    mem = whole.mem
+    devices = set[str]()
     for job in jobs:
         cpus -= job.resources.cpus
         mem -= job.resources.mem
-        taken.update(job.gpus)
-    gpus = tuple(gpu for gpu in whole.gpus if gpu not in taken) if taken else whole.gpus
+        devices.update(job.gpus)
+    gpus = tuple(gpu for gpu in whole.gpus if gpu not in devices) if devices else whole.gpus
     return FreeResources(cpus, mem, gpus)
 
 
@@ -71,17 +73,17 @@ def find_free_resources(
     experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]
 ) -> dict[HostName, FreeResources]:
     """Return what is free on every host, by the name of the host."""
-    held = find_held_jobs(experiments)
-    return {name: free_after(host.capacity, held.get(name, [])) for name, host in sorted(hosts.items())}
+    jobs = find_held_jobs(experiments)
+    return {name: free_after(host.capacity, jobs.get(name, [])) for name, host in sorted(hosts.items())}
 
 
 def find_held_jobs(experiments: Iterable[Experiment]) -> dict[HostName, list[Job]]:
     """Return the jobs that hold resources, by the name of their host."""
-    held: dict[HostName, list[Job]] = {}
+    jobs: dict[HostName, list[Job]] = {}
     for experiment in experiments:
         if experiment.placed_at is None:
             continue
         for job in experiment.jobs:
             if job.host is not None and job.state in PLACED and job.part is not Part.PREPARES:
-                held.setdefault(job.host, []).append(job)
-    return held
+                jobs.setdefault(job.host, []).append(job)
+    return jobs

@@ -21,9 +21,9 @@ _PART = "mig"  # a word in the name of a part of a divided GPU
 def list_models(host: HostSeen) -> tuple[GpuModel, ...]:
     """Return the models of a host's GPUs; empty when it has none, or when one of them is not known."""
     devices = host.devices
-    if not devices or not all(one in devices for one in host.capacity.gpus):
+    if not devices or not all(gpu in devices for gpu in host.capacity.gpus):
         return ()
-    return tuple(sorted({(devices[one].name, devices[one].mem) for one in host.capacity.gpus}))
+    return tuple(sorted({(devices[gpu].name, devices[gpu].mem) for gpu in host.capacity.gpus}))
 
 
 def wants_models(need: Resources) -> bool:
@@ -36,7 +36,7 @@ def has_wanted_gpus(models: tuple[GpuModel, ...], need: Resources) -> bool:
     return not wants_models(need) or (bool(models) and all(_accepts(need, *model) for model in models))
 
 
-def matches_model(name: str, wanted: str) -> bool:
+def matches_model(name: str, pattern: str) -> bool:
     """Return True when a GPU of this name is of the model that a user names.
 
     Whole words are compared, so that `a10` does not match A100; spaces and dashes do not count. A part of a divided GPU
@@ -46,7 +46,8 @@ def matches_model(name: str, wanted: str) -> bool:
         >>> matches_model("NVIDIA GeForce RTX 3090", "rtx3090")
         True
     """
-    words, parts = _WORD.findall(name.lower()), _WORD.findall(wanted.lower())
+    words = _WORD.findall(name.lower())
+    parts = _WORD.findall(pattern.lower())
     if _PART in words and _PART not in parts:
         return False
     text = "".join(parts)
@@ -62,10 +63,10 @@ def describe_wanted(need: Resources) -> str:
 
 def describe_models(models: Iterable[GpuModel], gpus: int) -> str:
     """Return which GPUs a host has: `NVIDIA A100-SXM4-40GB (40960 MiB)`."""
-    found = [f"{name} ({mem} MiB)" for name, mem in models]
-    if not found:
+    descriptions = [f"{name} ({mem} MiB)" for name, mem in models]
+    if not descriptions:
         return "GPUs of unknown model" if gpus else "no GPU"
-    return " and ".join(found)
+    return " and ".join(descriptions)
 
 
 def _accepts(need: Resources, name: str, mem: int) -> bool:

@@ -19,22 +19,22 @@ from riseml.spec.config.types import Resources
 from riseml.states import Network, Reason, State
 
 
-def list_clusters(seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> tuple[HostName, ...]:
+def list_clusters(observation: Observation, obstacles: Mapping[HostName, Obstacle]) -> tuple[HostName, ...]:
     """Return the hosts with a queue of their own that take gangs now, in the order of their names."""
     return tuple(
         sorted(
             name
-            for name, host in seen.hosts.items()
+            for name, host in observation.hosts.items()
             if host.queue is not None and not host.queue.trouble and name not in obstacles
         )
     )
 
 
-def find_cluster(experiment: Experiment, seen: Observation, clusters: Iterable[HostName]) -> HostName | None:
+def find_cluster(experiment: Experiment, observation: Observation, clusters: Iterable[HostName]) -> HostName | None:
     """Return the first of these hosts that takes the gang; None when none does."""
     needs = {job.name: job.resources for job in experiment.gang}
     for name in clusters:
-        host = seen.hosts[name]
+        host = observation.hosts[name]
         if host.queue is not None and not any(_find_reasons(needs, host, host.queue)):
             return name
     return None
@@ -60,24 +60,24 @@ def hand_over(waiting: Experiment, host: HostName, now: datetime) -> Experiment:
     )
 
 
-def describe_cluster_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tuple[str, ...]:
+def describe_cluster_misfit(needs: Mapping[JobName, Resources], observation: Observation) -> tuple[str, ...]:
     """Return why no host with its own queue could ever run a gang; empty when one could, or when there is no such
     host."""
-    found: list[str] = []
-    for name, host in sorted(seen.hosts.items()):
+    problems: list[str] = []
+    for name, host in sorted(observation.hosts.items()):
         if host.queue is None:
             continue
         reasons = [f"{name}: {reason}" for reason in _find_reasons(needs, host, host.queue)]
         if not reasons:
             return ()
-        found += reasons
-    return tuple(found)
+        problems += reasons
+    return tuple(problems)
 
 
-def takes_whole_gangs(host: HostName | None, seen: Observation) -> bool:
+def takes_whole_gangs(host: HostName | None, observation: Observation) -> bool:
     """Return True when a host has a queue of its own, as this pass saw it."""
-    found = None if host is None else seen.hosts.get(host)
-    return found is not None and found.queue is not None
+    cluster = None if host is None else observation.hosts.get(host)
+    return cluster is not None and cluster.queue is not None
 
 
 def _find_reasons(needs: Mapping[JobName, Resources], host: HostSeen, queue: OwnQueue) -> Iterator[str]:
@@ -90,12 +90,11 @@ def _find_reasons(needs: Mapping[JobName, Resources], host: HostSeen, queue: Own
         if not any(_holds(node, need) for node in queue.nodes):
             size = f"{need.cpus:g} cpus, {need.mem} MiB and {need.gpus} gpus"
             yield f"{job} needs {size} on one node, and {_describe_largest(queue)}"
-    whole = [(sum(one.cpus * one.count for one in queue.nodes), sum(need.cpus for need in needs.values()), "cpus")]
-    whole.append((sum(one.mem * one.count for one in queue.nodes), sum(need.mem for need in needs.values()), "MiB"))
-    whole.append((sum(one.gpus * one.count for one in queue.nodes), sum(need.gpus for need in needs.values()), "gpus"))
-    for there, wanted, what in whole:
-        if wanted > there:
-            yield f"the {len(needs)} jobs together need {wanted:g} {what}, and all nodes together have {there}"
+    for resource, unit in (("cpus", "cpus"), ("mem", "MiB"), ("gpus", "gpus")):
+        total = sum(getattr(node, resource) * node.count for node in queue.nodes)
+        needed = sum(getattr(need, resource) for need in needs.values())
+        if needed > total:
+            yield f"the {len(needs)} jobs together need {needed:g} {unit}, and all nodes together have {total}"
 
 
 def _holds(node: NodeKind, need: Resources) -> bool:
@@ -105,5 +104,5 @@ def _holds(node: NodeKind, need: Resources) -> bool:
 def _describe_largest(queue: OwnQueue) -> str:
     if not queue.nodes:
         return "the cluster has no nodes"
-    kinds = ", ".join(f"{one.cpus} cpus, {one.mem} MiB, {one.gpus} gpus" for one in queue.nodes[:3])
+    kinds = ", ".join(f"{node.cpus} cpus, {node.mem} MiB, {node.gpus} gpus" for node in queue.nodes[:3])
     return f"its nodes have {kinds}"

@@ -35,12 +35,12 @@ def _has_leader(host: HostSeen) -> bool:
     return host.manager and host.silent_since is None and not host.leaderless
 
 
-def describe_leaderless(seen: Observation) -> str:
+def describe_leaderless(observation: Observation) -> str:
     """Return which swarm has no leader, why, and what to do; empty when every swarm has one, or none is needed."""
-    if seen.network is not Network.OVERLAY:
+    if observation.network is not Network.OVERLAY:
         return ""
     swarms: dict[str, dict[HostName, HostSeen]] = {}
-    for name, host in sorted(seen.hosts.items()):
+    for name, host in sorted(observation.hosts.items()):
         if host.swarm:
             swarms.setdefault(host.swarm, {})[name] = host
     return "; ".join(filter(None, map(_describe_swarm, swarms.values())))
@@ -73,7 +73,7 @@ def _does(names: list[HostName]) -> str:
     return "does" if len(names) == 1 else "do"
 
 
-def give_back_place(experiment: Experiment, seen: Observation) -> Experiment:
+def give_back_place(experiment: Experiment, observation: Observation) -> Experiment:
     """Return an experiment whose gang waits for its network across hosts without its place, while there is no leader.
 
     So its hosts are free for others. None of its jobs has begun: no host has a container of it.
@@ -82,7 +82,7 @@ def give_back_place(experiment: Experiment, seen: Observation) -> Experiment:
         return experiment
     gang = experiment.gang
     waits = experiment.verdict is None and all(job.state is State.STARTING and job.ending is None for job in gang)
-    if not waits or not _lacks_network(experiment, seen) or _has_begun(experiment, seen):
+    if not waits or not _lacks_network(experiment, observation) or _has_begun(experiment, observation):
         return experiment
     jobs = tuple(
         job
@@ -97,28 +97,28 @@ def give_back_place(experiment: Experiment, seen: Observation) -> Experiment:
         jobs=jobs,
         state=State.PENDING,
         reason=Reason.NO_LEADER,
-        message=describe_leaderless(seen),
+        message=describe_leaderless(observation),
         placed_at=None,
         network_host=None,
         subnet=None,
     )
 
 
-def _lacks_network(experiment: Experiment, seen: Observation) -> bool:
+def _lacks_network(experiment: Experiment, observation: Observation) -> bool:
     """Return True when the network of a gang is not there, and no manager of its swarm can make it."""
-    creator = None if experiment.network_host is None else seen.hosts.get(experiment.network_host)
+    creator = None if experiment.network_host is None else observation.hosts.get(experiment.network_host)
     if creator is None or experiment.id in creator.networks:
         return False
-    is_silent = creator.silent_since is not None and not seen.is_lost(creator)
+    is_silent = creator.silent_since is not None and not observation.is_lost(creator)
     hosts = tuple(job.host for job in experiment.gang if job.host is not None)
-    return not is_silent and choose_network_host(seen, hosts) is None
+    return not is_silent and choose_network_host(observation, hosts) is None
 
 
-def _has_begun(experiment: Experiment, seen: Observation) -> bool:
+def _has_begun(experiment: Experiment, observation: Observation) -> bool:
     """Return True when a host has a container of the experiment, or is about to have one."""
-    if any(key.experiment == experiment.id for host in seen.hosts.values() for key in host.containers):
+    if any(key.experiment == experiment.id for host in observation.hosts.values() for key in host.containers):
         return True
-    return any(isinstance(action, StartJob) and action.key.experiment == experiment.id for action in seen.busy)
+    return any(isinstance(action, StartJob) and action.key.experiment == experiment.id for action in observation.busy)
 
 
 def _join(names: list[HostName]) -> str:

@@ -31,9 +31,9 @@ _GIVE_UP_COPYING = timedelta(minutes=5)
 is tried."""
 
 
-def place_gangs(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> World:
+def place_gangs(world: World, observation: Observation, placed_before: frozenset[int] = frozenset()) -> World:
     """Return the world in which every gang that fits, and whose turn it is, has its place; see `make_placements`."""
-    return make_placements(world, seen, held).world
+    return make_placements(world, observation, placed_before).world
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,20 @@ class Placements:
     copies: tuple[CopyData, ...] = ()  # actions that copy data to hosts, so that the experiments can get a place there
 
 
-def make_placements(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> Placements:
+def make_placements(world: World, observation: Observation, placed_before: frozenset[int] = frozenset()) -> Placements:
     """Return the world in which every gang has its place whose turn it is, that fits, and whose data a host has.
 
     Args:
         world: every open experiment, oldest first.
-        seen: what the pass saw.
-        held: the ids of experiments that had a place when the pass began. They get no other place in this pass, because
-        the store saves the end of one place before the beginning of another.
+        observation: what the pass saw.
+        placed_before: the ids of experiments that had a place when the pass began. They get no other place in this
+            pass, because the store saves the end of one place before the beginning of another.
     """
     queue = make_queue(world.experiments)
     if not queue:
         return Placements(world)
-    placement = PlacementPass(world, seen)
-    changed = placement.serve_queue(queue, held)
+    placement = PlacementPass(world, observation)
+    changed = placement.serve_queue(queue, placed_before)
     after = World(tuple(changed.get(experiment.id, experiment) for experiment in world.experiments))
     return Placements(after, tuple(placement.copies))
 
@@ -70,25 +70,27 @@ class PlacementPass:
     - `progress` and `head`: how far the queue was served, and the experiment that room is kept for.
     """
 
-    def __init__(self, world: World, seen: Observation) -> None:
-        self.seen = seen
-        self.obstacles = find_obstacles({experiment.id: experiment for experiment in world.experiments}, seen)
-        silent = [name for name, host in seen.hosts.items() if host.silent_since is not None]
-        without = [*silent, *list_leaderless(seen.hosts)]
-        self.room = Room(find_candidates(seen, self.obstacles, without), seen, world.experiments)
-        self.addresses = FreeAddresses(world.experiments, seen)
+    def __init__(self, world: World, observation: Observation) -> None:
+        self.seen = observation
+        self.obstacles = find_obstacles({experiment.id: experiment for experiment in world.experiments}, observation)
+        silent = [name for name, host in observation.hosts.items() if host.silent_since is not None]
+        without = [*silent, *list_leaderless(observation.hosts)]
+        self.room = Room(find_candidates(observation, self.obstacles, without), observation, world.experiments)
+        self.addresses = FreeAddresses(world.experiments, observation)
         self.progress = QueueProgress(world.experiments)
         self.head: QueueHead | None = None
         self.copies: list[CopyData] = []  # copies of data that experiments wait for
         self._gangs: dict[Needs, Gang] = {}
-        self._clusters = list_clusters(seen, self.obstacles)
+        self._clusters = list_clusters(observation, self.obstacles)
 
-    def serve_queue(self, queue: Iterable[Experiment], held: frozenset[int] = frozenset()) -> dict[int, Experiment]:
+    def serve_queue(
+        self, queue: Iterable[Experiment], placed_before: frozenset[int] = frozenset()
+    ) -> dict[int, Experiment]:
         """Serve these experiments in their order; return by id those that got a place, or a new reason to wait."""
         releasing = frozenset(action.experiment for action in self.seen.busy if isinstance(action, ReleaseHost))
         served: dict[int, Experiment] = {}
         for waiting in queue:
-            if waiting.id in held or waiting.id in releasing:  # its hosts still clear its last place
+            if waiting.id in placed_before or waiting.id in releasing:  # its hosts still clear its last place
                 self._choose_head(waiting)
             elif not (self.progress.is_over and waiting.reason is Reason.NO_ROOM and waiting.set_id is None):
                 served[waiting.id] = self._serve(waiting)
@@ -137,7 +139,8 @@ class PlacementPass:
         needs = _needs_of(waiting)
         if not self.progress.may_try(needs, behind_head=self.head is not None):
             return None
-        gang, having = self.gang_of(waiting), self.seen.copied.get(waiting.id)
+        gang = self.gang_of(waiting)
+        having = self.seen.copied.get(waiting.id)
         hosts = self._find_hosts(gang, having)
         if hosts is None:
             if having is None:
@@ -164,7 +167,8 @@ class PlacementPass:
         under_way = find_copies_under_way(waiting, self.seen)
         if under_way:
             return under_way
-        gang, usable = self.gang_of(waiting), self._find_usable(waiting)
+        gang = self.gang_of(waiting)
+        usable = self._find_usable(waiting)
         hosts = self._find_hosts(gang, usable)
         if hosts is None and self.room.find_hosts_when_empty(gang, having) is None:
             hosts = self.room.find_hosts_when_empty(gang, usable)
@@ -179,11 +183,12 @@ class PlacementPass:
     def _find_usable(self, waiting: Experiment) -> frozenset[HostName]:
         """Return the candidates to which the data of an experiment can be copied, or has been."""
         problems = {name: find_copy_problem(waiting, name, self.seen) for name in self.room.candidates}
-        return frozenset(name for name, one in problems.items() if one is None or not _is_final(one))
+        return frozenset(name for name, problem in problems.items() if problem is None or not _is_final(problem))
 
     def _find_lasting_problem(self, waiting: Experiment) -> ActionFailure | None:
         """Return why no host can get the data of an experiment; None: one can or has, or no host could hold it."""
-        having, gang = self.seen.copied.get(waiting.id), self.gang_of(waiting)
+        having = self.seen.copied.get(waiting.id)
+        gang = self.gang_of(waiting)
         if having is None or self.room.find_hosts_when_empty(gang, having | self._find_usable(waiting)) is not None:
             return None
         refused = frozenset(self.room.candidates) - self._find_usable(waiting)
@@ -206,11 +211,11 @@ def give_place(
     waiting: Experiment, hosts: tuple[HostName, ...], connection: GangConnection, free: FreeByHost, now: datetime
 ) -> Experiment:
     """Return the experiment with its gang on these hosts, which are in the order of its jobs."""
-    given: dict[HostName, int] = {}  # how many devices of a host the gang has
+    devices: dict[HostName, int] = {}  # how many devices of a host the gang has
     placed: dict[str, Job] = {}
     for index, (job, host) in enumerate(zip(waiting.gang, hosts, strict=True)):
-        begin = given.get(host, 0)
-        given[host] = begin + job.resources.gpus
+        begin = devices.get(host, 0)
+        devices[host] = begin + job.resources.gpus
         placed[job.name] = replace(
             job,
             state=State.STARTING,
@@ -218,7 +223,7 @@ def give_place(
             host=host,
             address=connection.addresses[index],
             port=connection.ports[index],
-            gpus=free[host].gpus[begin : given[host]],
+            gpus=free[host].gpus[begin : devices[host]],
         )
     return replace(
         waiting,
@@ -244,8 +249,8 @@ def _keep_waiting(experiment: Experiment, reason: Reason) -> Experiment:
     return replace(experiment, state=State.PENDING, reason=reason, message=message)
 
 
-def _await_leader(experiment: Experiment, seen: Observation) -> Experiment:
-    message = describe_leaderless(seen)
+def _await_leader(experiment: Experiment, observation: Observation) -> Experiment:
+    message = describe_leaderless(observation)
     if (experiment.state, experiment.reason, experiment.message) == (State.PENDING, Reason.NO_LEADER, message):
         return experiment
     return replace(experiment, state=State.PENDING, reason=Reason.NO_LEADER, message=message)

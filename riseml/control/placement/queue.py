@@ -85,9 +85,9 @@ def count_sets(experiments: Iterable[Experiment]) -> SetCounts:
     """Return how many experiments of each set have a place according to the records."""
     return SetCounts(
         Counter(
-            one.set_id
-            for one in experiments
-            if one.set_id is not None and one.placed_at is not None and one.state not in TERMINAL
+            member.set_id
+            for member in experiments
+            if member.set_id is not None and member.placed_at is not None and member.state not in TERMINAL
         )
     )
 
@@ -122,7 +122,7 @@ def _rank_waiting(experiments: Iterable[Experiment]) -> Iterator[tuple[QueueRank
         if waits_for_place(experiment):
             # Only experiments of at least this priority count: a later one must not make the turn worse.
             only = len(counts) == 1 and priority in counts
-            turn = counts[priority] if only else sum([many for one, many in counts.items() if one >= priority])
+            turn = counts[priority] if only else sum([many for level, many in counts.items() if level >= priority])
             yield (-priority, experiment.reason is not Reason.NEXT, turn, experiment.id), experiment
         if experiment.set_id is not None:  # of a set, only as many count as may run at the same time
             members[experiment.set_id] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from riseml.control.observation import Observation
@@ -20,40 +20,40 @@ _ANY_LINK = "any"
 _MOST_LABELS = 8  # that a hint names
 
 
-def describe_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tuple[str, ...]:
+def describe_misfit(needs: Mapping[JobName, Resources], observation: Observation) -> tuple[str, ...]:
     """Return why the hosts could not hold the gang even if nothing ran on them; drained and silent hosts count.
 
     Returns:
         What the gang needs, then a sentence for each host; empty when the hosts could hold it.
     """
-    misfit = describe_cluster_misfit(needs, seen)
-    if any(host.queue is not None for host in seen.hosts.values()):
+    misfit = describe_cluster_misfit(needs, observation)
+    if any(host.queue is not None for host in observation.hosts.values()):
         return misfit
     gang = make_gang(tuple(needs.values()))
-    candidates = find_candidates(seen)
-    room = {name: free_after(host.capacity, ()) for name, host in seen.hosts.items()}
+    candidates = find_candidates(observation)
+    room = {name: free_after(host.capacity, ()) for name, host in observation.hosts.items()}
     if find_hosts(gang, room, candidates) is not None:
         return ()
     subject = "the job needs" if gang.size == 1 else f"the {gang.size} jobs together need"
-    wanted = f"{subject} {describe_resources(gang.whole)}{_with_models(gang)}{_with_labels(gang.whole.labels)}"
+    request = f"{subject} {describe_resources(gang.whole)}{_with_models(gang)}{_with_labels(gang.whole.labels)}"
     linked = {name: replace(candidate, link=_ANY_LINK) for name, candidate in candidates.items()}
     several = gang.size > 1 and find_hosts(gang, room, linked) is not None
-    unlinked = (f"it needs several hosts, but {_describe_missing_link(seen)}",) if several else ()
+    unlinked = (f"it needs several hosts, but {_describe_missing_link(observation)}",) if several else ()
     return (
-        wanted,
+        request,
         *unlinked,
         *_describe_unknown_models(gang, candidates),
-        *(_describe_host(name, host, gang, candidates[name]) for name, host in sorted(seen.hosts.items())),
+        *(_describe_host(name, host, gang, candidates[name]) for name, host in sorted(observation.hosts.items())),
     )
 
 
-def list_possible_hosts(needs: Iterable[Resources], seen: Observation) -> frozenset[HostName]:
+def list_possible_hosts(needs: Iterable[Resources], observation: Observation) -> frozenset[HostName]:
     """Return the hosts that could hold one of the jobs if nothing ran on them; no drained ones."""
     gangs = [make_gang((need,)) for need in frozenset(needs)]
-    candidates = find_candidates(seen)
+    candidates = find_candidates(observation)
     return frozenset(
         name
-        for name, host in seen.hosts.items()
+        for name, host in observation.hosts.items()
         if host.taking
         and (
             host.queue is not None
@@ -66,32 +66,37 @@ def list_possible_hosts(needs: Iterable[Resources], seen: Observation) -> frozen
     )
 
 
-def suggest_remedy(needs: Mapping[JobName, Resources], seen: Observation) -> str:
+def suggest_remedy(needs: Mapping[JobName, Resources], observation: Observation) -> str:
     """Return what to do about a gang that no hosts could hold: the labels that no host has, or fewer resources."""
-    wanted = sorted({label for need in needs.values() for label in need.labels})
-    hosts = {name: dict(host.labels) for name, host in sorted(seen.hosts.items()) if host.queue is None}
-    missing = [label for label in wanted if not any(labels.get(label[0]) == label[1] for labels in hosts.values())]
-    if not hosts or not wanted:
+    requested = sorted({label for need in needs.values() for label in need.labels})
+    hosts = {name: dict(host.labels) for name, host in sorted(observation.hosts.items()) if host.queue is None}
+    missing = [label for label in requested if not any(labels.get(label[0]) == label[1] for labels in hosts.values())]
+    if not hosts or not requested:
         return "lower train.resources or the number of workers, or add a host"
     together = next((need.labels for need in needs.values() if not _has_host(hosts.values(), need.labels)), ())
     if together and not missing:
         return f"no host has {' and '.join(map(show_label, together))} together: correct train.resources.labels"
     if not missing:
         return "lower train.resources or the number of workers, or add a host"
-    known: dict[tuple[str, str], list[HostName]] = {}
-    for name, labels in hosts.items():
-        for label in labels.items():
-            known.setdefault(label, []).append(name)
-    same = [label for label in known if label[0] in {name for name, _ in missing}]
-    shown = [f"{show_label(label)} ({', '.join(known[label])})" for label in (same or list(known))[:_MOST_LABELS]]
-    listed = f"; the hosts have {', '.join(shown)}" if shown else ""
+    examples = _list_labels(hosts, {name for name, _ in missing})
+    listed = f"; the hosts have {', '.join(examples)}" if examples else ""
     subject = f"the label {show_label(missing[0])}" if len(missing) == 1 else ", ".join(map(show_label, missing))
     return f"no host has {subject}{listed}: correct train.resources.labels, or give a host the label in pool.yml"
 
 
+def _list_labels(hosts: Mapping[HostName, Mapping[str, str]], names: Container[str]) -> list[str]:
+    """Return `gpu=a100 (h1, h2)` for the labels with these names; for all labels when no host has such a name."""
+    hosts_with: dict[tuple[str, str], list[HostName]] = {}
+    for host, labels in hosts.items():
+        for label in labels.items():
+            hosts_with.setdefault(label, []).append(host)
+    same = [label for label in hosts_with if label[0] in names]
+    return [f"{show_label(label)} ({', '.join(hosts_with[label])})" for label in (same or hosts_with)][:_MOST_LABELS]
+
+
 def _has_host(hosts: Iterable[Mapping[str, str]], labels: Labels) -> bool:
     """Return True when a host has all of these labels."""
-    return any(all(known.get(name) == value for name, value in labels) for known in hosts)
+    return any(all(host.get(name) == value for name, value in labels) for host in hosts)
 
 
 def describe_resources(need: Resources) -> str:
@@ -104,12 +109,12 @@ def show_label(label: tuple[str, str]) -> str:
     return "=".join(label)
 
 
-def _describe_missing_link(seen: Observation) -> str:
-    if not seen.shared_output:
+def _describe_missing_link(observation: Observation) -> str:
+    if not observation.shared_output:
         return "they share no output"
-    if seen.network is Network.OVERLAY:
+    if observation.network is Network.OVERLAY:
         return "they are not in one swarm that has a manager"
-    if seen.network is Network.HOST:
+    if observation.network is Network.HOST:
         return "they have no addresses"
     return "the pool has no network across hosts"
 
@@ -120,21 +125,23 @@ def _with_labels(labels: Labels) -> str:
 
 def _with_models(gang: Gang) -> str:
     """Return which GPUs the jobs accept: ` (a100 with 40960 MiB or more)`."""
-    wanted = dict.fromkeys(describe_wanted(kind.need) for kind in gang.kinds if wants_models(kind.need))
-    return f" ({', '.join(wanted)})" if wanted else ""
+    models = dict.fromkeys(describe_wanted(kind.need) for kind in gang.kinds if wants_models(kind.need))
+    return f" ({', '.join(models)})" if models else ""
 
 
 def _describe_unknown_models(gang: Gang, candidates: Mapping[HostName, CandidateHost]) -> tuple[str, ...]:
     """Return a sentence when the jobs need a model of GPU and no host knows the models of its GPUs."""
-    if not any(wants_models(kind.need) for kind in gang.kinds) or any(one.models for one in candidates.values()):
+    if not any(wants_models(kind.need) for kind in gang.kinds) or any(
+        candidate.models for candidate in candidates.values()
+    ):
         return ()
     return ("no host knows the models of its GPUs, and `riseml pool check` says why",)
 
 
 def _describe_host(name: HostName, host: HostSeen, gang: Gang, candidate: CandidateHost) -> str:
-    held = Resources(host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus))
+    capacity = Resources(host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus))
     lacking = [show_label(label) for label in gang.whole.labels if not candidate.has_labels((label,))]
     without = f", and not {', '.join(lacking)}" if lacking else ""
     kinds = [kind.need for kind in gang.kinds if wants_models(kind.need)]
     models = f" ({describe_models(candidate.models, candidate.gpus)})" if kinds and candidate.gpus else ""
-    return f"host {name} has {describe_resources(held)}{models}{without}"
+    return f"host {name} has {describe_resources(capacity)}{models}{without}"

@@ -43,7 +43,7 @@ class OrderOfEnds:
     Args:
         head: the gang of the head.
         candidates: the hosts that it may get.
-        held: the jobs that hold resources, by host.
+        jobs: those that hold resources, by host.
         free: what is free on the hosts now.
     """
 
@@ -51,25 +51,29 @@ class OrderOfEnds:
         self,
         head: Gang,
         candidates: Mapping[HostName, CandidateHost],
-        held: Mapping[HostName, Iterable[Job]],
+        jobs: Mapping[HostName, Iterable[Job]],
         free: FreeByHost,
     ) -> None:
-        usable = {name: one for name, one in candidates.items() if any(one.accepts(kind.need) for kind in head.kinds)}
+        usable = {
+            name: candidate
+            for name, candidate in candidates.items()
+            if any(candidate.accepts(kind.need) for kind in head.kinds)
+        }
         self._head = head
         self._candidates = usable
         self._free = {name: free[name] for name in usable if name in free}
-        self._parts = Counter((name, _amount(job.resources)) for name in self._free for job in held.get(name, ()))
+        self._parts = Counter((name, _amount(job.resources)) for name in self._free for job in jobs.get(name, ()))
         ways = _count_ways(self._parts.values()) * max(1, len(self._free))
         self.is_known = ways <= _MOST_FITS and self._fits(dict.fromkeys(self._parts, 0), {}) is False
         self._earliest = list(self._find_earliest()) if self.is_known else []
         self.is_known = self.is_known and bool(self._earliest)
 
-    def start_as_early_without(self, taken: Mapping[HostName, Resources]) -> bool:
+    def start_as_early_without(self, needs: Mapping[HostName, Resources]) -> bool:
         """Return True when the head starts after the same ends if this much more is taken from the hosts.
 
         False also when there are too many orders to look at.
         """
-        return self.is_known and all(self._fits(ended, taken) for ended in self._earliest)
+        return self.is_known and all(self._fits(ended, needs) for ended in self._earliest)
 
     def _find_earliest(self) -> Iterator[Mapping[tuple[HostName, Amount], int]]:
         """Yield the fewest ends after which the head starts: with one end less it would not."""
@@ -81,17 +85,17 @@ class OrderOfEnds:
         }
         for ended in starts:
             fewer = ((*ended[:place], count - 1, *ended[place + 1 :]) for place, count in enumerate(ended) if count)
-            if not any(one in starts for one in fewer):
+            if not any(start in starts for start in fewer):
                 yield dict(zip(self._parts, ended, strict=True))
 
-    def _fits(self, ended: Mapping[tuple[HostName, Amount], int], taken: Mapping[HostName, Resources]) -> bool:
+    def _fits(self, ended: Mapping[tuple[HostName, Amount], int], needs: Mapping[HostName, Resources]) -> bool:
         """Return True when the head fits after these ends, while this much more is taken."""
         grown = dict(self._free)
         for (name, (cpus, mem, gpus)), count in ended.items():
-            one = grown[name]
-            devices = (*one.gpus, *(f"{name} {number}" for number in range(gpus * count)))
-            grown[name] = FreeResources(one.cpus + cpus * count, one.mem + mem * count, devices)
-        for name, need in taken.items():
+            free = grown[name]
+            devices = (*free.gpus, *(f"{name} {number}" for number in range(gpus * count)))
+            grown[name] = FreeResources(free.cpus + cpus * count, free.mem + mem * count, devices)
+        for name, need in needs.items():
             if name in grown:
                 grown[name] = grown[name].without(need)
         return find_hosts(self._head, grown, self._candidates) is not None
@@ -104,7 +108,7 @@ class Reserve:
         head: the gang of the head.
         candidates: the hosts that may get new jobs.
         capacities: what those hosts hold in all.
-        held: the jobs that hold resources, by host; a live view, which grows while gangs get their places.
+        jobs: those that hold resources, by host; a live view, which grows while gangs get their places.
         among: the hosts that have the data of the head; None: each.
         settled: no other host may become usable for the head: none is silent, drained or being cleared.
     """
@@ -114,7 +118,7 @@ class Reserve:
         head: Gang,
         candidates: Mapping[HostName, CandidateHost],
         capacities: Mapping[HostName, Capacity],
-        held: Mapping[HostName, Iterable[Job]],
+        jobs: Mapping[HostName, Iterable[Job]],
         among: frozenset[HostName] | None = None,
         *,
         settled: bool = False,
@@ -126,26 +130,30 @@ class Reserve:
         self._head = head
         self._candidates = candidates
         self._capacities = capacities
-        self._held = held
+        self._jobs = jobs
         self._surplus: dict[HostName, FreeResources] = {}
-        self._known: dict[object, Amount] = {}
+        self._amounts: dict[object, Amount] = {}
 
     def surplus(self, name: HostName, free: FreeResources) -> FreeResources:
         """Return what is left of a host's surplus, which `spend` makes smaller; `free` is what is free there now."""
-        found = self._surplus.get(name)
-        if found is None:
-            self._surplus[name] = found = self.compute_surplus(name, free)
-        return found
+        surplus = self._surplus.get(name)
+        if surplus is None:
+            self._surplus[name] = surplus = self.compute_surplus(name, free)
+        return surplus
 
-    def delays_nothing(self, taken: Mapping[HostName, Resources], free: FreeByHost) -> bool:
+    def delays_nothing(self, needs: Mapping[HostName, Resources], free: FreeByHost) -> bool:
         """Return True when the head starts as early, whatever ends first, if this much is taken from what is free."""
         if not self._settled or self._questions >= _MOST_QUESTIONS:
             return False
         self._questions += 1
         if self._orders is None:
-            hosts = {name: one for name, one in self._candidates.items() if self._among is None or name in self._among}
-            self._orders = OrderOfEnds(self._head, hosts, self._held, free)
-        return self._orders.start_as_early_without(taken)
+            hosts = {
+                name: candidate
+                for name, candidate in self._candidates.items()
+                if self._among is None or name in self._among
+            }
+            self._orders = OrderOfEnds(self._head, hosts, self._jobs, free)
+        return self._orders.start_as_early_without(needs)
 
     def spend(self, jobs: Iterable[Job]) -> None:
         """Subtract jobs after the head that got their place."""
@@ -161,8 +169,9 @@ class Reserve:
 
     def _compute_amount(self, name: HostName, free: FreeResources) -> Amount:
         now = (free.cpus, free.mem, len(free.gpus))
-        candidate, capacity = self._candidates[name], self._capacities[name]
-        parts = Counter(_amount(job.resources) for job in self._held.get(name, ()))
+        candidate = self._candidates[name]
+        capacity = self._capacities[name]
+        parts = Counter(_amount(job.resources) for job in self._jobs.get(name, ()))
         usable = tuple(candidate.accepts(kind.need) for kind in self._head.kinds)
         key = (  # hosts that are alike have the same answer
             now,
@@ -173,11 +182,11 @@ class Reserve:
             candidate.link is None,
             frozenset(parts.items()),
         )
-        if key not in self._known:
+        if key not in self._amounts:
             uses = self._find_uses(capacity, usable, alone=candidate.link is None)
             whole = _amount(self._head.whole)
-            self._known[key] = _subtract_at_once(now, whole) if uses is None else _least_left(now, parts, uses)
-        return self._known[key]
+            self._amounts[key] = _subtract_at_once(now, whole) if uses is None else _least_left(now, parts, uses)
+        return self._amounts[key]
 
     def _find_uses(self, capacity: Capacity, usable: tuple[bool, ...], *, alone: bool) -> list[Amount] | None:
         """Return every amount that the head could put on a host; None when there are too many ways.
@@ -191,14 +200,14 @@ class Reserve:
         counts = [len(kind.places) if fits else 0 for kind, fits in zip(self._head.kinds, usable, strict=True)]
         if _count_ways(counts) > _MOST_PAIRS:
             return None
-        found: list[Amount] = []
+        uses: list[Amount] = []
         for shares in product(*(range(count + 1) for count in counts)):
             use = _NOTHING
             for kind, count in zip(self._head.kinds, shares, strict=True):
                 use = _add(use, _amount(kind.need), count)
             if any(shares) and _holds(most, use):
-                found.append(use)
-        return found
+                uses.append(use)
+        return uses
 
 
 def _least_left(now: Amount, parts: Mapping[Amount, int], uses: list[Amount]) -> Amount:

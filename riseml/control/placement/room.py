@@ -30,18 +30,18 @@ class Room:
 
     Args:
         candidates: the hosts that may get new jobs.
-        seen: what the pass saw.
+        observation: what the pass saw.
         experiments: every open experiment; the jobs that have a place hold what is not free.
     """
 
     def __init__(
-        self, candidates: Mapping[HostName, CandidateHost], seen: Observation, experiments: Iterable[Experiment]
+        self, candidates: Mapping[HostName, CandidateHost], observation: Observation, experiments: Iterable[Experiment]
     ) -> None:
         self.candidates = candidates
-        self._capacities = {name: seen.hosts[name].capacity for name in candidates}
-        self._held = find_held_jobs(experiments)
+        self._capacities = {name: observation.hosts[name].capacity for name in candidates}
+        self._jobs = find_held_jobs(experiments)
         self._free = {
-            name: free_after(capacity, self._held.get(name, ())) for name, capacity in self._capacities.items()
+            name: free_after(capacity, self._jobs.get(name, ())) for name, capacity in self._capacities.items()
         }
 
     @property
@@ -69,13 +69,13 @@ class Room:
             hosts = find_hosts(gang, left, self.candidates)
             if hosts is None:
                 return None
-            taken: dict[HostName, Resources] = {}
+            needs: dict[HostName, Resources] = {}
             for kind in gang.kinds:
                 for place in kind.places:
-                    taken[hosts[place]] = _sum_needs(taken.get(hosts[place]), kind.need)
-            if reserve.delays_nothing(taken, self._free):
+                    needs[hosts[place]] = _sum_needs(needs.get(hosts[place]), kind.need)
+            if reserve.delays_nothing(needs, self._free):
                 return hosts
-            if len(taken) > 1:
+            if len(needs) > 1:
                 return None
             del left[hosts[0]]  # the next best host
         return None
@@ -87,7 +87,7 @@ class Room:
 
     def reserve_for(self, head: Gang, among: Among = None, *, settled: bool = False) -> Reserve:
         """Return what the head leaves for the gangs after it; see `Reserve`."""
-        return Reserve(head, self.candidates, self._capacities, self._held, among, settled=settled)
+        return Reserve(head, self.candidates, self._capacities, self._jobs, among, settled=settled)
 
     def free_beside(self, reserve: Reserve, gang: Gang) -> FreeByHost:
         """Return the free resources for a gang after the head, without the hosts that have too little for its largest
@@ -103,7 +103,7 @@ class Room:
         for job in jobs:
             if job.host is not None:
                 self._free[job.host] = self._free[job.host].without_jobs((job,))
-                self._held.setdefault(job.host, []).append(job)
+                self._jobs.setdefault(job.host, []).append(job)
 
     def _surplus_for(self, reserve: Reserve, kinds: tuple[JobKind, ...]) -> dict[HostName, FreeResources]:
         """Return the surplus of the hosts that hold one of these jobs; the other hosts do not matter."""
@@ -121,31 +121,31 @@ def _sum_needs(left: Resources | None, right: Resources) -> Resources:
 
 
 def _choose(free: FreeByHost, among: Among) -> FreeByHost:
-    return free if among is None else {name: one for name, one in free.items() if name in among}
+    return free if among is None else {name: resources for name, resources in free.items() if name in among}
 
 
-def awaits_leader(gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:
+def awaits_leader(gang: Gang, observation: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:
     """Return True when the pool could hold the gang if nothing ran and its swarm had a leader, and only then.
 
     Hosts that are lost count as there: that they do not answer is why there is no leader.
     """
-    if gang.size == 1 or not list_leaderless(seen.hosts) or could_hold_when_empty(gang, seen, obstacles):
+    if gang.size == 1 or not list_leaderless(observation.hosts) or could_hold_when_empty(gang, observation, obstacles):
         return False
     drained = {name: why for name, why in obstacles.items() if why is Obstacle.DRAINED}
-    return _could_hold(gang, seen, drained, without=())
+    return _could_hold(gang, observation, drained, without=())
 
 
-def could_hold_when_empty(gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:
+def could_hold_when_empty(gang: Gang, observation: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:
     """Return True when the pool could hold the gang if nothing ran, and every silent host that is not lost came back.
 
     A gang for which this is False waits for a host, not for room.
     """
     lost = [name for name, why in obstacles.items() if why is Obstacle.LOST]
-    return _could_hold(gang, seen, obstacles, without=(*lost, *list_leaderless(seen.hosts)))
+    return _could_hold(gang, observation, obstacles, without=(*lost, *list_leaderless(observation.hosts)))
 
 
 def _could_hold(
-    gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle], *, without: Iterable[HostName]
+    gang: Gang, observation: Observation, obstacles: Mapping[HostName, Obstacle], *, without: Iterable[HostName]
 ) -> bool:
     """Return True when the hosts that are neither lost nor drained could hold the gang if nothing ran.
 
@@ -154,6 +154,6 @@ def _could_hold(
         without: managers that connect no hosts.
     """
     excluded = [name for name, why in obstacles.items() if why in (Obstacle.LOST, Obstacle.DRAINED)]
-    candidates = find_candidates(seen, excluded, without)
-    empty = {name: free_after(seen.hosts[name].capacity, ()) for name in candidates}
+    candidates = find_candidates(observation, excluded, without)
+    empty = {name: free_after(observation.hosts[name].capacity, ()) for name in candidates}
     return find_hosts(gang, empty, candidates) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from riseml.control.explanation import Blocker, HostFit, JobFit, Lack, Obstacle, Shortage
 from riseml.control.placement.fit import Gang, find_hosts
@@ -57,22 +57,24 @@ def describe_hosts(
         name: names experiments for the user.
         blockers: what the experiment waits for; the reason of a host that lacks nothing.
     """
-    seen, gang = placement.seen, placement.gang_of(experiment)
-    room = find_free_resources(world.experiments, seen.hosts)
+    observation = placement.seen
+    gang = placement.gang_of(experiment)
+    room = find_free_resources(world.experiments, observation.hosts)
     room.update(placement.room.free)
     holders = _find_holders(world)
-    found: list[HostFit] = []
-    for host_name, host in sorted(seen.hosts.items()):
+    fits: list[HostFit] = []
+    for host_name, host in sorted(observation.hosts.items()):
         obstacle = placement.obstacles.get(host_name)
-        held = holders.get(host_name, {})
+        holders_here = holders.get(host_name, {})
         jobs = tuple(
-            JobFit(job.name, tuple(_find_shortages(job, host, room[host_name], held, name))) for job in experiment.gang
+            JobFit(job.name, tuple(_find_shortages(job, host, room[host_name], holders_here, name)))
+            for job in experiment.gang
         )
         text = "" if obstacle is None else _OBSTACLES[obstacle]
         if obstacle is None and not any(job.shortages for job in jobs):
             text = _explain_room(gang, host_name, placement, blockers)
-        found.append(HostFit(host_name, obstacle, host.silent_since, text, jobs))
-    return tuple(found)
+        fits.append(HostFit(host_name, obstacle, host.silent_since, text, jobs))
+    return tuple(fits)
 
 
 def _explain_room(gang: Gang, host: HostName, placement: PlacementPass, blockers: Sequence[Blocker]) -> str:
@@ -88,11 +90,11 @@ def _explain_room(gang: Gang, host: HostName, placement: PlacementPass, blockers
 def describe_nearest(hosts: Iterable[HostFit], gang: Gang) -> str:
     """Return the shortages of the host that lacks the least: `host h1: gpus: needs 2, 1 free of 4 (held by 7, 9)`."""
     nearest = min(hosts, key=lambda host: (host.obstacle is not None, _count_lacking_jobs(host), host.host))
-    found = [shortage.text for job in nearest.jobs for shortage in job.shortages]
+    shortages = [shortage.text for job in nearest.jobs for shortage in job.shortages]
     if nearest.obstacle is not None:
         return f"host {nearest.host} {nearest.text}"
-    if found:
-        return f"host {nearest.host}: {', '.join(dict.fromkeys(found))}"
+    if shortages:
+        return f"host {nearest.host}: {', '.join(dict.fromkeys(shortages))}"
     return f"host {nearest.host} {nearest.text}"
 
 
@@ -105,35 +107,41 @@ Holders = Mapping[int, list[Job]]
 
 
 def _find_holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
-    found: dict[HostName, dict[int, list[Job]]] = {}
+    holders: dict[HostName, dict[int, list[Job]]] = {}
     for experiment in world.experiments:
         for job in experiment.gang:
             if job.host is not None and job.state in PLACED:
-                found.setdefault(job.host, {}).setdefault(experiment.id, []).append(job)
-    return found
+                holders.setdefault(job.host, {}).setdefault(experiment.id, []).append(job)
+    return holders
 
 
 def _find_shortages(
     job: Job, host: HostSeen, free: FreeResources, holders: Holders, name: ExperimentNamer
 ) -> Iterator[Shortage]:
-    need, labels = job.resources, dict(host.labels)
+    need = job.resources
+    labels = dict(host.labels)
     for label in need.labels:
         if labels.get(label[0]) != label[1]:
-            there = f"has {show_label((label[0], labels[label[0]]))}" if label[0] in labels else "has no such label"
-            yield Shortage(Lack.LABEL, 0, 0, 0, (), f"label: needs {show_label(label)}, {there}")
+            actual = f"has {show_label((label[0], labels[label[0]]))}" if label[0] in labels else "has no such label"
+            yield Shortage(Lack.LABEL, 0, 0, 0, (), f"label: needs {show_label(label)}, {actual}")
     models = list_models(host)
     if not has_wanted_gpus(models, need):
-        there = describe_models(models, len(host.capacity.gpus))
-        yield Shortage(Lack.GPU, 0, 0, 0, (), f"gpu: needs {describe_wanted(need)}, has {there}")
+        actual = describe_models(models, len(host.capacity.gpus))
+        yield Shortage(Lack.GPU, 0, 0, 0, (), f"gpu: needs {describe_wanted(need)}, has {actual}")
     if need.cpus > free.cpus + SLACK:
-        by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.resources.cpus for one in jobs))
+        by = _name_holders(holders, lambda holder: holder.resources.cpus > 0)
         yield _make_shortage(Lack.CPUS, (need.cpus, free.cpus, host.capacity.cpus), by, name)
     if need.mem > free.mem:
-        by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.resources.mem for one in jobs))
+        by = _name_holders(holders, lambda holder: holder.resources.mem > 0)
         yield _make_shortage(Lack.MEM, (need.mem, free.mem, host.capacity.mem), by, name)
     if need.gpus > len(free.gpus):
-        by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.gpus for one in jobs))
+        by = _name_holders(holders, lambda holder: bool(holder.gpus))
         yield _make_shortage(Lack.GPUS, (need.gpus, len(free.gpus), len(host.capacity.gpus)), by, name)
+
+
+def _name_holders(holders: Holders, holds: Callable[[Job], bool]) -> tuple[int, ...]:
+    """Return the ids of the experiments with a job that holds the resource, in their order."""
+    return tuple(owner for owner, jobs in sorted(holders.items()) if any(map(holds, jobs)))
 
 
 def _make_shortage(
@@ -141,8 +149,9 @@ def _make_shortage(
 ) -> Shortage:
     needs, free, total = amounts
     holders = f" (held by {name.list(by)})" if by else ""
-    wanted, left, whole = (_show_amount(lack, amount) for amount in amounts)
-    return Shortage(lack, needs, free, total, by, f"{lack.value}: needs {wanted}, {left} free of {whole}{holders}")
+    need_text, free_text, total_text = (_show_amount(lack, amount) for amount in amounts)
+    text = f"{lack.value}: needs {need_text}, {free_text} free of {total_text}{holders}"
+    return Shortage(lack, needs, free, total, by, text)
 
 
 def _show_amount(lack: Lack, amount: float) -> str:
