@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("riseml/control", "scripts")
+ROOMS = (
+    *(
+        f"riseml/{room}"
+        for room in ("archives", "client", "control", "frameworks", "planning", "results", "search", "spec", "wire")
+    ),
+    "scripts",
+)
 """The folders and files that hold the rules."""
 
 FILLERS = frozenset(

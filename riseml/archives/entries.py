@@ -34,7 +34,7 @@ class ArchiveEntry(NamedTuple):
 
 def sort_by_path(entries: Iterable[ArchiveEntry]) -> list[ArchiveEntry]:
     """Return the entries sorted by the bytes of their paths."""
-    found = list(entries)
-    if all(entry.path.isascii() for entry in found):  # ASCII text sorts like its bytes, and compares faster
-        return sorted(found, key=attrgetter("path"))
-    return sorted(found, key=lambda entry: os.fsencode(entry.path))
+    ordered = list(entries)
+    if all(entry.path.isascii() for entry in ordered):  # ASCII text sorts like its bytes, and compares faster
+        return sorted(ordered, key=attrgetter("path"))
+    return sorted(ordered, key=lambda entry: os.fsencode(entry.path))

@@ -37,9 +37,9 @@ def write_manifest(entries: Iterable[ArchiveEntry]) -> bytes:
     """
     kinds = {kind: kind.value for kind in EntryKind}  # `value` of an enum's member takes longer
     text = "".join(
-        f"{kinds[one.kind]}\0{one.path}\0{'x' if one.executable else '-'}\0{one.size}\0{min(one.mtime, LATEST_MTIME)}\0"
-        f"{one.target or one.content}\0"
-        for one in sort_by_path(entries)
+        f"{kinds[entry.kind]}\0{entry.path}\0{'x' if entry.executable else '-'}\0{entry.size}\0"
+        f"{min(entry.mtime, LATEST_MTIME)}\0{entry.target or entry.content}\0"
+        for entry in sort_by_path(entries)
     )
     return _BEGIN + b"\0" + os.fsencode(text)
 
@@ -89,7 +89,7 @@ def _read_entries(data: bytes) -> Iterator[ArchiveEntry]:
     names = data.split(b"\0")[2::_FIELDS]  # sorted as bytes, which is not always the order of text
     is_number = _NUMBER.fullmatch
     for fields, name in zip(_split_entries(data), names, strict=False):
-        kind, _, flag, size, mtime, rest = fields
+        kind, _, flag, size, mtime, tail = fields
         if name <= last:
             raise _make_refusal("its paths are not in order")
         last = name
@@ -100,12 +100,12 @@ def _read_entries(data: bytes) -> Iterator[ArchiveEntry]:
         if entry.mtime > LATEST_MTIME:
             raise _make_refusal("a modification time is too late")
         if entry.kind is EntryKind.FILE:
-            if not _CONTENT.fullmatch(rest):
+            if not _CONTENT.fullmatch(tail):
                 raise _make_refusal("a file has no SHA-256")
-        elif entry.size or entry.executable or (rest and entry.kind is EntryKind.FOLDER):
+        elif entry.size or entry.executable or (tail and entry.kind is EntryKind.FOLDER):
             raise _make_refusal("an entry has a field that its kind does not have")
         elif entry.kind is EntryKind.LINK:
-            check_target(os.fsencode(rest), entry.path)
+            check_target(os.fsencode(tail), entry.path)
         yield entry
 
 
@@ -121,11 +121,11 @@ def _split_entries(data: bytes) -> Iterator[_Fields]:
 
 
 def _make_entry(fields: _Fields) -> ArchiveEntry:
-    kind, path, flag, size, mtime, rest = fields
-    found = _KINDS[kind]
-    if found is EntryKind.FILE:
-        return ArchiveEntry(path, found, int(size), int(mtime), flag == "x", "", rest)
-    return ArchiveEntry(path, found, 0 if size == "0" else int(size), int(mtime), flag == "x", rest)
+    kind, path, flag, size, mtime, tail = fields
+    entry_kind = _KINDS[kind]
+    if entry_kind is EntryKind.FILE:
+        return ArchiveEntry(path, entry_kind, int(size), int(mtime), flag == "x", "", tail)
+    return ArchiveEntry(path, entry_kind, 0 if size == "0" else int(size), int(mtime), flag == "x", tail)
 
 
 def _make_refusal(why: str) -> UsageError:

@@ -25,7 +25,8 @@ INCOMING = "incoming"
 """The folder, below that of the snapshots, in which a client on the same machine leaves packs: files of records."""
 
 _HEADER = Struct("<BII")
-_PLAIN, _ZLIB = 0, 1
+_PLAIN = 0
+_ZLIB = 1
 _LEVEL = 1  # of zlib: more takes longer than most networks save
 _SAMPLE = 1 << 14  # bytes of a piece that say whether compressing helps
 _HELPS = 0.9  # of its bytes, or fewer
@@ -38,18 +39,19 @@ def write_pieces(data: Iterable[bytes], *, compress: bool) -> Iterator[bytes]:
         data: records, cut anywhere.
         compress: True for a network; on one machine it takes more time than it saves.
     """
-    held: list[bytes] = []
+    buffered: list[bytes] = []
     size = 0
     for whole in data:
         for at in range(0, len(whole), PIECE):
             part = whole if len(whole) <= PIECE else whole[at : at + PIECE]
             if size + len(part) > PIECE:
-                yield _write_piece(held, size, compress=compress)
-                held, size = [], 0
-            held.append(part)
+                yield _write_piece(buffered, size, compress=compress)
+                buffered = []
+                size = 0
+            buffered.append(part)
             size += len(part)
     if size:
-        yield _write_piece(held, size, compress=compress)
+        yield _write_piece(buffered, size, compress=compress)
 
 
 def _write_piece(parts: list[bytes], size: int, *, compress: bool) -> bytes:
@@ -67,7 +69,8 @@ class PieceReader:
 
     def __init__(self) -> None:
         self._head = b""  # of a header that is not complete
-        self._kind, self._size = _PLAIN, 0
+        self._kind = _PLAIN
+        self._size = 0
         self._left = 0  # bytes of the piece that have not arrived
         self._packed = bytearray()  # those that have arrived of a compressed piece
 
@@ -78,7 +81,8 @@ class PieceReader:
         Raises:
             UsageError: the stream was not made by `write_pieces`.
         """
-        view, at = memoryview(data), 0
+        view = memoryview(data)
+        at = 0
         while at < len(view):
             if not self._left:
                 at = self._read_header(view, at)
@@ -96,16 +100,19 @@ class PieceReader:
                 yield _inflate(packed, self._size)
 
     def _read_header(self, view: memoryview, at: int) -> int:
-        wanted = _HEADER.size - len(self._head)
-        self._head += bytes(view[at : at + wanted])
+        missing = _HEADER.size - len(self._head)
+        self._head += bytes(view[at : at + missing])
         if len(self._head) == _HEADER.size:
             kind, size, packed = _HEADER.unpack(self._head)
             if kind not in (_PLAIN, _ZLIB) or not 0 < size <= PIECE or not 0 < packed <= 2 * PIECE:
                 raise _make_refusal()
             if kind == _PLAIN and packed != size:
                 raise _make_refusal()
-            self._head, self._kind, self._size, self._left = b"", kind, size, packed
-        return min(at + wanted, len(view))
+            self._head = b""
+            self._kind = kind
+            self._size = size
+            self._left = packed
+        return min(at + missing, len(view))
 
     def check_end(self) -> None:
         """Check that the stream has ended with a whole piece.
@@ -157,20 +164,21 @@ class RecordReader:
         Raises:
             UsageError: a content is longer than the receiver takes.
         """
-        view, at = memoryview(data), 0
+        view = memoryview(data)
+        at = 0
         while at < len(view):
             if self._left is None:
                 at = self._read_length(view, at)
                 continue
-            taken = view[at : at + self._left]
-            self.sink.add_bytes(taken)
-            at += len(taken)
-            self._left -= len(taken)
+            piece = view[at : at + self._left]
+            self.sink.add_bytes(piece)
+            at += len(piece)
+            self._left -= len(piece)
             self._end_if_complete()
 
     def _read_length(self, view: memoryview, at: int) -> int:
-        wanted = RECORD.size - len(self._head)
-        self._head += bytes(view[at : at + wanted])
+        missing = RECORD.size - len(self._head)
+        self._head += bytes(view[at : at + missing])
         if len(self._head) == RECORD.size:
             (self._left,) = RECORD.unpack(self._head)
             self._head = b""
@@ -178,7 +186,7 @@ class RecordReader:
                 raise _make_refusal()
             self.sink.begin_content(self._left)
             self._end_if_complete()
-        return min(at + wanted, len(view))
+        return min(at + missing, len(view))
 
     def _end_if_complete(self) -> None:
         if self._left == 0:

@@ -81,10 +81,10 @@ class _Extension:
         text = self.records.get(b"mtime")
         if text is None:
             return header.mtime
-        found = _SECONDS.fullmatch(text)
-        if found is None:
+        match = _SECONDS.fullmatch(text)
+        if match is None:
             raise _make_refusal("a pax header has a modification time that is not a number")
-        return 0 if found[1] else min(int(found[2]), LATEST_MTIME)
+        return 0 if match[1] else min(int(match[2]), LATEST_MTIME)
 
 
 class ArchiveFile(Protocol):
@@ -164,15 +164,15 @@ def _check_end(file: ArchiveFile) -> None:
 def _parse_header(block: bytes) -> _Header:
     if len(block) < BLOCK:
         raise _make_refusal("it is cut off")
-    name, mode, ids, size, mtime, checksum, kind, target, magic, _, devices, prefix, rest = _HEADER.unpack(block)
+    name, mode, ids, size, mtime, checksum, kind, target, magic, _, devices, prefix, padding = _HEADER.unpack(block)
     if _read_number(checksum) != _sum_block(block) - sum(checksum) + 8 * ord(" "):
         raise _make_refusal("a header has a wrong checksum")
     if magic not in (MAGIC, _POSIX_MAGIC):
         raise _make_refusal("a header is neither of POSIX nor of GNU")
     if kind not in _KINDS and kind not in _EXTENSIONS:
-        shown = os.fsdecode(name.rstrip(b"\0"))
-        raise UsageError(f"{shown!r} is neither a file, a folder nor a link", "name it in .risemlignore")
-    if rest.strip(b"\0") or (magic == MAGIC and prefix.strip(b"\0")):
+        name_text = os.fsdecode(name.rstrip(b"\0"))
+        raise UsageError(f"{name_text!r} is neither a file, a folder nor a link", "name it in .risemlignore")
+    if padding.strip(b"\0") or (magic == MAGIC and prefix.strip(b"\0")):
         raise _make_refusal("a header has fields of another format")
     for number in (ids[:8], ids[8:], devices[:8], devices[8:]):
         if not _IGNORED_NUMBER.fullmatch(number):
@@ -195,17 +195,17 @@ def _sum_block(block: bytes) -> int:
 
 def _read_number(field: bytes) -> int:
     """Return the number in octal digits, or in the base 256 of GNU."""
-    found = _NUMBER.fullmatch(field)
-    if found is not None:
-        return int(found[1], 8)
+    match = _NUMBER.fullmatch(field)
+    if match is not None:
+        return int(match[1], 8)
     if len(field) == 12 and field[:4] == b"\x80\0\0\0":
         return int.from_bytes(field[4:], "big")
     raise _make_refusal("a header has a field that is not a number")
 
 
 def _read_text(field: bytes) -> bytes:
-    text, _, rest = field.partition(b"\0")
-    if rest.strip(b"\0"):
+    text, _, padding = field.partition(b"\0")
+    if padding.strip(b"\0"):
         raise _make_refusal("a header has a text field with bytes after its end")
     return text
 
@@ -239,8 +239,8 @@ def _parse_records(data: bytes) -> dict[bytes, bytes]:
         if not equals or data[length - 1 : length] != b"\n" or key in records:
             raise _make_refusal("a pax header is malformed")
         if key not in _PAX_KEYS or (key == b"hdrcharset" and value != b"BINARY"):
-            shown = key[:60].decode("ascii", "backslashreplace")
-            raise _make_refusal(f"it has the pax key {shown!r}, and only path, linkpath, size and mtime are plain")
+            key_text = key[:60].decode("ascii", "backslashreplace")
+            raise _make_refusal(f"it has the pax key {key_text!r}, and only path, linkpath, size and mtime are plain")
         if not value or b"\0" in value:
             raise _make_refusal("a pax header has a value that is empty or contains a NUL byte")
         records[key] = value

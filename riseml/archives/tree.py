@@ -40,8 +40,8 @@ class ProjectTree:
         if self._count > MOST_FILES:
             raise TooLarge(f"the project has more than {MOST_FILES:,} files", _FEWER)
         self._add_length(entry.path, entry.target)
-        known = self._kinds.get(entry.path)
-        if known is not None and not (known is entry.kind is EntryKind.FOLDER):
+        kind = self._kinds.get(entry.path)
+        if kind is not None and not (kind is entry.kind is EntryKind.FOLDER):
             raise UsageError(f"{entry.path!r} is there twice", "a project has each path once")
         self._add_folders(entry.path)
         self._kinds[entry.path] = entry.kind
@@ -76,10 +76,10 @@ class ProjectTree:
             folder = path[:at]
             if folder in self._filled:
                 return
-            known = self._kinds.setdefault(folder, EntryKind.FOLDER)
-            if known is not EntryKind.FOLDER:
-                what = "link" if known is EntryKind.LINK else "file"
-                raise UsageError(f"{path!r} is below a {what}", "a project has each file in a folder of its own")
+            kind = self._kinds.setdefault(folder, EntryKind.FOLDER)
+            if kind is not EntryKind.FOLDER:
+                noun = "link" if kind is EntryKind.LINK else "file"
+                raise UsageError(f"{path!r} is below a {noun}", "a project has each file in a folder of its own")
             self._filled.add(folder)
             self._add_length(folder)
             if len(self._filled) > MOST_FOLDERS:

@@ -20,7 +20,8 @@ BLOCK = 512
 END = bytes(2 * BLOCK)
 """The end of an archive."""
 
-LONG_NAME, LONG_TARGET = b"L", b"K"
+LONG_NAME = b"L"
+LONG_TARGET = b"K"
 """Types of the members that hold the name or the target of the next one."""
 
 TYPES = {EntryKind.FILE: b"0", EntryKind.LINK: b"2", EntryKind.FOLDER: b"5"}
@@ -89,7 +90,8 @@ def _write_long(kind: bytes, text: bytes) -> bytes:
 
 
 def _join_header(name: bytes, numbers: bytes, kind: bytes, target: bytes) -> bytes:
-    name, target = name[:_SHORT], target[:_SHORT]
+    name = name[:_SHORT]
+    target = target[:_SHORT]
     return b"%s%s%s%06o\0 %s%s%s%s%s" % (
         name,
         bytes(_SHORT - len(name)),

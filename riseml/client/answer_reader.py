@@ -61,9 +61,12 @@ class AnswerReader:
         head = self._parse_head(self._read_until(b"\r\n\r\n", _LONGEST_HEAD))
         while 100 <= head.status < 200:  # the server says that the answer follows
             head = self._parse_head(self._read_until(b"\r\n\r\n", _LONGEST_HEAD))
-        length, coding = head.headers.get("content-length"), head.headers.get("transfer-encoding")
+        length = head.headers.get("content-length")
+        coding = head.headers.get("transfer-encoding")
         self._stays_open = head.headers.get("connection", "").lower() != "close"
-        self._left, self._is_chunked, self._after_chunk = 0, False, False
+        self._left = 0
+        self._is_chunked = False
+        self._after_chunk = False
         if method == "HEAD" or head.status in _NO_BODY:
             return head
         if (coding is None) is (length is None) or (coding or "chunked").lower() != "chunked":
@@ -79,7 +82,8 @@ class AnswerReader:
         if not self._left:
             return b""
         if self._at == len(self._held):
-            self._held, self._at = self._receive_bytes(), 0
+            self._held = self._receive_bytes()
+            self._at = 0
         piece = self._held[self._at : self._at + self._left]
         self._at += len(piece)
         self._left -= len(piece)
@@ -101,16 +105,17 @@ class AnswerReader:
     def _read_until(self, end: bytes, most: int) -> bytes:
         """Return the bytes before `end`, and consume both."""
         begin = self._at
-        while (found := self._held.find(end, begin)) < 0:
+        while (line_end := self._held.find(end, begin)) < 0:
             begin = max(self._at, len(self._held) - len(end) + 1)
             if len(self._held) - self._at > most:
                 raise AnswerCut("the head of the answer is too long")
-            rest = self._held[self._at :]
+            remainder = self._held[self._at :]
             begin -= self._at
-            self._held, self._at = rest + self._receive_bytes(), 0
-        taken = self._held[self._at : found]
-        self._at = found + len(end)
-        return taken
+            self._held = remainder + self._receive_bytes()
+            self._at = 0
+        line = self._held[self._at : line_end]
+        self._at = line_end + len(end)
+        return line
 
     def _receive_bytes(self) -> bytes:
         piece = self._door.recv(_PIECE)
@@ -121,11 +126,11 @@ class AnswerReader:
     @staticmethod
     def _parse_head(text: bytes) -> AnswerHead:
         first, *lines = text.decode("latin-1").split("\r\n")
-        version, _, rest = first.partition(" ")
-        if version != "HTTP/1.1" or not rest[:3].isdecimal() or len(rest.partition(" ")[0]) != 3:
+        version, _, status = first.partition(" ")
+        if version != "HTTP/1.1" or not status[:3].isdecimal() or len(status.partition(" ")[0]) != 3:
             raise AnswerCut("what answers speaks another protocol")
         pairs = (line.partition(":") for line in lines)
-        return AnswerHead(int(rest[:3]), {name.lower(): value.strip() for name, _, value in pairs})
+        return AnswerHead(int(status[:3]), {name.lower(): value.strip() for name, _, value in pairs})
 
 
 def _read_number(text: str, base: int) -> int:

@@ -129,13 +129,13 @@ def _find_own_socket(settings: Settings) -> Path:
 
 def _check_socket(path: Path) -> None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:  # no server runs, or the connection will report the error
         return
-    if found.st_uid != os.geteuid() or not stat.S_ISSOCK(found.st_mode):
-        what = "a socket" if stat.S_ISSOCK(found.st_mode) else "not a socket"
+    if status.st_uid != os.geteuid() or not stat.S_ISSOCK(status.st_mode):
+        noun = "a socket" if stat.S_ISSOCK(status.st_mode) else "not a socket"
         raise Refused(
-            f"{path} is {what} of {name_user(found.st_uid)}, not your server's socket",
+            f"{path} is {noun} of {name_user(status.st_uid)}, not your server's socket",
             "remove it, or name a folder of your own in RISEML_HOME",
         )
 
@@ -205,7 +205,8 @@ class RetryTimer:
 
     def reset(self) -> None:
         """Start again: the server has answered."""
-        self._tries, self._since = 0, self._retry.clock()
+        self._tries = 0
+        self._since = self._retry.clock()
 
     def wait(self, error: Unreachable | None, on_cut: Callable[[int], None] | None) -> None:
         """Wait before the next try, longer each time; raise `error` after the limit of the retry policy."""
@@ -392,7 +393,8 @@ class Exchange:
 
     def _read_json(self, response: ServerAnswer) -> Any:
         """Return the JSON of an answer; another program may have sent it, and may send without end."""
-        size, pieces = 0, []
+        size = 0
+        pieces = []
         for piece in response.iter_bytes():
             size += len(piece)
             if size > _MOST_JSON:
@@ -466,9 +468,9 @@ def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     Raises:
         ValueError: a line does not end.
     """
-    held = b""
+    open_line = b""
     for piece in pieces:
-        *whole, held = (held + piece).split(b"\n")
+        *whole, open_line = (open_line + piece).split(b"\n")
         yield from filter(None, whole)
-        if len(held) > _LONGEST_ENTRY:
+        if len(open_line) > _LONGEST_ENTRY:
             raise ValueError(f"a line of more than {_LONGEST_ENTRY} bytes")

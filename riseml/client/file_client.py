@@ -56,14 +56,14 @@ class FileClient:
         """Close the connections."""
         self._exchange.close()
 
-    def list_files(self, wanted: ListOrder) -> Page:
+    def list_files(self, order: ListOrder) -> Page:
         """Return a part of a listing."""
-        query = {"after": wanted.after or "", "limit": str(wanted.limit), "deep": str(wanted.deep).lower()}
-        answer = self._repeat(lambda: self._request("GET", "/files", {"path": wanted.path, **query}))
-        shown = cast("wire.FileListing", answer)
+        query = {"after": order.after or "", "limit": str(order.limit), "deep": str(order.deep).lower()}
+        answer = self._repeat(lambda: self._request("GET", "/files", {"path": order.path, **query}))
+        listing = cast("wire.FileListing", answer)
         try:
-            entries = [_read_view(view) for view in shown["entries"]]
-            return Page(_read_view(shown["at"]), entries, shown["next"])
+            entries = [_read_view(view) for view in listing["entries"]]
+            return Page(_read_view(listing["at"]), entries, listing["next"])
         except (KeyError, TypeError, ValueError, FilesError):
             raise self._make_strange_error() from None
 
@@ -92,24 +92,27 @@ class FileClient:
         Raises:
             Conflict: the file changed after it was begun.
         """
-        timer, position, size = RetryTimer(self._retry), start, -1
+        timer = RetryTimer(self._retry)
+        position = start
+        size = -1
         while True:
             query = {"path": path, "start": str(position), "etag": etag}
             try:
                 with self._open_response("GET", "/files/content", query) as response:
                     self._exchange.raise_refusal(response)
-                    found, etag = self._read_head(response)
+                    length, etag = self._read_head(response)
                     if size < 0:
-                        size = found
+                        size = length
                         yield f"{size} {etag}".encode()
                     proof = b""
                     for piece in response.iter_raw():
-                        content, rest = piece[: size - position], piece[size - position :]
+                        content = piece[: size - position]
+                        excess = piece[size - position :]
                         if content:
                             position += len(content)
                             timer.reset()
                             yield content
-                        proof = self._add_proof(proof, rest)
+                        proof = self._add_proof(proof, excess)
                 if position == size and len(proof) == _PROOF:
                     yield proof
                     return
@@ -166,12 +169,12 @@ class FileClient:
             raise
 
     def _is_written(self, order: Incoming) -> bool:
-        found = self.look_at(order.path)
-        return found is not None and (found.kind, found.size, found.mtime) == ("file", order.size, order.mtime)
+        info = self.look_at(order.path)
+        return info is not None and (info.kind, info.size, info.mtime) == ("file", order.size, order.mtime)
 
     def _find_offset(self, order: Incoming) -> int:
-        found = self.look_at(_part_path(order))
-        return 0 if found is None or found.kind != "file" else min(found.size, order.size)
+        part = self.look_at(_part_path(order))
+        return 0 if part is None or part.kind != "file" else min(part.size, order.size)
 
     def _read_head(self, response: Any) -> tuple[int, str]:
         try:
@@ -223,9 +226,9 @@ def _read_view(view: wire.FileView) -> Seen:
         ValueError: something is not what it should be.
     """
     split_path(view["path"])
-    seen = Seen(**{name: view[name] for name in Seen._fields})  # type: ignore[literal-required]  # the same names
-    if seen.kind not in _KINDS or not isinstance(seen.size, int) or not isinstance(seen.mtime, int):
-        raise ValueError(seen.kind)
-    if seen.size < 0 or not all(isinstance(one, str) for one in (seen.path, seen.etag, seen.target or "")):
-        raise ValueError(seen.size)
-    return seen
+    info = Seen(**{name: view[name] for name in Seen._fields})  # type: ignore[literal-required]  # the same names
+    if info.kind not in _KINDS or not isinstance(info.size, int) or not isinstance(info.mtime, int):
+        raise ValueError(info.kind)
+    if info.size < 0 or not all(isinstance(text, str) for text in (info.path, info.etag, info.target or "")):
+        raise ValueError(info.size)
+    return info

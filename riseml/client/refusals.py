@@ -26,12 +26,14 @@ def make_error(body: Mapping[str, Any]) -> RisemlError:
         from riseml.spec.yaml.problems import SpecError
 
         return SpecError([_read_problem(row) for row in _check(body["problems"], list)])
-    kind, message = _check(body.get("kind"), str), _check(body.get("message"), str)
+    kind = _check(body.get("kind"), str)
+    message = _check(body.get("message"), str)
     hint = _check(body.get("hint"), str | None)
-    found = vars(errors).get(kind)
-    if isinstance(found, type) and issubclass(found, RisemlError):
-        return found(message, hint)
-    error, code = RisemlError(message, hint), body.get("exit_code")
+    error_class = vars(errors).get(kind)
+    if isinstance(error_class, type) and issubclass(error_class, RisemlError):
+        return error_class(message, hint)
+    error = RisemlError(message, hint)
+    code = body.get("exit_code")
     if isinstance(code, int) and 0 < code <= _LARGEST_CODE:  # 0: a refusal is never a success
         error.exit_code = int(code)
     return error

@@ -385,7 +385,8 @@ class Client:
             Unreachable: the server did not answer for too long. The experiment goes on.
         """
         query = query or LogQuery()
-        cursor, timer = "", RetryTimer(self._retry)
+        cursor = ""
+        timer = RetryTimer(self._retry)
         while True:
             cut: Unreachable | None = None
             waiting: list[wire.Entry] = []

@@ -24,7 +24,8 @@ PATIENCE = 3.0
 
 _SMALL_BODY = 1 << 14  # bytes that are sent together with the head of their request
 _MOST_IDLE = 4  # idle connections that are kept; a command sends requests from few threads
-_PATH, _FIELD = re.compile(r"/[!-~]*"), re.compile(r"[!-~]+: [ -~\x80-\xff]*")  # a header must not contain a line break
+_PATH = re.compile(r"/[!-~]*")  # a header must not contain a line break
+_FIELD = re.compile(r"[!-~]+: [ -~\x80-\xff]*")
 
 QueryValue = str | int | float | bool | None
 
@@ -151,7 +152,8 @@ class SocketConnections:
         """Close all connections; the requests of other threads end. The next request opens a new connection."""
         with self._lock:
             self._closings += 1
-            idle, busy = list(self._idle), list(self._busy)
+            idle = list(self._idle)
+            busy = list(self._busy)
             self._idle.clear()
             self._busy.clear()
         for connection in busy:
@@ -323,7 +325,7 @@ def _translate_errors() -> Iterator[None]:
 def _list_query(params: Mapping[str, QueryValue | Sequence[QueryValue]]) -> Iterator[tuple[str, str]]:
     for name, value in params.items():
         values = [value] if isinstance(value, str) or not isinstance(value, Sequence) else value
-        yield from ((name, _write_value(one)) for one in values)
+        yield from ((name, _write_value(item)) for item in values)
 
 
 def _write_value(value: QueryValue) -> str:

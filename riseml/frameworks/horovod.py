@@ -54,16 +54,21 @@ class HorovodPlugin:
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         workers = _list_workers(plan)
-        here, nodes = _count_processes(plan), len(workers)
+        processes = _count_processes(plan)
+        nodes = len(workers)
         host, port = split_address(addresses[workers[0]])
         placeholders = make_placeholders(workers, job, addresses)
         if job not in workers:
             return Binding({"TOTAL_WORKERS": str(nodes)}, placeholders)
         index = str(workers.index(job))
-        ranks = _list_ranks(int(index), here)
+        ranks = _list_ranks(int(index), processes)
         variables = {
-            **(ranks[0] if here == 1 else {}),
-            **{"HOROVOD_SIZE": str(here * nodes), "HOROVOD_LOCAL_SIZE": str(here), "HOROVOD_CROSS_SIZE": str(nodes)},
+            **(ranks[0] if processes == 1 else {}),
+            **{
+                "HOROVOD_SIZE": str(processes * nodes),
+                "HOROVOD_LOCAL_SIZE": str(processes),
+                "HOROVOD_CROSS_SIZE": str(nodes),
+            },
             **{"HOROVOD_CROSS_RANK": index, "HOROVOD_HOSTNAME": hostname(job)},
             **{"HOROVOD_GLOO_RENDEZVOUS_ADDR": host, "HOROVOD_GLOO_RENDEZVOUS_PORT": port},
             # Without it, Horovod in an image with MPI chooses MPI, and every process trains alone.
@@ -76,19 +81,23 @@ class HorovodPlugin:
         workers = _list_workers(plan)
         if job not in workers:
             return join_run_lines(lines)
-        here, index, planned = _count_processes(plan), workers.index(job), find_job(plan, job)[1]
+        processes = _count_processes(plan)
+        index = workers.index(job)
+        planned = find_job(plan, job)[1]
         more = {"job": job, "node": index, "nodes": len(workers), "address": _MEETING}
-        launch = launch_ranks(make_rank_command(plan, planned, lines), index * here, _list_ranks(index, here), **more)
-        return limit_threads(planned, here, f"{_PATIENCE}\n{launch}")
+        launch = launch_ranks(
+            make_rank_command(plan, planned, lines), index * processes, _list_ranks(index, processes), **more
+        )
+        return limit_threads(planned, processes, f"{_PATIENCE}\n{launch}")
 
 
 def _list_workers(plan: Plan) -> list[JobName]:
     return [job.name for job in plan.jobs if job.part is Part.DECIDES]
 
 
-def _list_ranks(index: int, here: int) -> list[dict[str, str]]:
+def _list_ranks(index: int, processes: int) -> list[dict[str, str]]:
     """Return the variables that differ between the processes of one job."""
-    return [{"HOROVOD_RANK": str(index * here + at), "HOROVOD_LOCAL_RANK": str(at)} for at in range(here)]
+    return [{"HOROVOD_RANK": str(index * processes + at), "HOROVOD_LOCAL_RANK": str(at)} for at in range(processes)]
 
 
 def _count_processes(plan: Plan) -> int:

@@ -56,20 +56,20 @@ class Jax:
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         index, planned = find_job(plan, job)
-        placeholders = make_placeholders([one.name for one in plan.jobs], job, addresses)
+        placeholders = make_placeholders([member.name for member in plan.jobs], job, addresses)
         counts = {"WORKER_INDEX": str(index), "TOTAL_WORKERS": str(len(plan.jobs))}
         if is_alone(plan):
             return Binding(counts, placeholders)
-        here = count_written_processes(plan) or 1
+        processes = count_written_processes(plan) or 1
         master = addresses[plan.jobs[0].name]
-        size = str(here * len(plan.jobs))
+        size = str(processes * len(plan.jobs))
         variables = {
             # Without the second one the coordinator listens on every network of its machine.
             **{"JAX_COORDINATOR_ADDRESS": master, "JAX_COORDINATOR_BIND_ADDRESS": master, "JAX_NUM_PROCESSES": size},
             # This service would catch SIGTERM and end the process ten seconds later.
             "JAX_ENABLE_PREEMPTION_SERVICE": "false",
             **{"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": split_address(master)[0], "SLURM_NTASKS": size},
-            **(_make_rank_variables(planned, index, here, 0) if here == 1 else {}),
+            **(_make_rank_variables(planned, index, processes, 0) if processes == 1 else {}),
             **counts,
         }
         return Binding(variables, placeholders)
@@ -81,24 +81,25 @@ class Jax:
         raises an exception waits for all others for five minutes before it ends.
         """
         index, planned = find_job(plan, job)
-        here = count_written_processes(plan) or 1
+        processes = count_written_processes(plan) or 1
         script = join_run_lines(lines)
         if is_alone(plan):
-            return limit_threads(planned, here, script)
-        if here > 1:
-            ranks = [_make_rank_variables(planned, index, here, local) for local in range(here)]
-            script = launch_ranks(make_rank_command(plan, planned, lines), index * here, ranks)
+            return limit_threads(planned, processes, script)
+        if processes > 1:
+            ranks = [_make_rank_variables(planned, index, processes, local) for local in range(processes)]
+            script = launch_ranks(make_rank_command(plan, planned, lines), index * processes, ranks)
         hook = write_program("jax_exit", ".riseml/sitecustomize.py")
         path = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
-        return limit_threads(planned, here, f"{hook}\n{path}\n{script}")
+        return limit_threads(planned, processes, f"{hook}\n{path}\n{script}")
 
 
-def _make_rank_variables(planned: PlannedJob, index: int, here: int, local: int) -> dict[str, str]:
+def _make_rank_variables(planned: PlannedJob, index: int, processes: int, local: int) -> dict[str, str]:
     """Return the variables that differ between the processes of a job: the rank, and the share of the GPUs."""
-    rank, gpus = str(index * here + local), planned.resources.gpus
+    rank = str(index * processes + local)
+    gpus = planned.resources.gpus
     variables = {"JAX_PROCESS_ID": rank, "SLURM_PROCID": rank, "SLURM_LOCALID": str(local)}
     if gpus:
-        share = range(local * gpus // here, max((local + 1) * gpus // here, local * gpus // here + 1))
+        share = range(local * gpus // processes, max((local + 1) * gpus // processes, local * gpus // processes + 1))
         variables["JAX_LOCAL_DEVICE_IDS"] = ",".join(map(str, share))
     return variables
 

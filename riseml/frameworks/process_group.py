@@ -43,13 +43,13 @@ def is_alone(plan: Plan) -> bool:
 
     Scripts take RANK and its like as the sign that a launcher has started several processes.
     """
-    first, *others = plan.jobs
-    return not others and (first.name != MASTER or count_written_processes(plan) == 1)
+    first, *followers = plan.jobs
+    return not followers and (first.name != MASTER or count_written_processes(plan) == 1)
 
 
 def find_job(plan: Plan, job: JobName) -> tuple[int, PlannedJob]:
     """Return the index of a job among the jobs of the plan, and the job."""
-    return next((at, one) for at, one in enumerate(plan.jobs) if one.name == job)
+    return next((at, planned) for at, planned in enumerate(plan.jobs) if planned.name == job)
 
 
 def make_placeholders(workers: Sequence[JobName], job: JobName, addresses: Mapping[JobName, str]) -> dict[str, str]:

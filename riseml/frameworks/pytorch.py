@@ -55,7 +55,8 @@ class Pytorch:
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         index, planned = find_job(plan, job)
-        rank, nodes = str(index), str(len(plan.jobs))
+        rank = str(index)
+        nodes = str(len(plan.jobs))
         host, port = split_address(addresses[plan.jobs[0].name])
         for_python = {"WORLD_SIZE": nodes, "RANK": rank, "NODE_RANK": rank}
         processes = _count_processes(plan, planned)
@@ -67,7 +68,7 @@ class Pytorch:
             **{"PET_MASTER_ADDR": host, "PET_MASTER_PORT": port, **for_torchrun},
             **{"WORKER_INDEX": rank, "TOTAL_WORKERS": nodes},
         }
-        return Binding(variables, make_placeholders([one.name for one in plan.jobs], job, addresses))
+        return Binding(variables, make_placeholders([member.name for member in plan.jobs], job, addresses))
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
         _, planned = find_job(plan, job)

@@ -37,7 +37,7 @@ def find_framework(name: str) -> Framework:
     for framework in FRAMEWORKS:
         if framework.name == name:
             return framework
-    known = ", ".join(framework.name for framework in FRAMEWORKS if framework.name not in UNNAMED_FRAMEWORKS)
+    names = ", ".join(framework.name for framework in FRAMEWORKS if framework.name not in UNNAMED_FRAMEWORKS)
     raise UsageError(
-        f"this version of riseml cannot run the framework {name!r}", f"it runs {known}, and any `image` without one"
+        f"this version of riseml cannot run the framework {name!r}", f"it runs {names}, and any `image` without one"
     )

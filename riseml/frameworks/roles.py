@@ -62,7 +62,8 @@ riseml_wait() {{
 }}"""
 """A shell function that returns once the port $2 of the host $1, a job of the role $3, answers."""
 
-_BEGINS, _GOES_ON = "riseml: waiting until ", "riseml: still waiting for "
+_BEGINS = "riseml: waiting until "
+_GOES_ON = "riseml: still waiting for "
 """How the lines of a job begin that waits."""
 
 _WAITED = "riseml: everything that this job waited for answers"
@@ -92,14 +93,14 @@ class Roles:
         groups = _group_jobs(plan)
         cluster = {role: [addresses[name] for name in names] for role, names in groups.items()}
         role = job_type(job)
-        mine = groups.get(role, (job,))
-        index = mine.index(job)
+        members = groups.get(role, (job,))
+        index = members.index(job)
         own = {
-            **{"role": role, "role_index": str(index), "role_count": str(len(mine))},
-            **_name_addresses("role", addresses[job], [addresses[name] for name in mine]),
+            **{"role": role, "role_index": str(index), "role_count": str(len(members))},
+            **_name_addresses("role", addresses[job], [addresses[name] for name in members]),
         }
         peers = {
-            key: value for one, all_ in cluster.items() for key, value in _name_addresses(one, all_[0], all_).items()
+            key: value for name, all_ in cluster.items() for key, value in _name_addresses(name, all_[0], all_).items()
         }
         spec = json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})
         worker = _number_worker(plan, job)
@@ -146,7 +147,8 @@ def says_that_it_waits(line: str) -> bool:
 
 
 def _make_job(name: JobName, role: RoleSection, train: Train) -> Role:
-    grace, image = _choose_grace(role, train), _choose_image(role, train)
+    grace = _choose_grace(role, train)
+    image = _choose_image(role, train)
     return Role(name, _PARTS[role.ends], role.resources, grace, role.run, image, role.shell)
 
 

@@ -146,5 +146,5 @@ def _section_of(train: Train) -> TensorFlow:
 
 
 def _is_before(version: str, bound: tuple[int, int]) -> bool:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return found is not None and (int(found[1]), int(found[2])) < bound
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return match is not None and (int(match[1]), int(match[2])) < bound

@@ -66,7 +66,8 @@ def make_capsule(experiment: Experiment, config: str, around: Circumstances) -> 
         config: its riseml.yml with the values of the command line.
         around: what the server knows and the record does not have.
     """
-    plan, masked = experiment.plan, hide_values(experiment)
+    plan = experiment.plan
+    masked = hide_values(experiment)
     jobs = [_show_job(masked, job, around) for job in masked.gang]
     return {
         "version": 1,
@@ -177,8 +178,8 @@ def _show_launch(experiment: Experiment, job: Job) -> wire.CapsuleLaunch:
     Each job has another port, so that they can also share a machine.
     """
     places = {
-        one.name: replace(one, address=hostname(one.name) + PEER, port=JOB_PORT + at, gpus=())
-        for at, one in enumerate(experiment.gang)
+        planned.name: replace(planned, address=hostname(planned.name) + PEER, port=JOB_PORT + at, gpus=())
+        for at, planned in enumerate(experiment.gang)
     }
     placed = replace(experiment, jobs=tuple(places.values()))
     bound = bind_job(placed, replace(places[job.name], attempt=1))

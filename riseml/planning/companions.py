@@ -137,15 +137,15 @@ def plan_tensorboard(outputs: Sequence[NamedOutputs], host: HostName | None, lef
         companion=Companion(
             CompanionKind.TENSORBOARD,
             left_after,
-            shows=tuple(one.name for one in outputs),
-            reads=_drop_nested([one.folder for one in outputs]),
+            shows=tuple(output.name for output in outputs),
+            reads=_drop_nested([output.folder for output in outputs]),
         ),
     )
 
 
 def choose_environment(outputs: Sequence[NamedOutputs]) -> Experiment:
     """Return the experiment whose environment TensorBoard uses: one of TensorFlow, which has it, else the first."""
-    members = [member for one in outputs for member in one.members]
+    members = [member for output in outputs for member in output.members]
     return next((member for member in members if member.plan.framework == "tensorflow"), members[0])
 
 
@@ -215,7 +215,7 @@ def name_run(experiment: Experiment, common: frozenset[tuple[str, str]] = frozen
 
 def _make_tensorboard_script(outputs: Sequence[NamedOutputs]) -> str:
     logs = _find_logs(outputs)
-    goes_on = any(member.state not in TERMINAL for one in outputs for member in one.members)
+    goes_on = any(member.state not in TERMINAL for output in outputs for member in output.members)
     packages = "tensorboard, boto3" if logs.stored else "tensorboard"
     return _TENSORBOARD_SCRIPT.format(
         has_program=check_import(packages),
@@ -229,7 +229,7 @@ def _make_tensorboard_script(outputs: Sequence[NamedOutputs]) -> str:
         else _OUTPUTS_ALONE.format(
             level="note" if goes_on else "error",
             otherwise=":" if goes_on else f"exit {NO_LOGS}",
-            names=", ".join(one.name for one in outputs),
+            names=", ".join(output.name for output in outputs),
         ),
     )
 
@@ -245,13 +245,14 @@ class _ShownLogs:
 def _find_logs(outputs: Sequence[NamedOutputs]) -> _ShownLogs:
     local: dict[tuple[str, str], None] = {}
     stored: dict[str, str] = {}
-    for one in outputs:
-        common = frozenset.intersection(*(frozenset(member.plan.parameters) for member in one.members))
-        hidden = common if len(one.members) > 1 else frozenset()
-        for member in one.members:
-            written, name = _find_logdir(member), name_run(member, hidden)
+    for output in outputs:
+        common = frozenset.intersection(*(frozenset(member.plan.parameters) for member in output.members))
+        hidden = common if len(output.members) > 1 else frozenset()
+        for member in output.members:
+            written = _find_logdir(member)
+            name = name_run(member, hidden)
             if is_in_store(written):
-                stored.setdefault(written.rstrip("/"), one.name if one.is_set else name)
+                stored.setdefault(written.rstrip("/"), output.name if output.is_set else name)
             else:
                 local[name, str(output_folder(member) / written)] = None
     if stored:  # TensorBoard gets a list with commas
@@ -265,11 +266,11 @@ def _end_with_store(logs: _ShownLogs, outputs: Sequence[NamedOutputs], level: st
     TensorBoard takes names and places as one list, with commas between them: links in the working directory keep the
     folders of the host out of it.
     """
-    names = ", ".join(one.name for one in outputs)
+    names = ", ".join(output.name for output in outputs)
     places = [(name, f"./{name}") for name, _ in logs.local] + list(logs.stored)
-    shown = ",".join(f"{name}:{place}" for name, place in places)
+    mapping = ",".join(f"{name}:{place}" for name, place in places)
     program = start_on_store([url for _, url in logs.stored], names, level)
-    return _WITH_STORE.format(program=program, places=shlex.quote(shown))
+    return _WITH_STORE.format(program=program, places=shlex.quote(mapping))
 
 
 def _find_logdir(experiment: Experiment) -> str:
@@ -302,7 +303,7 @@ def _choose_store(outputs: Sequence[NamedOutputs]) -> str:
         Refused: logs are in a store that their experiment does not name, or in several stores.
     """
     stores: dict[str, str] = {}
-    for member in (member for one in outputs for member in one.members):
+    for member in (member for output in outputs for member in output.members):
         if is_in_store(_find_logdir(member)):
             stores.setdefault(member.plan.store, experiment_name(member.number, member.sub))
     if "" in stores:
@@ -318,7 +319,7 @@ def _choose_store(outputs: Sequence[NamedOutputs]) -> str:
 
 def _drop_nested(folders: Sequence[PurePosixPath]) -> tuple[str, ...]:
     """Return the folders without those that are inside another one of them."""
-    kept = [
+    outermost = [
         folder for folder in folders if not any(folder.is_relative_to(other) and folder != other for other in folders)
     ]
-    return tuple(dict.fromkeys(map(str, kept)))
+    return tuple(dict.fromkeys(map(str, outermost)))

@@ -126,7 +126,8 @@ class _Search:
                 raise UsageError("the install steps name too many patterns of files", "name a folder instead")
             return self._add_all(fnmatch.filter(self._ordered, path))
         else:
-            first, last = bisect_left(self._ordered, f"{path}/"), bisect_left(self._ordered, f"{path}0")
+            first = bisect_left(self._ordered, f"{path}/")
+            last = bisect_left(self._ordered, f"{path}0")
             return self._add_all(self._ordered[first:last])  # 0 is the character after /
         return []
 

@@ -79,7 +79,7 @@ def make_step_command(step: str, shell: Shell) -> tuple[str, ...]:
     return make_shell_command(Shell.AUTO if shell is Shell.BASH else shell, step)
 
 
-def make_step_commands(image: Image, held: str) -> list[tuple[str, ...]]:
+def make_step_commands(image: Image, constraints: str) -> list[tuple[str, ...]]:
     """Return the commands of the install steps of an environment. They hold what its image or the version of its
     framework brought.
 
@@ -89,7 +89,7 @@ def make_step_commands(image: Image, held: str) -> list[tuple[str, ...]]:
     """
     commands = [make_step_command(step, image.shell) for step in image.install]
     own = count_framework_steps(image.install)
-    return [*commands[:own], *(hold_packages(command, held) for command in commands[own:])]
+    return [*commands[:own], *(hold_packages(command, constraints) for command in commands[own:])]
 
 
 def make_list_command() -> tuple[str, ...]:

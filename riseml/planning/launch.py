@@ -111,8 +111,8 @@ def bind_job(
     """
     framework = find_framework(experiment.plan.framework)
     planned = find_planned_job(experiment, job.name)
-    known = job_addresses(experiment) if tokens is None else {name: ":".join(pair) for name, pair in tokens.items()}
-    binding = framework.bind(experiment.plan, job.name, known)
+    addresses = job_addresses(experiment) if tokens is None else {name: ":".join(pair) for name, pair in tokens.items()}
+    binding = framework.bind(experiment.plan, job.name, addresses)
     own = None if tokens is None else tokens[job.name]
     return BoundJob(experiment, job, planned, framework, binding, folders, own)
 
@@ -160,7 +160,8 @@ def job_command(bound: BoundJob, *, announces: bool = False) -> tuple[str, ...]:
         bound: the job.
         announces: whether the job reports to the server which shell it has.
     """
-    lines, shell = job_lines(bound), bound.planned.shell
+    lines = job_lines(bound)
+    shell = bound.planned.shell
     script = bound.framework.script(bound.experiment.plan, bound.planned.name, lines)
     notice = describe_for_sh(lines) if shell is Shell.AUTO else ""
     return make_shell_command(shell, script, kept=dict(job_variables(bound)), announces=announces, notice=notice)
@@ -180,7 +181,9 @@ def job_variables(bound: BoundJob) -> Environment:
     A later group overrides an earlier one: riseml's defaults, the user's `env`, the parameters (so that each point of a
     grid has the values that its name says), riseml's own variables, the framework's variables.
     """
-    experiment, plan, user = bound.experiment, bound.experiment.plan, bound.experiment.owner.user
+    experiment = bound.experiment
+    plan = bound.experiment.plan
+    user = bound.experiment.owner.user
     variables = {
         **{"PYTHONUNBUFFERED": "1", "HOME": bound.folders.home, "USER": user, "LOGNAME": user},
         **{name: value for name, value in experiment.environment if not is_reserved(name)},
@@ -194,8 +197,8 @@ def job_variables(bound: BoundJob) -> Environment:
 def list_parameter_variables(plan: Plan) -> dict[str, str]:
     """Return the variables that the parameters of a plan become, with their values."""
     names = dict(plan.variables)
-    found = {names.get(name, variable_name(name)): value for name, value in plan.parameters}
-    return {name: value for name, value in found.items() if name}
+    variables = {names.get(name, variable_name(name)): value for name, value in plan.parameters}
+    return {name: value for name, value in variables.items() if name}
 
 
 def is_reserved(name: str) -> bool:
@@ -224,11 +227,11 @@ def job_addresses(experiment: Experiment) -> dict[JobName, str]:
 
     Before placement these are the addresses on a network of the experiment's own: `worker-1:2222`.
     """
-    found: dict[JobName, str] = {}
+    addresses: dict[JobName, str] = {}
     for job in experiment.gang:
         host = job.address if job.port is not None and job.address is not None else hostname(job.name)
-        found[job.name] = join_address(host, job.port or JOB_PORT)
-    return found
+        addresses[job.name] = join_address(host, job.port or JOB_PORT)
+    return addresses
 
 
 def make_address_tokens(job: JobName) -> AddressTokens:
@@ -301,7 +304,9 @@ def find_planned_job(experiment: Experiment, name: JobName) -> PlannedJob:
 
 
 def _own_variables(bound: BoundJob) -> dict[str, str]:
-    experiment, job, folders = bound.experiment, bound.job, bound.folders
+    experiment = bound.experiment
+    job = bound.job
+    folders = bound.folders
     reader = {"RISEML_OUTPUTS": folders.output}
     own = reader if experiment.reads else {"OUTPUT_DIR": folders.output, "DATA_DIR": folders.data}
     own |= {

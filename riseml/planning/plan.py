@@ -27,7 +27,7 @@ def make_plans(spec: Spec, points: Sequence[Environment], manifest: Manifest) ->
     """
     trains = {topology.values: topology.train for topology in spec.topologies} or {(): spec.train}
     environments = {train: _choose_environments(train) for train in trains.values()}
-    bases = dict.fromkeys(base for found in environments.values() for base in found.list_bases())
+    bases = dict.fromkeys(base for environment in environments.values() for base in environment.list_bases())
     images = {base: plan_image(base.reference, base.install, manifest, base.shell) for base in bases}
     plans = {key: _make_plan(spec.project, train, environments[train], images) for key, train in trains.items()}
     names = {name for key in trains for name, _ in key}
@@ -61,15 +61,15 @@ def _choose_environments(train: Train) -> _Environments:
     """Return the base images and the install steps."""
     framework = choose_framework(train)
     own = {job_type(role.name): role.image for role in framework.roles(train)}
-    found = {name: base for name, base in own.items() if base is not None}
-    if found and None not in own.values():
-        return _Environments(next(iter(found.values())), found)
+    bases = {name: base for name, base in own.items() if base is not None}
+    if bases and None not in own.values():
+        return _Environments(next(iter(bases.values())), bases)
     base = BaseImage(train.image) if train.image else framework.image(train)
     if base is None:
         raise UsageError("train.image is missing", "name an image, or use a framework that has a default image")
     steps = (*base.install, *train.install, *tensorboard_steps(train))
     common = BaseImage(base.reference, steps, train.shell) if steps else BaseImage(base.reference)
-    return _Environments(common, found)
+    return _Environments(common, bases)
 
 
 def _make_plan(project: str, train: Train, environments: _Environments, images: Mapping[BaseImage, Image]) -> Plan:

@@ -29,8 +29,8 @@ def hide_values(experiment: Experiment, names: Iterable[str] = ()) -> Experiment
         experiment: the store has removed its `env` when it is closed.
         names: the variables that `env` had then.
     """
-    kept = [name for name, _ in experiment.environment] or names
-    return replace(experiment, environment=tuple((name, _HIDDEN) for name in kept))
+    visible = [name for name, _ in experiment.environment] or names
+    return replace(experiment, environment=tuple((name, _HIDDEN) for name in visible))
 
 
 def list_variables(bound: BoundJob) -> ShownVariables:

@@ -96,15 +96,16 @@ def _quote_for(name: str, value: str, context: ShellContext) -> str:
 
 def _find_contexts(line: str) -> list[ShellContext]:
     """Return the context of each character of a shell line."""
-    found: list[ShellContext] = []
+    contexts: list[ShellContext] = []
     current = ShellContext.BARE
     escaped = former = False  # this character, and the one before it
     for index, char in enumerate(line):
-        if index < len(found):
+        if index < len(contexts):
             continue
-        found.append(ShellContext.NESTED if escaped else current)
+        contexts.append(ShellContext.NESTED if escaped else current)
         if escaped:
-            escaped, former = False, True
+            escaped = False
+            former = True
             continue
         if char == "\\" and current is not ShellContext.SINGLE:
             escaped = True
@@ -112,11 +113,11 @@ def _find_contexts(line: str) -> list[ShellContext]:
         following = _next_context(line, index, current)
         if following is ShellContext.NESTED:
             end = len(line) if current is ShellContext.DOUBLE or former else _find_end(line, index)
-            found += [ShellContext.NESTED] * (end - len(found))
+            contexts += [ShellContext.NESTED] * (end - len(contexts))
         else:
             current = following
         former = False
-    return found
+    return contexts
 
 
 def _find_end(line: str, index: int) -> int:

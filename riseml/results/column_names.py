@@ -24,16 +24,16 @@ def split_exact(text: str) -> tuple[str, str, str] | None:
         >>> split_exact('metrics."val loss".max')
         ('metrics', 'val loss', 'max')
     """
-    found = _EXACT.fullmatch(text)
-    if found is None:
+    match = _EXACT.fullmatch(text)
+    if match is None:
         return None
-    return found["section"] or "", re.sub(r"\\(.)", r"\1", found["name"][1:-1], flags=re.DOTALL), found["part"] or ""
+    return match["section"] or "", re.sub(r"\\(.)", r"\1", match["name"][1:-1], flags=re.DOTALL), match["part"] or ""
 
 
 def split_names(text: str) -> Iterator[str]:
     """Yield the names of a list such as `lr,"a, b".max`, without the spaces around them."""
-    for found in _BETWEEN.finditer(text):
-        if name := found[0].strip():
+    for match in _BETWEEN.finditer(text):
+        if name := match[0].strip():
             yield name
 
 

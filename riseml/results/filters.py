@@ -51,36 +51,38 @@ def parse_where(text: str) -> tuple[Condition, ...]:
     """
     if len(text) > _LONGEST:
         raise UsageError(f"--where has {len(text):,} characters; at most {_LONGEST:,} are allowed")
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     at = 0
     while True:
-        one = _CONDITION.match(text, at)
-        if one is None:
+        match = _CONDITION.match(text, at)
+        if match is None:
             raise UsageError(f"--where {text!r}: {_describe_fault(text, at)}", _HINT)
-        sign = "=" if one["sign"] == "==" else one["sign"]
-        condition = Condition(one["name"], sign, one["value"][1:-1] if one["value"][0] in "'\"" else one["value"])
+        sign = "=" if match["sign"] == "==" else match["sign"]
+        condition = Condition(
+            match["name"], sign, match["value"][1:-1] if match["value"][0] in "'\"" else match["value"]
+        )
         if sign in _ORDER and _read_amount(condition) is None:
             raise UsageError(
                 f"--where {text!r}: {sign} compares numbers, and {condition.value!r} is not a number",
                 "use = or != for a text",
             )
-        found.append(condition)
-        at = one.end()
+        conditions.append(condition)
+        at = match.end()
         if not text[at:].strip():
-            return tuple(found)
+            return tuple(conditions)
         joint = _AND.match(text, at)
-        if joint is None or len(found) == _MOST:
+        if joint is None or len(conditions) == _MOST:
             raise UsageError(f"--where {text!r}: {_describe_fault(text, at)}", _HINT)
         at = joint.end()
 
 
 def _describe_fault(text: str, at: int) -> str:
-    rest = text[at:].strip()
-    if re.match(r"or\b|\|", rest, re.IGNORECASE):
+    remainder = text[at:].strip()
+    if re.match(r"or\b|\|", remainder, re.IGNORECASE):
         return "`or` is not supported: run the command twice"
-    if rest[:1] in ("(", ")"):
+    if remainder[:1] in ("(", ")"):
         return "parentheses are not supported"
-    return f"no condition begins at {rest[:40]!r}" if rest else "a condition is missing at the end"
+    return f"no condition begins at {remainder[:40]!r}" if remainder else "a condition is missing at the end"
 
 
 def filter_rows(rows: Sequence[ResultRow], conditions: Sequence[Condition], columns: Columns) -> list[ResultRow]:

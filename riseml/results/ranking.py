@@ -38,7 +38,7 @@ def parse_sort(text: str) -> tuple[SortKey, ...]:
 def choose_objective(
     keys: Sequence[SortKey],
     metrics: frozenset[str],
-    known: Objective | None = None,
+    objective: Objective | None = None,
     parameters: frozenset[str] = frozenset(),
 ) -> Objective | None:
     """Return what the rows are ranked by: the first key if it is a metric, or without keys what the set searches for.
@@ -47,13 +47,13 @@ def choose_objective(
     where the user sorts the other way round: then the rows are only shown in the other order.
     """
     if not keys:
-        return known
+        return objective
     first = keys[0]
     kind, metric, part = Columns(parameters, metrics).resolve(first.name)
     if kind != "metrics" or part not in ("", "best", "last", "min", "max"):
-        return known
-    if known is not None and known.metric == metric:
-        return known
+        return objective
+    if objective is not None and objective.metric == metric:
+        return objective
     return Objective(metric, Goal.MAXIMIZE if first.descending else Goal.MINIMIZE)
 
 
@@ -95,15 +95,15 @@ def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, i
 
     An experiment that failed or was killed has no rank, and neither has one that has reported no finite value.
     """
-    found: list[tuple[float, str]] = []
+    ranked: list[tuple[float, str]] = []
     for row in rows:
         best = find_best(row.metrics.get(objective.metric), objective.goal)
         if best is not None and row.state not in ("FAILED", "KILLED"):
-            found.append((best, row.name))
-    found.sort(key=lambda pair: pair[0], reverse=objective.goal is Goal.MAXIMIZE)
+            ranked.append((best, row.name))
+    ranked.sort(key=lambda pair: pair[0], reverse=objective.goal is Goal.MAXIMIZE)
     ranks: dict[str, int] = {}
     last: tuple[float, int] | None = None
-    for place, (best, name) in enumerate(found, 1):
+    for place, (best, name) in enumerate(ranked, 1):
         if last is None or last[0] != best:
             last = best, place
         ranks[name] = last[1]

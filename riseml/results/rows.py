@@ -90,8 +90,8 @@ _METRIC_PARTS: Mapping[str, Callable[[MetricValues], float | None]] = {
     "last": operator.attrgetter("last"),
     "min": operator.attrgetter("minimum"),
     "max": operator.attrgetter("maximum"),
-    "step": lambda found: None if found.last_step is None else float(found.last_step),
-    "count": lambda found: float(found.count),
+    "step": lambda metric: None if metric.last_step is None else float(metric.last_step),
+    "count": lambda metric: float(metric.count),
 }
 PARTS = ("best", *_METRIC_PARTS)
 """What `metric.PART` may name."""
@@ -166,8 +166,8 @@ class Columns:
             return "parameters", name, ""
         if section == "parameters" and inner in self.parameters:
             return "parameters", inner, ""
-        found = self._resolve_metric(name)
-        return self._resolve_metric(inner) if not found[0] and section == "metrics" else found
+        metric = self._resolve_metric(name)
+        return self._resolve_metric(inner) if not metric[0] and section == "metrics" else metric
 
     def _resolve_exact(self, section: str, name: str, part: str) -> tuple[str, str, str]:
         if section != "metrics" and not part and name in self.parameters:
@@ -213,7 +213,7 @@ class Columns:
             )
         part = {Goal.MAXIMIZE: "max", Goal.MINIMIZE: "min"}[goal] if part == "best" and goal else part
         read = _METRIC_PARTS[part]
-        return lambda row: None if (found := row.metrics.get(metric)) is None else read(found)
+        return lambda row: None if (value := row.metrics.get(metric)) is None else read(value)
 
     def _suggest_for_rank(self) -> str:
         if "rank" in self.parameters:
@@ -224,9 +224,9 @@ class Columns:
         import difflib
 
         parameters = map(self.name_parameter, sorted(self.parameters))
-        known = [*parameters, *map(self.name_metric, sorted(self.metrics)), *FIXED]
-        near = difflib.get_close_matches(name, known, 1, 0.6)
-        return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:30])}"
+        columns = [*parameters, *map(self.name_metric, sorted(self.metrics)), *FIXED]
+        near = difflib.get_close_matches(name, columns, 1, 0.6)
+        return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(columns[:30])}"
 
 
 def _read_parameter(row: ResultRow, name: str) -> Value:

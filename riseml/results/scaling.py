@@ -56,8 +56,8 @@ def measure_scaling(rows: Sequence[ResultRow], columns: Columns, rate: str | Non
         UsageError: no experiment has reported the rate.
     """
     if rate is not None and rate not in columns.metrics:
-        known = ", ".join(sorted(columns.metrics)) or "none"
-        raise UsageError(f"no metric {rate[:80]!r} was reported", f"there are {known}")
+        metrics = ", ".join(sorted(columns.metrics)) or "none"
+        raise UsageError(f"no metric {rate[:80]!r} was reported", f"there are {metrics}")
     chosen = rate or next((name for name in RATES if name in columns.metrics), "")
     finished = [row for row in rows if row.state == "FINISHED" and row.seconds is not None]
     groups: dict[int, list[ResultRow]] = {}
@@ -80,9 +80,9 @@ def sort_scaling(scaling: Scaling, keys: Sequence[SortKey]) -> Scaling:
     rows = list(scaling.rows)
     for key in reversed(keys):  # sorting is stable, so that the first key is applied last
         values = {row.workers: _read_column(row, scaling, key.name) for row in rows}
-        known = [row for row in rows if values[row.workers] is not None]
-        known.sort(key=lambda row: values[row.workers] or 0.0, reverse=key.descending)
-        rows = [*known, *(row for row in rows if values[row.workers] is None)]
+        measured = [row for row in rows if values[row.workers] is not None]
+        measured.sort(key=lambda row: values[row.workers] or 0.0, reverse=key.descending)
+        rows = [*measured, *(row for row in rows if values[row.workers] is None)]
     return replace(scaling, rows=tuple(rows))
 
 
@@ -95,7 +95,7 @@ def _read_column(row: ScalingRow, scaling: Scaling, name: str) -> float | None:
         "efficiency": row.efficiency,
         **({scaling.rate: row.rate} if scaling.rate else {}),
     }
-    metrics = {name for one in scaling.rows for name in one.metrics}
+    metrics = {name for scaling_row in scaling.rows for name in scaling_row.metrics}
     if name in fixed:
         return fixed[name]
     if name in metrics:
@@ -116,14 +116,14 @@ def _measure_row(rows: Sequence[ResultRow], columns: Columns, rate: str, first: 
     elif rate and speed is None:
         factor = None
     share = 1.0 if first is None else workers / first.workers
-    others = {
+    differing = {
         name: mean
         for name in columns.metrics
         if name != rate
         if (mean := _average_values(rows, columns, columns.name_metric(name))) is not None
     }
     efficiency = None if factor is None else factor / share
-    return ScalingRow(workers, len(rows), seconds, speed, factor, efficiency, others)
+    return ScalingRow(workers, len(rows), seconds, speed, factor, efficiency, differing)
 
 
 def _invert(seconds: float) -> float | None:

@@ -45,33 +45,37 @@ def find_importances(plan: SearchPlan, trials: Sequence[Trial]) -> Importances:
         plan: of the search.
         trials: all trials so far.
     """
-    told = (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)
-    known = [one for one in trials if one.outcome in told and one.value is not None and math.isfinite(one.value)]
-    found = Importances(len(known), sum(one.outcome is TrialOutcome.STOPPED for one in known))
+    judged = (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)
+    completed = [
+        trial for trial in trials if trial.outcome in judged and trial.value is not None and math.isfinite(trial.value)
+    ]
+    importances = Importances(len(completed), sum(trial.outcome is TrialOutcome.STOPPED for trial in completed))
     space = make_space(plan.parameters)
     if not space:
-        return replace(found, message="No parameter of this search has more than one value.")
-    if len(known) < FEWEST_TRIALS:
-        return replace(found, message=f"{len(known)} of the {FEWEST_TRIALS} trials that this takes have a value.")
-    shares = _compute_shares(plan, known)
+        return replace(importances, message="No parameter of this search has more than one value.")
+    if len(completed) < FEWEST_TRIALS:
+        return replace(
+            importances, message=f"{len(completed)} of the {FEWEST_TRIALS} trials that this takes have a value."
+        )
+    shares = _compute_shares(plan, completed)
     if len(set(shares.values())) < min(2, len(space)):  # Optuna gives equal shares where it sees no difference
-        return replace(found, message="The values of the trials do not differ enough to tell parameters apart.")
-    ordered = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
-    return replace(found, parameters=tuple(ordered))
+        return replace(importances, message="The values of the trials do not differ enough to tell parameters apart.")
+    ordered = sorted(shares.items(), key=lambda share: (-share[1], share[0]))
+    return replace(importances, parameters=tuple(ordered))
 
 
-def _compute_shares(plan: SearchPlan, known: Sequence[Trial]) -> dict[str, float]:
+def _compute_shares(plan: SearchPlan, completed: Sequence[Trial]) -> dict[str, float]:
     """Return the share of each parameter, together 1; nothing when the values of the trials are equal."""
     from optuna.importance import get_param_importances
 
     from riseml.search.known_trials import KnownTrials
 
-    if len({trial.value for trial in known}) == 1:
+    if len({trial.value for trial in completed}) == 1:
         return {}
     space = make_space(plan.parameters)
-    numbered = [replace(one, number=at + 1, outcome=TrialOutcome.COMPLETE) for at, one in enumerate(known)]
-    study = make_study(plan, storage=KnownTrials([freeze_trial(plan, one, space) for one in numbered]))
-    share = max(_BEST_SHARE, _FEWEST_BEST / len(known))
+    numbered = [replace(trial, number=at + 1, outcome=TrialOutcome.COMPLETE) for at, trial in enumerate(completed)]
+    study = make_study(plan, storage=KnownTrials([freeze_trial(plan, trial, space) for trial in numbered]))
+    share = max(_BEST_SHARE, _FEWEST_BEST / len(completed))
     return get_param_importances(study, evaluator=_make_evaluator(share))
 
 

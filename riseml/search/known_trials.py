@@ -22,9 +22,9 @@ class KnownTrials(InMemoryStorage):
         known: the trials so far, by their numbers from 0. They never change.
     """
 
-    def __init__(self, known: Sequence[FrozenTrial]) -> None:
+    def __init__(self, trials: Sequence[FrozenTrial]) -> None:
         super().__init__()
-        self._every = list(known)
+        self._every = list(trials)
 
     def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
         """Add a trial that runs, and return its number, which is its id, too."""
@@ -56,8 +56,8 @@ class KnownTrials(InMemoryStorage):
         states: Container[TrialState] | None = None,
     ) -> list[FrozenTrial]:
         """Return all trials, or those in some states."""
-        found = [trial for trial in self._every if states is None or trial.state in states]
-        return copy.deepcopy(found) if deepcopy else found
+        trials = [trial for trial in self._every if states is None or trial.state in states]
+        return copy.deepcopy(trials) if deepcopy else trials
 
     # taken from the base class: they call the methods above instead of reading the lists of `InMemoryStorage`
     get_n_trials = BaseStorage.get_n_trials

@@ -58,10 +58,10 @@ class Proposer:
             return next((point for index, point in enumerate(points or ()) if index == len(trials)), None)
         tried = {trial.point for trial in trials}
         if plan.search.method is SearchMethod.CMA_ES:
-            found = self._advance(trials).propose(len(trials) + 1, tried)
+            proposed = self._advance(trials).propose(len(trials) + 1, tried)
         else:
-            found = _ask_sampler(self._known.build_study(trials), plan, len(trials) + 1, tried)
-        return found if found not in tried else _find_untried(plan, len(trials) + 1, tried)
+            proposed = _ask_sampler(self._known.build_study(trials), plan, len(trials) + 1, tried)
+        return proposed if proposed not in tried else _find_untried(plan, len(trials) + 1, tried)
 
     def _advance(self, trials: Sequence[Trial]) -> _Replay:
         """Return the study of an evolution strategy, which depends on the order of proposals and results."""
@@ -91,14 +91,14 @@ def derive_seed(plan: SearchPlan, number: int, attempt: int = 0) -> int:
 
 def _make_sampler(plan: SearchPlan, seed: int) -> BaseSampler:
     samplers = load_optuna().samplers
-    others: BaseSampler = samplers.RandomSampler(seed=seed)
+    independent: BaseSampler = samplers.RandomSampler(seed=seed)
     match plan.search.method:
         case SearchMethod.TPE:
             sampler: BaseSampler = samplers.TPESampler(seed=seed, constant_liar=True)
         case SearchMethod.CMA_ES:
-            sampler = samplers.CmaEsSampler(seed=seed, independent_sampler=others, warn_independent_sampling=False)
+            sampler = samplers.CmaEsSampler(seed=seed, independent_sampler=independent, warn_independent_sampling=False)
         case _:
-            sampler = others
+            sampler = independent
     return sampler
 
 
@@ -126,8 +126,8 @@ class _KnownStudy:
         return make_study(self._plan, storage=KnownTrials([self._freeze_trial(trial, space) for trial in trials]))
 
     def _freeze_trial(self, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
-        known, frozen = self._frozen.get(trial.number, (None, None))
-        if frozen is None or known != trial:
+        earlier, frozen = self._frozen.get(trial.number, (None, None))
+        if frozen is None or earlier != trial:
             frozen = freeze_trial(self._plan, trial, space)
             self._frozen[trial.number] = (trial, frozen)
         return frozen
@@ -145,9 +145,9 @@ def freeze_trial(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> Froze
         TrialOutcome.STOPPED: TrialState.PRUNED,
         TrialOutcome.FAILED: TrialState.FAIL,
     }
-    told = trial.outcome in (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)
+    judged = trial.outcome in (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)
     values = read_point(plan.parameters, trial.point), space
-    value = trial.value if told else None
+    value = trial.value if judged else None
     return make_frozen_trial(trial.number - 1, states[trial.outcome], value, values, dict(trial.reached))
 
 
@@ -158,10 +158,10 @@ def _ask_sampler(study: optuna.Study, plan: SearchPlan, number: int, tried: set[
     space = make_space(plan.parameters)
     for attempt in range(_MOST_TRIES):
         study.sampler = _make_sampler(plan, derive_seed(plan, number, attempt))
-        found = make_point(plan.parameters, study.ask(space).params)
-        if found not in tried:
+        point = make_point(plan.parameters, study.ask(space).params)
+        if point not in tried:
             break
-    return found
+    return point
 
 
 def _find_untried(plan: SearchPlan, number: int, tried: set[Point]) -> Point | None:
@@ -171,13 +171,14 @@ def _find_untried(plan: SearchPlan, number: int, tried: set[Point]) -> Point | N
     points = list_points(plan.parameters)
     if points is None:
         return next((point for point in _draw_points(plan, number) if point not in tried), None)
-    others = [point for point in points if point not in tried]
-    return others[derive_seed(plan, number, _MOST_TRIES) % len(others)] if others else None
+    fresh = [point for point in points if point not in tried]
+    return fresh[derive_seed(plan, number, _MOST_TRIES) % len(fresh)] if fresh else None
 
 
 def _draw_points(plan: SearchPlan, number: int) -> Iterator[Point]:
     """Yield random points that depend only on the seed of the search and the number of the trial."""
-    study, space = make_study(plan), make_space(plan.parameters)
+    study = make_study(plan)
+    space = make_space(plan.parameters)
     study.sampler = load_optuna().samplers.RandomSampler(seed=derive_seed(plan, number, _MOST_TRIES))
     for _ in range(_MOST_DRAWS):
         yield make_point(plan.parameters, study.ask(space).params)
@@ -201,13 +202,13 @@ class _Replay:
     def follow(self, trials: Sequence[Trial]) -> bool:
         """Replay what is new in the records. Return False when they do not continue the records that were replayed so
         far."""
-        known = len(self._numbers)
-        if len(trials) < known or (known and trials[known - 1].point != self._last):
+        count = len(self._numbers)
+        if len(trials) < count or (count and trials[count - 1].point != self._last):
             return False
-        order = sorted((trial for trial in trials if trial.told is not None), key=lambda one: one.told or 0)
+        order = sorted((trial for trial in trials if trial.told is not None), key=lambda finished: finished.told or 0)
         for trial in trials[len(self._numbers) :]:
             self._add_results(order, trial.asked_after)
-            if self.propose(trial.number, {one.point for one in trials[: len(self._numbers)]}) != trial.point:
+            if self.propose(trial.number, {earlier.point for earlier in trials[: len(self._numbers)]}) != trial.point:
                 self._replace_last(trial)
         self._add_results(order, len(order))
         return True
@@ -216,14 +217,14 @@ class _Replay:
         """Return the next proposal. The records must contain it, or the study is built again."""
         for attempt in range(_MOST_TRIES):
             self._study.sampler = _make_sampler(self._plan, derive_seed(self._plan, number, attempt))
-            asked = self._study.ask(self._space)
-            found = make_point(self._plan.parameters, asked.params)
-            if found not in tried:
+            optuna_trial = self._study.ask(self._space)
+            point = make_point(self._plan.parameters, optuna_trial.params)
+            if point not in tried:
                 break
-            self._study.tell(asked, state=load_optuna().trial.TrialState.FAIL)
-        self._numbers.append(asked.number)
-        self._last = found
-        return found
+            self._study.tell(optuna_trial, state=load_optuna().trial.TrialState.FAIL)
+        self._numbers.append(optuna_trial.number)
+        self._last = point
+        return point
 
     def _replace_last(self, trial: Trial) -> None:
         """Replace a proposal by the recorded point: the search had to take another point, or an earlier version of

@@ -32,21 +32,21 @@ def make_space(parameters: Sequence[Parameter]) -> dict[str, BaseDistribution]:
     return space
 
 
-def _make_distribution(wanted: Distribution) -> BaseDistribution:
+def _make_distribution(distribution: Distribution) -> BaseDistribution:
     from optuna.distributions import FloatDistribution, IntDistribution
 
-    if wanted.by_magnitude:
-        return IntDistribution(int(wanted.low), int(wanted.high), log=True)
-    if wanted.scale is Scale.INT:
-        return IntDistribution(int(wanted.low), int(_find_last(wanted)), step=int(wanted.step or 1))
-    if wanted.step is not None:
-        return FloatDistribution(wanted.low, float(_find_last(wanted)), step=wanted.step)
-    return FloatDistribution(wanted.low, wanted.high, log=wanted.scale is Scale.LOG)
+    if distribution.by_magnitude:
+        return IntDistribution(int(distribution.low), int(distribution.high), log=True)
+    if distribution.scale is Scale.INT:
+        return IntDistribution(int(distribution.low), int(_find_last(distribution)), step=int(distribution.step or 1))
+    if distribution.step is not None:
+        return FloatDistribution(distribution.low, float(_find_last(distribution)), step=distribution.step)
+    return FloatDistribution(distribution.low, distribution.high, log=distribution.scale is Scale.LOG)
 
 
 def make_point(parameters: Sequence[Parameter], values: Mapping[str, Any]) -> Point:
     """Return the texts of the values that a sampler chose; a parameter with one value always has it."""
-    return tuple((one.name, _format_value(one, values)) for one in parameters)
+    return tuple((parameter.name, _format_value(parameter, values)) for parameter in parameters)
 
 
 def read_point(parameters: Sequence[Parameter], point: Point) -> dict[str, Any]:
@@ -79,38 +79,43 @@ def list_points(parameters: Sequence[Parameter]) -> Iterator[Point] | None:
 
 
 def _format_value(parameter: Parameter, values: Mapping[str, Any]) -> str:
-    wanted = parameter.distribution
-    if wanted is None:
+    distribution = parameter.distribution
+    if distribution is None:
         return str(values.get(parameter.name, parameter.values[0]))
     value = values[parameter.name]
-    if wanted.scale is Scale.INT:
+    if distribution.scale is Scale.INT:
         return str(int(value))
-    if wanted.step is not None:
-        low, step = Decimal(repr(wanted.low)), Decimal(repr(wanted.step))
+    if distribution.step is not None:
+        low = Decimal(repr(distribution.low))
+        step = Decimal(repr(distribution.step))
         return format_decimal(low + round((Decimal(repr(float(value))) - low) / step) * step)
-    rounded = min(max(float(f"{value:.{_DIGITS}g}"), wanted.low), wanted.high)
+    rounded = min(max(float(f"{value:.{_DIGITS}g}"), distribution.low), distribution.high)
     return format_decimal(Decimal(repr(rounded)))
 
 
-def _find_last(wanted: Distribution) -> Decimal:
+def _find_last(distribution: Distribution) -> Decimal:
     """Return the largest number that a step ends on."""
-    low, high, step = (Decimal(repr(one)) for one in (wanted.low, wanted.high, wanted.step or 1.0))
+    low, high, step = (
+        Decimal(repr(number)) for number in (distribution.low, distribution.high, distribution.step or 1.0)
+    )
     return low + (high - low) // step * step
 
 
 def _count_values(parameter: Parameter) -> int | None:
-    wanted = parameter.distribution
-    if wanted is None:
+    distribution = parameter.distribution
+    if distribution is None:
         return len(set(parameter.values))
-    if wanted.scale is not Scale.INT and wanted.step is None:
-        return 1 if wanted.low == wanted.high else None
-    return 1 + int((_find_last(wanted) - Decimal(repr(wanted.low))) / Decimal(repr(wanted.step or 1.0)))
+    if distribution.scale is not Scale.INT and distribution.step is None:
+        return 1 if distribution.low == distribution.high else None
+    return 1 + int(
+        (_find_last(distribution) - Decimal(repr(distribution.low))) / Decimal(repr(distribution.step or 1.0))
+    )
 
 
 def _list_values(parameter: Parameter) -> tuple[str, ...]:
-    wanted = parameter.distribution
-    if wanted is None:
+    distribution = parameter.distribution
+    if distribution is None:
         return tuple(dict.fromkeys(parameter.values))
-    step = Decimal(repr(wanted.step or 1.0))
-    values = (wanted.low + float(step * index) for index in range(_count_values(parameter) or 0))
+    step = Decimal(repr(distribution.step or 1.0))
+    values = (distribution.low + float(step * index) for index in range(_count_values(parameter) or 0))
     return tuple(_format_value(parameter, {parameter.name: value}) for value in values)

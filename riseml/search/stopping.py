@@ -89,7 +89,8 @@ class StopJudge:
 
     def compare(self, number: int, new: Reached) -> bool:
         """Take new checkpoints of a trial; return True when it should stop at one of them."""
-        trial, stops = self._trials[number - 1], False
+        trial = self._trials[number - 1]
+        stops = False
         for step, value in new:
             trial.report(value, step)
             stops = bool(trial.should_prune()) or stops  # some pruners answer with a number of numpy
@@ -107,14 +108,14 @@ class StopJudge:
 
 def _make_pruner(rule: StopRule) -> BasePruner:
     pruners = load_optuna().pruners
-    found: BasePruner
+    pruner: BasePruner
     match rule.method:
         case StopMethod.ASHA:
-            found = pruners.SuccessiveHalvingPruner(min_resource=rule.after, reduction_factor=rule.factor)
+            pruner = pruners.SuccessiveHalvingPruner(min_resource=rule.after, reduction_factor=rule.factor)
         case StopMethod.HYPERBAND:
-            found = pruners.HyperbandPruner(
+            pruner = pruners.HyperbandPruner(
                 min_resource=rule.after, max_resource=rule.most or rule.after, reduction_factor=rule.factor
             )
         case StopMethod.MEDIAN:
-            found = pruners.MedianPruner(n_min_trials=_LEAST_COMPARED)
-    return found
+            pruner = pruners.MedianPruner(n_min_trials=_LEAST_COMPARED)
+    return pruner

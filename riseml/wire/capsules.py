@@ -14,7 +14,8 @@ from riseml.wire.submissions import GitState, PinnedImage
 CAPSULE_FOLDER = ".riseml"
 """The folder of a capsule in OUTPUT_DIR."""
 
-CAPSULE_FILE, CODE_FILE = "capsule.json", "project.tar"
+CAPSULE_FILE = "capsule.json"
+CODE_FILE = "project.tar"
 """The files of a capsule."""
 
 MOST_CODE = 4 << 20

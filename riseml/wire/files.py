@@ -34,7 +34,7 @@ class RemovalView(TypedDict):
     files: int
     folders: int
     size: int  # bytes
-    done: bool  # False: there is more; ask again
+    done: bool  # False: there is more; ask again  # names: of the API
 
 
 class OutputView(TypedDict):
@@ -60,7 +60,7 @@ class OutputPage(TypedDict):
 class KeptView(TypedDict):
     """Experiments whose outputs no clean-up removes."""
 
-    kept: list[str]  # IDs
+    kept: list[str]  # IDs  # names: of the API
 
 
 class UsageView(TypedDict):

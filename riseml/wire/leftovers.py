@@ -37,6 +37,6 @@ class LeftoversView(TypedDict):
     """What `system clean` can remove, or has removed."""
 
     leftovers: list[LeftoverView]
-    others: dict[str, int]  # id of another server -> how many things it has on the hosts
+    others: dict[str, int]  # id of another server -> how many things it has on the hosts  # names: of the API
     silent: list[str]  # names of hosts that did not answer
     disks: list[DiskView]  # empty: not measured yet, or pool.yml says `disk: {clean_above: false}`

@@ -48,7 +48,7 @@ class PoolView(TypedDict):
     data: str  # where the data is on every host
     shared_output: bool  # every host sees the same outputs
     hosts: list[HostView]
-    gone: list[GoneHost]  # hosts that the file does not name any more, with jobs
+    gone: list[GoneHost]  # hosts that the file does not name any more, with jobs  # names: of the API
 
 
 class QueuedView(TypedDict):
@@ -131,7 +131,7 @@ class PoolRecovery(TypedDict):
     keeps_swarm: bool  # false: no manager answers, so that the members that answer make a new swarm
     lost: list[str]  # hosts that do not answer
     breaks: list[str]  # IDs of running experiments across hosts, whose jobs lose their network
-    done: bool  # false: only asked
+    done: bool  # false: only asked  # names: of the API
     members: list[PoolMember]  # what was done; empty: nothing
 
 

@@ -30,7 +30,7 @@ class RestoredView(TypedDict):
     attempt: int
     files: int  # that came from the store; 0: nothing was saved before
     bytes: int  # of them
-    kept: int  # files that were there already, and are the same or newer
+    kept: int  # files that were there already, and are the same or newer  # names: of the API
 
 
 class SavedSummary(TypedDict):
@@ -45,7 +45,7 @@ class SavedSummary(TypedDict):
     bytes: int  # of them
     missing: int  # files whose present content was not there when the last try ended
     trouble: str  # why the last try failed, and what to do; empty: it did not
-    done: int  # bytes of the copy that goes on
+    done: int  # bytes of the copy that goes on  # names: of the API
     total: int
     restored: RestoredView | None  # None: no attempt has restored it
 

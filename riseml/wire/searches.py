@@ -26,7 +26,7 @@ class SearchView(TypedDict):
     goal: Literal["maximize", "minimize"]
     seed: int
     trials: int  # in all
-    made: int  # so far, each with an experiment of the set
+    made: int  # so far, each with an experiment of the set  # names: of the API
     running: int  # trials that have not ended
     complete: int  # trials that ended well, and reported the metric
     stopped: int  # trials that were stopped early

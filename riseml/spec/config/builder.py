@@ -49,12 +49,16 @@ _SECTIONS = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax"
 def build_spec(file: SourceFile) -> Spec:
     """Return the spec of a file. Problems go to `file`; with an error among them it is unusable."""
     image, install = read_environment(file, _TRAIN)
-    framework, limits = file.value_at((*_TRAIN, "framework")), _read_limits(file)
+    framework = file.value_at((*_TRAIN, "framework"))
+    limits = _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
-    tensorflow, pytorch = read_tensorflow(file, image, resources), read_pytorch(file, image, resources)
-    jax, shell = read_jax(file, resources), read_shell(file, _TRAIN)
+    tensorflow = read_tensorflow(file, image, resources)
+    pytorch = read_pytorch(file, image, resources)
+    jax = read_jax(file, resources)
+    shell = read_shell(file, _TRAIN)
     roles = read_roles(file, RoleDefaults(resources, install, shell))
-    run, parameters = read_lines(file, (*_TRAIN, "run")), read_parameters(file)
+    run = read_lines(file, (*_TRAIN, "run"))
+    parameters = read_parameters(file)
     warn_of_bash_words(file, list_role_names(file))
     _check_framework(file, framework, image)
     role_lines = read_role_lines(file)
@@ -92,8 +96,8 @@ def build_spec(file: SourceFile) -> Spec:
     )
     _check_train(file, train)
     scripts = [
-        {path: line for path, line in role_lines.items() if path[:3] == one}
-        for one in {path[:3] for path in role_lines}
+        {path: line for path, line in role_lines.items() if path[:3] == section}
+        for section in {path[:3] for path in role_lines}
     ]
     check_sizes(file, train, [run, *scripts])
     return Spec(str(file.value_at(("project",))), train, notes=_list_notes(file, train))
@@ -162,13 +166,13 @@ def _check_limits(file: SourceFile, train: Train) -> None:
 
 def _check_gpus(file: SourceFile, train: Train) -> None:
     """Refuse a model or memory of GPUs where no job asks for a GPU: in `train.resources`, or in a role."""
-    found = _list_role_resources(train)
-    asked = {section: resources.gpus > 0 for _, section, resources in found}
-    words = dict.fromkeys(asked, "it asks for no GPU")
-    if not any(asked.values()):
+    holders = _list_role_resources(train)
+    needs_gpus = {section: resources.gpus > 0 for _, section, resources in holders}
+    words = dict.fromkeys(needs_gpus, "it asks for no GPU")
+    if not any(needs_gpus.values()):
         words[_TRAIN] = "no job asks for a GPU"
     for section, problem in words.items():
-        if asked.get(section) or (*section, "resources", "gpus") in file.bad:
+        if needs_gpus.get(section) or (*section, "resources", "gpus") in file.bad:
             continue
         for key in ("gpu", "gpu_mem"):
             path = (*section, "resources", key)
@@ -200,9 +204,9 @@ def _name_parts(section: KeyPath, parts: Mapping[str, Resources]) -> list[tuple[
 
 def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvVariable, ...]:
     path = (*_TRAIN, "env")
-    taken = {name_variable(file, parameter.name): parameter.name for parameter in parameters}
+    parameter_of = {name_variable(file, parameter.name): parameter.name for parameter in parameters}
     value = file.value_at(path)
-    found: dict[str, EnvVariable] = {}
+    variables: dict[str, EnvVariable] = {}
     parts = value if isinstance(value, dict) else range(len(value or ()))
     for part in parts:
         inner = (*path, part)
@@ -210,15 +214,15 @@ def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvV
         if text is None:
             continue
         name, mark, content = (part, "=", text) if isinstance(part, str) else text.partition("=")
-        if name in found:
+        if name in variables:
             file.refuse(inner, f"{name} is set twice", "keep one of them")
         if is_set_by_riseml(name, find_plugin(file), list_role_names(file)):
             file.warn(inner, f"riseml sets {name}; this value has no effect", "remove it")
-        if name in taken:
-            problem = f"this and the parameter {taken[name]} would both set the environment variable {name}"
+        if name in parameter_of:
+            problem = f"this and the parameter {parameter_of[name]} would both set the environment variable {name}"
             file.refuse(inner, problem, "rename one of them")
-        found[name] = EnvVariable(name, content if mark else None)
-    return tuple(found.values())
+        variables[name] = EnvVariable(name, content if mark else None)
+    return tuple(variables.values())
 
 
 def _read_retry(file: SourceFile) -> Retry:
@@ -287,7 +291,7 @@ def _list_notes(file: SourceFile, train: Train) -> tuple[str, ...]:
     if version is not None and train.image is None and not _uses_horovod(train):
         filled[f"{train.framework}.version"] = f"it is {version}"
     return tuple(
-        f"train.{key} is not set: {what}"
-        for key, what in filled.items()
+        f"train.{key} is not set: {default}"
+        for key, default in filled.items()
         if file.value_at((*_TRAIN, *key.split("."))) is None
     )

@@ -42,16 +42,16 @@ def read_lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
     """Return the strings of a string or a list of strings, by path; an empty one is refused."""
     value = file.value_at(path)
     paths = [(*path, index) for index in range(len(value))] if isinstance(value, list) else [path]
-    found: dict[KeyPath, str] = {}
-    for one in paths:
-        text = file.value_at(one)
+    commands: dict[KeyPath, str] = {}
+    for place in paths:
+        text = file.value_at(place)
         if text is None:
             continue
         if text.strip():
-            found[one] = _unfold_command(file, one, text)
+            commands[place] = _unfold_command(file, place, text)
         else:
-            file.refuse(one, "is an empty string")
-    return found
+            file.refuse(place, "is an empty string")
+    return commands
 
 
 def read_shell(file: SourceFile, section: KeyPath, default: Shell = Shell.AUTO) -> Shell:

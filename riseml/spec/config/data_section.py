@@ -13,10 +13,11 @@ _PATH: KeyPath = ("train", "data")
 
 def read_data(file: SourceFile) -> tuple[DataSource, ...]:
     """Return the entries in the order of the file; problems go to `file`."""
-    found: dict[str, DataSource] = {}
+    sources: dict[str, DataSource] = {}
     value = file.value_at(_PATH)
     for index in range(len(value) if isinstance(value, list) else 0):
-        source, folder = file.value_at((*_PATH, index, "from")), file.value_at((*_PATH, index, "to"))
+        source = file.value_at((*_PATH, index, "from"))
+        folder = file.value_at((*_PATH, index, "to"))
         if not isinstance(source, str) or not isinstance(folder, str):
             continue
         try:
@@ -24,9 +25,9 @@ def read_data(file: SourceFile) -> tuple[DataSource, ...]:
         except BadText as bad:
             file.refuse((*_PATH, index, "from"), bad.problem, bad.hint)
             continue
-        if folder in found:
-            problem = f"{found[folder].url} has the same folder"
+        if folder in sources:
+            problem = f"{sources[folder].url} has the same folder"
             file.refuse((*_PATH, index, "to"), problem, "give each entry a folder of its own")
             continue
-        found[folder] = DataSource(str(url), folder)
-    return tuple(found.values())
+        sources[folder] = DataSource(str(url), folder)
+    return tuple(sources.values())

@@ -38,7 +38,7 @@ def check_sizes(file: SourceFile, train: Train, scripts: Iterable[Mapping[KeyPat
         name = names.get(parameter.name, variable_name(parameter.name))
         for value in parameter.values if name else ():
             _check_variable(file, ("train", "parameters", parameter.name), name, value)
-    longest = {one.name: max(one.values, key=len, default="") for one in train.parameters}
+    longest = {declared.name: max(declared.values, key=len, default="") for declared in train.parameters}
     for lines in scripts:
         _check_script(file, lines, longest, train)
 
@@ -49,12 +49,12 @@ def _list_steps(file: SourceFile) -> list[KeyPath]:
         ("train",),
         *(("train", "roles", name) for name in file.value_at(("train", "roles")) or {}),
     ]
-    found: list[KeyPath] = []
+    paths: list[KeyPath] = []
     for section in sections:
         steps = file.value_at((*section, "install"))
-        found += [(*section, "install", at) for at in range(len(steps))] if isinstance(steps, list) else []
-        found += [(*section, "install")] if isinstance(steps, str) else []
-    return [path for path in found if path not in file.bad]
+        paths += [(*section, "install", at) for at in range(len(steps))] if isinstance(steps, list) else []
+        paths += [(*section, "install")] if isinstance(steps, str) else []
+    return [path for path in paths if path not in file.bad]
 
 
 def _find_env(file: SourceFile, name: str) -> KeyPath:
@@ -91,7 +91,8 @@ def _check_script(file: SourceFile, lines: Mapping[KeyPath, str], longest: Mappi
 
 def _fill(line: str, longest: Mapping[str, str]) -> str:
     """Return a line with the longest values of its parameters, which are quoted for the shell."""
-    pieces, last = [], 0
+    pieces = []
+    last = 0
     for name, start, end in find_placeholders(line):
         if name in longest:
             pieces += [line[last:start], shlex.quote(longest[name])]

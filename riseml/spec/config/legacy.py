@@ -47,7 +47,7 @@ def _find_texts(node: Node | None, names: tuple[str, ...]) -> list[str]:
         if isinstance(value, SequenceNode):
             return [item.text for item in value.items if isinstance(item, ScalarNode)]
     for entry in node.entries:
-        found = _find_texts(entry.value, names)
-        if found:
-            return found
+        texts = _find_texts(entry.value, names)
+        if texts:
+            return texts
     return []

@@ -34,18 +34,18 @@ def check_config(content: str | bytes, name: str = CONFIG_NAME, overrides: Overr
         overrides: values of the command line, which replace those of the file.
     """
     document = parse_document(content, name)
-    found = list(document.problems)
+    all_problems = list(document.problems)
     if document.root is None:
-        return CheckedSpec(None, sort_problems(found, name))
+        return CheckedSpec(None, sort_problems(all_problems, name))
     root, refused = apply_overrides(document.root, overrides)
-    found += refused
+    all_problems += refused
     legacy = find_legacy_problem(root) if isinstance(root, MappingNode) else None
     if legacy is not None:
-        return CheckedSpec(None, sort_problems([*found, legacy], name))
+        return CheckedSpec(None, sort_problems([*all_problems, legacy], name))
     spec, problems = check_topologies(root)
-    found += problems
-    usable = all(problem.severity is not Severity.ERROR for problem in found)
-    return CheckedSpec(spec if usable else None, sort_problems(found, name))
+    all_problems += problems
+    usable = all(problem.severity is not Severity.ERROR for problem in all_problems)
+    return CheckedSpec(spec if usable else None, sort_problems(all_problems, name))
 
 
 def load_config(content: str | bytes, name: str = CONFIG_NAME, overrides: Overrides = Overrides()) -> Spec:

@@ -18,7 +18,7 @@ def read_metrics(file: SourceFile) -> tuple[tuple[str, str], ...]:
 
     How long a pattern takes is not checked here: the server bounds the time that it takes for each line.
     """
-    found: list[tuple[str, str]] = []
+    patterns: list[tuple[str, str]] = []
     for name in file.value_at(_PATH) or {}:
         path = (*_PATH, name)
         pattern = file.value_at(path)
@@ -31,8 +31,8 @@ def read_metrics(file: SourceFile) -> tuple[tuple[str, str], ...]:
         elif problem:
             file.refuse(path, problem, hint)
         else:
-            found.append((name, pattern))
-    return tuple(found)
+            patterns.append((name, pattern))
+    return tuple(patterns)
 
 
 def _find_problem(pattern: str) -> tuple[str, str]:

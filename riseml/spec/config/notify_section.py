@@ -40,15 +40,15 @@ def read_notify(file: SourceFile) -> NotifySection | None:
 
 
 def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricCondition | None:
-    found = _CONDITION.fullmatch(text.strip())
-    if found is None:
+    match = _CONDITION.fullmatch(text.strip())
+    if match is None:
         return None  # the schema has refused it
-    if not is_metric_name(found[1]):
+    if not is_metric_name(match[1]):
         problem, hint = NO_METRIC_NAME
-        file.refuse(path, problem.format(quote_text(found[1])), hint)
+        file.refuse(path, problem.format(quote_text(match[1])), hint)
         return None
-    value = float(found[3])
+    value = float(match[3])
     if not math.isfinite(value):
-        file.refuse(path, f"{found[3]} is too large", "no metric reaches it")
+        file.refuse(path, f"{match[3]} is too large", "no metric reaches it")
         return None
-    return MetricCondition(found[1], Relation(found[2]), value)
+    return MetricCondition(match[1], Relation(match[2]), value)

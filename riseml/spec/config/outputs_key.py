@@ -14,7 +14,7 @@ def read_outputs(file: SourceFile, section: KeyPath) -> tuple[str, ...]:
     path = (*section, "outputs")
     value = file.value_at(path)
     parts = [(*path, index) for index in range(len(value))] if isinstance(value, list) else [path]
-    found: list[str] = []
+    patterns: list[str] = []
     for part in parts:
         text = file.value_at(part)
         if not isinstance(text, str):
@@ -25,5 +25,5 @@ def read_outputs(file: SourceFile, section: KeyPath) -> tuple[str, ...]:
         except BadText as bad:
             file.refuse(part, bad.problem, bad.hint)
         else:
-            found.append(text)
-    return tuple(dict.fromkeys(found))
+            patterns.append(text)
+    return tuple(dict.fromkeys(patterns))

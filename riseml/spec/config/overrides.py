@@ -94,9 +94,9 @@ def _put_value(node: Node | None, path: tuple[str, ...], above: KeyPath, value: 
     if node is None or (isinstance(node, ScalarNode) and (node.empty or node.text == "false")):
         node = MappingNode(value.position, ())
     if not isinstance(node, MappingNode):
-        what = "a single value" if isinstance(node, ScalarNode) else "a list"
+        form = "a single value" if isinstance(node, ScalarNode) else "a list"
         hint = "set the whole value" if above else ""
-        problem = f"has no keys in {node.position.file}: it is {what}"
+        problem = f"has no keys in {node.position.file}: it is {form}"
         raise _BadOverride(make_problem(value.position, above, problem, hint))
     name = path[0]
     old = next((entry for entry in node.entries if entry.key.text == name), None)

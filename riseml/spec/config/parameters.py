@@ -79,7 +79,7 @@ _ODD = re.compile(r"\{\{[^{}\n]*\}\}")
 def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
     """Return all usable parameters; problems go to `file`."""
     section = file.value_at(_PATH) or {}
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     variables: dict[str, str] = {}
     for name in section:
         path = (*_PATH, name)
@@ -89,12 +89,12 @@ def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
         distribution = read_distribution(file, path)
         values = () if distribution else _read_parameter_values(file, path)
         if values or distribution:
-            found.append(Parameter(name, values, distribution))
-    count = math.prod(len(parameter.values) for parameter in found if parameter.values)
+            parameters.append(Parameter(name, values, distribution))
+    count = math.prod(len(parameter.values) for parameter in parameters if parameter.values)
     if count > MOST_EXPERIMENTS and file.value_at(("train", "search", "method")) in (None, "grid"):
         problem = f"the parameters make {count:,} experiments; at most {MOST_EXPERIMENTS:,} are allowed"
         file.refuse_key(_PATH, problem, "use fewer values")
-    return tuple(found)
+    return tuple(parameters)
 
 
 def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
@@ -127,17 +127,17 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
         if name in used or (variable and re.search(rf"\$\{{?{re.escape(variable)}\b", script)):
             continue
         if file.find_key_position((*_PATH, name)).file != file.find_position(("train",)).file:
-            _refuse_unknown(file, name, [one for one in section if one != name])
+            _refuse_unknown(file, name, [key for key in section if key != name])
             continue
         hint = f"jobs have it as {variable} in their environment" if variable else "and its variable is `false`"
         file.warn((*_PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
 
 
-def _refuse_unknown(file: SourceFile, name: str, known: list[str]) -> None:
+def _refuse_unknown(file: SourceFile, name: str, keys: list[str]) -> None:
     """Refuse a parameter of the command line that the file does not have and nothing uses: its name is misspelt."""
-    near = suggest_word(name, known)
-    there = f"there is {', '.join(known[:10])}; " if known else ""
-    hint = f"{there}add it to train.parameters, if the code reads {variable_name(name)} from its environment"
+    near = suggest_word(name, keys)
+    listed = f"there is {', '.join(keys[:10])}; " if keys else ""
+    hint = f"{listed}add it to train.parameters, if the code reads {variable_name(name)} from its environment"
     hint = hint if near is None else f'did you mean "{near}"?'
     file.refuse((*_PATH, name), f"the file has no parameter {quote_text(name)}, and no line of `run` uses it", hint)
 
@@ -220,17 +220,17 @@ def _read_parameter_values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
         if hint := explain_call(str(value)):
             file.warn(path, f"{quote_text(str(value))} is one value, the text as it is", hint)
         return (str(value),)
-    found: list[str] = []
-    seen: set[str] = set()
-    for index, one in enumerate(value):
+    texts: list[str] = []
+    keys: set[str] = set()
+    for index, item in enumerate(value):
         inner = (*path, index)
         if inner in file.bad:
             continue
-        if one in seen:
-            file.warn(inner, f"the value {quote_text(one)} appears twice", "the same experiment runs twice")
-        found.append(one)
-        seen.add(one)
-    return tuple(found)
+        if item in keys:
+            file.warn(inner, f"the value {quote_text(item)} appears twice", "the same experiment runs twice")
+        texts.append(item)
+        keys.add(item)
+    return tuple(texts)
 
 
 def _read_range(file: SourceFile, path: KeyPath) -> tuple[str, ...]:

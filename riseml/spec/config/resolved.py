@@ -39,8 +39,8 @@ def read_written_variables(text: str) -> dict[str, str]:
     from riseml.spec.config.loader import check_config
 
     spec = check_config(text).spec
-    found = () if spec is None else spec.train.env
-    return {variable.name: variable.value for variable in found if variable.value is not None}
+    variables = () if spec is None else spec.train.env
+    return {variable.name: variable.value for variable in variables if variable.value is not None}
 
 
 def _write(root: Node) -> str:

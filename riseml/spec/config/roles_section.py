@@ -88,10 +88,10 @@ def _warn_of_no_effect(file: SourceFile, names: Sequence[str]) -> None:
         "image": ("an `image` of its own", ("image",)),
         "install": ("an `image` or `install` of its own", ("image", "install")),
     }
-    for key, (what, instead) in own.items():
-        written = all(any(file.value_at((*_PATH, name, one)) is not None for one in instead) for name in names)
+    for key, (reason, instead) in own.items():
+        written = all(any(file.value_at((*_PATH, name, other)) is not None for other in instead) for name in names)
         if written and file.value_at(("train", key)) is not None:
-            file.warn(("train", key), f"every role has {what}; this one has no effect", "remove it")
+            file.warn(("train", key), f"every role has {reason}; this one has no effect", "remove it")
 
 
 def _read_role(
@@ -120,7 +120,7 @@ def _read_role(
 
 def _has_bad_run(file: SourceFile, path: KeyPath) -> bool:
     """Return True when a `run` was written and has a problem of its own: a second sentence would not help."""
-    return any(bad[: len(one)] == one for one in ((*path, "run"), _RUN) for bad in file.bad)
+    return any(bad[: len(prefix)] == prefix for prefix in ((*path, "run"), _RUN) for bad in file.bad)
 
 
 def _check_beside(file: SourceFile) -> None:
@@ -154,14 +154,14 @@ def _choose_ends(file: SourceFile, names: Sequence[str]) -> dict[str, RoleEnd]:
     written = {name: file.value_at((*_PATH, name, "ends")) for name in names}
     unclear = any((*_PATH, name) in file.bad or (*_PATH, name, "ends") in file.bad for name in names)
     silent = [name for name in names if written[name] is None]
-    found = {name: RoleEnd.HELPS if end is None else RoleEnd(end) for name, end in written.items()}
-    if RoleEnd.DECIDES not in found.values():
+    ends = {name: RoleEnd.HELPS if end is None else RoleEnd(end) for name, end in written.items()}
+    if RoleEnd.DECIDES not in ends.values():
         if silent:
-            found[silent[0]] = RoleEnd.DECIDES
+            ends[silent[0]] = RoleEnd.DECIDES
         elif not unclear:
             hint = f"write `ends: decides` in the role whose exit code is the result, such as {names[0]}"
             file.refuse_key(_PATH, "no role decides how the experiment ends", hint)
-    return found
+    return ends
 
 
 def _read_after(file: SourceFile, name: str) -> Waits:
@@ -175,7 +175,7 @@ def _read_after(file: SourceFile, name: str) -> Waits:
         parts = [(*path, index) for index in range(len(value or ()))]
         written = {other: (part, None) for part in parts if (other := file.value_at(part)) is not None}
     names = list_role_names(file)
-    found: dict[str, int | None] = {}
+    positions: dict[str, int | None] = {}
     for other, (part, port) in written.items():
         if other == name:
             file.refuse_key(part, "a role cannot wait for itself", "remove it")
@@ -184,29 +184,29 @@ def _read_after(file: SourceFile, name: str) -> Waits:
             hint = f'did you mean "{near}"?' if near else f"the roles are {', '.join(names)}"
             file.refuse_key(part, f"there is no role {quote_text(other)}", hint)
         else:
-            found[other] = port
-    return tuple(found.items())
+            positions[other] = port
+    return tuple(positions.items())
 
 
 def _check_cycles(file: SourceFile, waits: Mapping[str, Waits]) -> None:
     """Refuse roles that wait for each other; each circle is one problem."""
-    done: set[str] = set()
+    finished: set[str] = set()
     for first in waits:
         way: list[str] = []
-        _follow(first, way, done, (file, waits))
+        _follow(first, way, finished, (file, waits))
 
 
-def _follow(name: str, way: list[str], done: set[str], where: tuple[SourceFile, Mapping[str, Waits]]) -> None:
+def _follow(name: str, way: list[str], finished: set[str], where: tuple[SourceFile, Mapping[str, Waits]]) -> None:
     file, waits = where
     if name in way:
         circle = [*way[way.index(name) :], name]
         problem = f"the roles would wait for each other forever: {' after '.join(circle)}"
         file.refuse_key((*_PATH, name, "after"), problem, "remove one of them")
         return
-    if name in done:
+    if name in finished:
         return
     way.append(name)
     for other, _ in waits[name]:
-        _follow(other, way, done, where)
+        _follow(other, way, finished, where)
     way.pop()
-    done.add(name)
+    finished.add(name)

@@ -37,7 +37,7 @@ def read_save(file: SourceFile) -> SaveSection | None:
 
 def _read_patterns(file: SourceFile) -> tuple[str, ...]:
     value = file.value_at((*_PATH, "only"))
-    found: list[str] = []
+    patterns: list[str] = []
     for index in range(len(value) if isinstance(value, list) else 0):
         path = (*_PATH, "only", index)
         text = file.value_at(path)
@@ -49,5 +49,5 @@ def _read_patterns(file: SourceFile) -> tuple[str, ...]:
         except BadText as bad:
             file.refuse(path, bad.problem, bad.hint)
         else:
-            found.append(text)
-    return tuple(found)
+            patterns.append(text)
+    return tuple(patterns)

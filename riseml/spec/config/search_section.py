@@ -35,7 +35,7 @@ _MOST_STEPS = 2**53
 def read_distribution(file: SourceFile, path: KeyPath) -> Distribution | None:
     """Return the distribution of a parameter; None for a parameter with values, or after noting what is wrong."""
     value = file.value_at(path)
-    scale = next((one for one in Scale if isinstance(value, dict) and one.value in value), None)
+    scale = next((member for member in Scale if isinstance(value, dict) and member.value in value), None)
     if scale is None:
         return None
     inner = (*path, scale.value)
@@ -133,9 +133,9 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
 def _is_fixed(file: SourceFile, parameters: Sequence[Parameter]) -> bool:
     """Return True when options of the command line (`-p lr=0.1`) give every parameter one value: nothing is left to
     search."""
-    paths: list[KeyPath] = [("train", "parameters", one.name) for one in parameters]
+    paths: list[KeyPath] = [("train", "parameters", parameter.name) for parameter in parameters]
     has_option = any(file.find_position(path).file != file.find_position(_PATH).file for path in paths)
-    varies = any(one.distribution is not None or len(one.values) > 1 for one in parameters)
+    varies = any(parameter.distribution is not None or len(parameter.values) > 1 for parameter in parameters)
     return has_option and not varies
 
 
@@ -149,13 +149,13 @@ def _check_parameters(file: SourceFile, method: SearchMethod, parameters: Sequen
             problem = "a grid tries every combination of values, and a distribution is not a list of them"
             file.refuse_key(path, problem, "write a list or a range, or use another search.method")
     if method is SearchMethod.CMA_ES and any(parameter.distribution is None for parameter in parameters):
-        names = [one.name for one in parameters if one.distribution is None and len(one.values) > 1]
-        if len(names) == sum(one.distribution is not None or len(one.values) > 1 for one in parameters):
+        names = [declared.name for declared in parameters if declared.distribution is None and len(declared.values) > 1]
+        if len(names) == sum(declared.distribution is not None or len(declared.values) > 1 for declared in parameters):
             problem = "cma-es moves numbers, and every parameter here is a list or a range"
             file.refuse((*_PATH, "method"), problem, "write uniform, log or int, or use `method: tpe`")
         elif names:
-            shown = ", ".join(quote_text(name) for name in names)
-            problem = f"cma-es takes the values of {shown} at random: it moves numbers, not lists"
+            listed = ", ".join(quote_text(name) for name in names)
+            problem = f"cma-es takes the values of {listed} at random: it moves numbers, not lists"
             file.warn((*_PATH, "method"), problem, "`method: tpe` learns from lists, too")
 
 

@@ -181,8 +181,8 @@ def make_starter_config(project: str, framework: str | None) -> str:
         UsageError: the framework is unknown.
     """
     if framework not in _STARTERS:
-        known = ", ".join(name for name in _STARTERS if name)
-        raise UsageError(f"there is no starter riseml.yml for the framework {framework!r}", f"use one of: {known}")
+        frameworks = ", ".join(name for name in _STARTERS if name)
+        raise UsageError(f"there is no starter riseml.yml for the framework {framework!r}", f"use one of: {frameworks}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", project).strip("-")[:100] or "my-project"
     written = f'"{name}"' if name in _NULL else name
     versions = {"version": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax": DEFAULT_JAX}

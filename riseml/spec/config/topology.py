@@ -34,9 +34,9 @@ def check_topologies(root: Node) -> tuple[Spec, list[Problem]]:
     if not places:
         return _check_file(root, {})
     names = {path: _list_names(node.text) for path, node in places.items()}
-    points, count = _list_points(root, {name for found in names.values() for name in found})
+    points, count = _list_points(root, {name for names_there in names.values() for name in names_there})
     checked = [_check_file(_fill_node(root, (), places, dict(point)), places, count) for point in points]
-    problems = _merge_problems(list(zip(points, (found for _, found in checked), strict=True)), names)
+    problems = _merge_problems(list(zip(points, (problems_there for _, problems_there in checked), strict=True)), names)
     topologies = tuple(Topology(point, spec.train) for point, (spec, _) in zip(points, checked, strict=True))
     return replace(checked[0][0], topologies=topologies), problems
 
@@ -83,7 +83,7 @@ def _list_points(root: Node, names: set[str]) -> tuple[list[Values], int]:
     values = [tuple(dict.fromkeys(parameter.values)) for parameter in used]
     count = math.prod(map(len, values))
     rows = itertools.islice(itertools.product(*values), 1 if count > MOST_EXPERIMENTS else None)
-    return [tuple(zip([one.name for one in used], row, strict=True)) for row in rows], count
+    return [tuple(zip([parameter.name for parameter in used], row, strict=True)) for row in rows], count
 
 
 def _fill_node(node: Node, path: KeyPath, places: Mapping[KeyPath, ScalarNode], values: Mapping[str, str]) -> Node:
@@ -116,14 +116,14 @@ def _fill_text(text: str, path: KeyPath, values: Mapping[str, str]) -> str:
 
 
 def _merge_problems(
-    found: Sequence[tuple[Values, list[Problem]]], names: Mapping[KeyPath, tuple[str, ...]]
+    checked: Sequence[tuple[Values, list[Problem]]], names: Mapping[KeyPath, tuple[str, ...]]
 ) -> list[Problem]:
     """Return each problem once; a problem that only some values cause names those values."""
     written = {format_key_path(path): set(used) for path, used in names.items()}
-    points = [point for point, _ in found]
+    points = [point for point, _ in checked]
     merged: dict[Problem, None] = {}
-    for problem in dict.fromkeys(problem for _, problems in found for problem in problems):
-        bad = [point for point, problems in found if problem in problems]
+    for problem in dict.fromkeys(problem for _, problems in checked for problem in problems):
+        bad = [point for point, problems in checked if problem in problems]
         guilty = _find_guilty(bad, points) | written.get(problem.path, set())
         for point in bad:
             cause = ", ".join(f"{name}={value}" for name, value in point if name in guilty)
@@ -135,5 +135,5 @@ def _find_guilty(bad: Sequence[Values], points: Sequence[Values]) -> set[str]:
     """Return the parameters whose other values may avoid a problem that the bad points have."""
     names = [name for name, _ in points[0]]
     values = {name: {dict(point)[name] for point in points} for name in names}
-    others = {name: {tuple(pair for pair in point if pair[0] != name) for point in bad} for name in names}
-    return {name for name in names if len(bad) != len(others[name]) * len(values[name])}
+    without = {name: {tuple(pair for pair in point if pair[0] != name) for point in bad} for name in names}
+    return {name for name in names if len(bad) != len(without[name]) * len(values[name])}

@@ -19,15 +19,15 @@ def read_variable_names(file: SourceFile) -> tuple[tuple[str, str], ...]:
     Problems go to `file`.
     """
     section = file.value_at(("train", "parameters")) or {}
-    found = list_variable_names(file)
-    for name in found:
-        if found[name].lower() == "true":
+    names = list_variable_names(file)
+    for name in names:
+        if names[name].lower() == "true":
             file.refuse((*_PATH, name), "true is not the name of a variable", "write a name, or false for none")
         if name not in section and ("train", "parameters") not in file.bad:
             near = suggest_word(name, list(section))
             hint = f'did you mean "{near}"?' if near else "name a parameter of `parameters`"
             file.refuse_key((*_PATH, name), f"there is no parameter {quote_text(name)}", hint)
-    return tuple(found.items())
+    return tuple(names.items())
 
 
 def list_variable_names(file: SourceFile) -> Mapping[str, str]:

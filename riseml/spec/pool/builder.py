@@ -119,20 +119,20 @@ def _read_gpus(file: SourceFile, path: KeyPath) -> tuple[str, ...] | None:
     value = file.value_at(path)
     if not isinstance(value, list):
         return None
-    found: dict[str, int] = {}
+    gpus: dict[str, int] = {}
     for index in range(len(value)):
         device = file.value_at((*path, index))
-        if device in found:
+        if device in gpus:
             file.refuse((*path, index), f"GPU {device} is listed twice", "keep one of them")
         elif device is not None:
-            found[device] = index
-    return tuple(found)
+            gpus[device] = index
+    return tuple(gpus)
 
 
 def _read_pairs(file: SourceFile, path: KeyPath) -> Pairs:
     value = file.value_at(path) or {}
-    found = ((name, file.value_at((*path, name))) for name in value)
-    return tuple((name, text) for name, text in found if text is not None)
+    items = ((name, file.value_at((*path, name))) for name in value)
+    return tuple((name, text) for name, text in items if text is not None)
 
 
 def _refuse_duplicates(file: SourceFile, urls: list[EngineUrl | None]) -> None:
@@ -168,7 +168,8 @@ def _read_storage(file: SourceFile, key: str) -> str | Volume | None:
 
 
 def _read_cache(file: SourceFile, slurm: SlurmSpec | None) -> CacheSpec:
-    size, folder = file.memory_at(("data_cache", "size")), file.value_at(("data_cache", "folder"))
+    size = file.memory_at(("data_cache", "size"))
+    folder = file.value_at(("data_cache", "folder"))
     if slurm is not None:
         folder = folder or f"{slurm.folder}/data-cache"  # the nodes do not see riseml's home
     return CacheSpec(CacheSpec().size if size is None else size, None if folder is None else str(folder))

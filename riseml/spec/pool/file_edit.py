@@ -73,12 +73,12 @@ def _find_hosts(text: str) -> yaml.SequenceNode:
 
 def _compose(text: str) -> yaml.Node:
     try:
-        found = yaml.compose(text, yaml.SafeLoader)
+        node = yaml.compose(text, yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise UneditableFile("its text cannot be changed safely", None) from error
-    if found is None:
+    if node is None:
         raise UneditableFile("it holds nothing", None)
-    return found
+    return node
 
 
 def _check_result(before: str, after: str, hosts: Sequence[object]) -> None:
@@ -87,8 +87,9 @@ def _check_result(before: str, after: str, hosts: Sequence[object]) -> None:
     Raises:
         UneditableFile: the hosts or the rest differ.
     """
-    wanted, found = _read_plainly(_compose(before)), _read_plainly(_compose(after))
-    if not isinstance(wanted, dict) or found != {**wanted, "hosts": list(hosts)}:
+    tree = _read_plainly(_compose(before))
+    edited_tree = _read_plainly(_compose(after))
+    if not isinstance(tree, dict) or edited_tree != {**tree, "hosts": list(hosts)}:
         raise UneditableFile("its text cannot be changed safely", None)
 
 
@@ -114,7 +115,8 @@ def _add_in_brackets(text: str, hosts: yaml.SequenceNode, entry: HostEntry) -> s
 def _add_lines(text: str, hosts: yaml.SequenceNode, entry: HostEntry) -> str:
     """Add a host below the last one, indented as it is, with an empty line before it if there is one there."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    column, last = hosts.start_mark.column, hosts.value[-1]
+    column = hosts.start_mark.column
+    last = hosts.value[-1]
     start = _find_line(text, _find_dash(text, hosts, len(hosts.value) - 1))
     apart = len(hosts.value) > 1 and not _line_before(text, start).strip()
     end = _end_of_item(text, last, column)
@@ -183,8 +185,8 @@ def _find_line(text: str, at: int) -> int:
 
 def _end_of_line(text: str, at: int) -> int:
     """Return where the next line begins."""
-    found = text.find("\n", at)
-    return len(text) if found < 0 else found + 1
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end + 1
 
 
 def _line_before(text: str, line: int) -> str:
@@ -199,7 +201,7 @@ def _write_block(entry: HostEntry, indent: str, newline: str) -> str:
 def _write_value(value: object) -> str:
     """Return a value on one line: lists and maps in brackets, texts without quotes where YAML reads them as texts."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_write_value(key)}: {_write_value(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{_write_value(key)}: {_write_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_write_value, value)) + "]"
     if isinstance(value, str):

@@ -24,11 +24,11 @@ def read_file_path(file: SourceFile, path: KeyPath, folder: Path, *, needed: boo
     except RuntimeError:  # `~name` of an unknown user
         file.refuse(path, f"{quote_text(text)} names the home of an unknown user", "write the whole path")
         return None
-    found = Path(os.path.normpath(target))
-    trouble = _explain_unreadable(found)
+    file_path = Path(os.path.normpath(target))
+    trouble = _explain_unreadable(file_path)
     if trouble is not None and (needed or trouble != _MISSING):
-        file.refuse(path, f"{found} {trouble}", "a path is relative to this file, or begins with / or ~")
-    return str(found)
+        file.refuse(path, f"{file_path} {trouble}", "a path is relative to this file, or begins with / or ~")
+    return str(file_path)
 
 
 def read_key_path(file: SourceFile, path: KeyPath, folder: Path, *, plain: bool = False) -> str | None:

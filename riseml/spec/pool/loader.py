@@ -32,14 +32,14 @@ def check_pool(content: str | bytes, path: str | Path) -> CheckedPool:
     """
     name = str(path)
     document = parse_document(content, name, _FIRST, _MOST_VALUES)
-    found = list(document.problems)
+    problems = list(document.problems)
     if document.root is None:
-        return CheckedPool(None, sort_problems(found, name))
+        return CheckedPool(None, sort_problems(problems, name))
     file = POOL_CONTRACT.check_values(document.root)
     spec = build_pool(file, Path(path).expanduser().absolute().parent)
-    found += file.problems
-    usable = all(problem.severity is not Severity.ERROR for problem in found)
-    return CheckedPool(spec if usable else None, sort_problems(found, name))
+    problems += file.problems
+    usable = all(problem.severity is not Severity.ERROR for problem in problems)
+    return CheckedPool(spec if usable else None, sort_problems(problems, name))
 
 
 def load_pool(content: str | bytes, path: str | Path) -> PoolSpec:

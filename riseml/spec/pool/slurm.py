@@ -98,8 +98,8 @@ def _read_text(file: SourceFile, key: str) -> str:
 def _read_texts(file: SourceFile, key: str) -> tuple[str, ...]:
     value = file.value_at((*_SECTION, key))
     count = len(value) if isinstance(value, list) else 0
-    found = (file.value_at((*_SECTION, key, index)) for index in range(count))
-    return tuple(str(text) for text in found if text is not None)
+    options = (file.value_at((*_SECTION, key, index)) for index in range(count))
+    return tuple(str(text) for text in options if text is not None)
 
 
 def _read_options(file: SourceFile, key: str) -> tuple[str, ...]:

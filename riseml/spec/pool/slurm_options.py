@@ -53,4 +53,4 @@ def find_option_problem(option: str) -> tuple[str, str] | None:
 
 def _find(name: str, options: Mapping[str, object]) -> str:
     """Return the option that Slurm could take a name for; empty: none of these."""
-    return next((one for one in options if one.startswith(name)), "")
+    return next((option for option in options if option.startswith(name)), "")

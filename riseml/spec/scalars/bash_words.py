@@ -130,8 +130,8 @@ def may_differ_in_bash(script: str) -> bool:
 def describe_for_sh(lines: tuple[str, ...]) -> str:
     """Return what a job without bash prints about its lines; empty when sh reads them as bash does."""
     words = list(dict.fromkeys(word.text for line in lines for word in find_bash_words(line)))
-    shown = ", ".join(f"`{word}`" for word in words[:_LISTED]) + (", ..." if words[_LISTED:] else "")
-    parts = [f"it reads {shown} in another way than bash"] if words else []
+    listed = ", ".join(f"`{word}`" for word in words[:_LISTED]) + (", ..." if words[_LISTED:] else "")
+    parts = [f"it reads {listed} in another way than bash"] if words else []
     if any(map(has_pipe, lines)):
         parts.append("the exit code of a pipe is that of its last command")
     return f"riseml: there is no bash, so sh runs these lines: {', and '.join(parts)}" if parts else ""
@@ -216,7 +216,8 @@ class _Scanner:
             self.at += 1
         elif self.text.startswith("((", start) and (end := self._find_sum_end(start + 2)) > 0:
             self._note(start, "((", "reads two subshells", "write `[ ... ]` or `NAME=$((...))`")
-            self.at, self.command = end, "(("
+            self.at = end
+            self.command = "(("
         else:
             self.at += 1
             self._scan_inner(")")
@@ -240,7 +241,8 @@ class _Scanner:
         if plain is not None:
             in_pattern = self.depth == 0 and _REST_OF_PATTERN.match(self.text, start) is not None
             self.has_pipe |= plain[0] == "|" and not in_pattern
-            self.at, self.command = plain.end(), ""
+            self.at = plain.end()
+            self.command = ""
             return
         heredoc = _HEREDOC.match(self.text, start)
         if heredoc is not None:
@@ -271,10 +273,10 @@ class _Scanner:
             self._begin_command(start, word, closer)
         else:
             self._note_braces(start, word)
-            pattern, *found = _ARGUMENTS.get(self.command, (None, "", ""))
+            pattern, *sentences = _ARGUMENTS.get(self.command, (None, "", ""))
             if isinstance(pattern, re.Pattern) and pattern.fullmatch(word):
-                shown = f"echo {word}" if self.command == "echo" else word
-                self._note(start, shown, str(found[0]), str(found[1]))
+                command = f"echo {word}" if self.command == "echo" else word
+                self._note(start, command, str(sentences[0]), str(sentences[1]))
 
     def _read_assignment(self, start: int, assignment: re.Match[str], word: str) -> None:
         name = assignment[0]
@@ -314,9 +316,9 @@ class _Scanner:
 
     def _note_braces(self, start: int, word: str) -> None:
         for pattern, meaning, instead in _BRACES:
-            found = pattern.search(word)
-            if found is not None:
-                self._note(start + found.start(), found[0], meaning, instead)
+            match = pattern.search(word)
+            if match is not None:
+                self._note(start + match.start(), match[0], meaning, instead)
                 return
 
     def _read_word(self, closer: str) -> str:
@@ -377,10 +379,10 @@ class _Scanner:
             meaning = "ends with `Bad substitution`" if expansion[0].startswith("${") else "has no such variable"
             self._note(start, expansion[0], meaning, "use `cut`, `sed` or `tr`, or a variable of your own")
         if self.text.startswith("$((", start) and (end := self._find_sum_end(start + 3)) > 0:
-            found = _INCREMENT.search(self.text, start, end)
-            if found is not None:
+            match = _INCREMENT.search(self.text, start, end)
+            if match is not None:
                 self._note(
-                    found.start(), found[0], "ends with an error, or counts nothing", "write `NAME=$((NAME + 1))`"
+                    match.start(), match[0], "ends with an error, or counts nothing", "write `NAME=$((NAME + 1))`"
                 )
             self.at = end
         elif self.text.startswith("$(", start):

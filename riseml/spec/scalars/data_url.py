@@ -64,13 +64,13 @@ def parse_data_url(text: str) -> DataUrl:
     Raises:
         BadText: it is no address, or one that has several spellings or a secret in it.
     """
-    head, mark, rest = text.partition("://")
-    scheme = next((one for one in DataScheme if one.value == head), None)
+    head, mark, beyond = text.partition("://")
+    scheme = next((member for member in DataScheme if member.value == head), None)
     if scheme is None or not mark or len(text) > LONGEST_URL:
         folder = "/" in text or text.startswith(".")
         hint = "copy a folder of yours first: `riseml cp ./mnist data://mnist`" if folder and not mark else _HINT
         raise BadText(f"{quote_text(text)} is not an address of data", hint)
-    place, *names = rest.removesuffix("/").split("/")
+    place, *names = beyond.removesuffix("/").split("/")
     if scheme is DataScheme.DATA:
         place, names = "", [place, *names] if place else names
     else:
@@ -85,9 +85,9 @@ def parse_data_url(text: str) -> DataUrl:
 def _check_place(scheme: DataScheme, place: str) -> None:
     if "@" in place:
         raise BadText("an address holds no user and no password", "they belong into the server's stores.yml")
-    pattern, what = (_HOST, "host") if scheme in WEB else (_BUCKET, "bucket")
+    pattern, part = (_HOST, "host") if scheme in WEB else (_BUCKET, "bucket")
     if not pattern.fullmatch(place):
-        raise BadText(f"{quote_text(place)} is not the name of a {what}", _HINT)
+        raise BadText(f"{quote_text(place)} is not the name of a {part}", _HINT)
 
 
 def _check_name(scheme: DataScheme, name: str) -> None:

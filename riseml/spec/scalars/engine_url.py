@@ -57,14 +57,14 @@ def parse_engine_url(text: str) -> EngineUrl:
     """
     if len(text) > _LONGEST or _SPACE.search(text):
         raise BadText(f"{quote_text(text)} is not a URL", _HINT)
-    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", text)
-    if found is None:
+    match = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", text)
+    if match is None:
         raise BadText(f"{quote_text(text)} is not a URL", _hint_without_scheme(text))
-    scheme = found[1].lower()
+    scheme = match[1].lower()
     if scheme == "unix":
-        return _read_unix(found[2])
+        return _read_unix(match[2])
     if scheme not in ("ssh", "tcp"):
-        raise BadText(f"{scheme}:// is not supported", _hint_other_scheme(scheme, found[2]))
+        raise BadText(f"{scheme}:// is not supported", _hint_other_scheme(scheme, match[2]))
     return _read_remote(Scheme(scheme), text)
 
 
@@ -74,9 +74,9 @@ def _hint_without_scheme(text: str) -> str:
     return f"write ssh://{text}" if re.fullmatch(r"[\w.-]+(@[\w.-]+)?", text) else _HINT
 
 
-def _hint_other_scheme(scheme: str, rest: str) -> str:
-    if scheme in ("http", "https") and re.fullmatch(r"[\w.-]+(:[0-9]+)?", rest):
-        return f"write tcp://{rest}" if ":" in rest else f"write tcp://{rest}:2376"
+def _hint_other_scheme(scheme: str, place: str) -> str:
+    if scheme in ("http", "https") and re.fullmatch(r"[\w.-]+(:[0-9]+)?", place):
+        return f"write tcp://{place}" if ":" in place else f"write tcp://{place}:2376"
     return _HINT
 
 
@@ -127,7 +127,8 @@ def _find_written_host(parts: SplitResult) -> str:
 def _split(text: str) -> tuple[str, int | None, SplitResult]:
     try:
         parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        port = parts.port
     except ValueError as error:
         raise BadText("the URL has no valid host and port", "a port is 1 to 65535; IPv6 goes in brackets") from error
     if port == 0:

@@ -40,13 +40,13 @@ class PathPattern:
 
     def _skip_folders(self, places: set[int]) -> set[int]:
         """Return the places, with the place after each `**`, because `**` may stand for no folder."""
-        found = set(places)
+        reached = set(places)
         for place in sorted(places):
             at = place
             while at < len(self.names) and self.names[at] is None:
                 at += 1
-                found.add(at)
-        return found
+                reached.add(at)
+        return reached
 
 
 def refuse_alternatives(text: str) -> None:

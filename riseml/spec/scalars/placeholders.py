@@ -17,7 +17,7 @@ def find_placeholders(line: str) -> tuple[tuple[str, int, int], ...]:
 
     Example: `find_placeholders("t {{lr}}")` is `(("lr", 2, 8),)`.
     """
-    return tuple((found[1], found.start(), found.end()) for found in _PLACEHOLDER.finditer(line))
+    return tuple((match[1], match.start(), match.end()) for match in _PLACEHOLDER.finditer(line))
 
 
 def variable_name(parameter: str) -> str:

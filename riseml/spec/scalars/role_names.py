@@ -27,8 +27,8 @@ def list_peer_placeholders(role: str) -> tuple[str, ...]:
 
 def list_role_placeholders(roles: Iterable[str]) -> frozenset[str]:
     """Return every placeholder that the jobs of these roles have, beside the built-in ones; none without roles."""
-    found = [name for role in roles for name in list_peer_placeholders(role)]
-    return OWN_ROLE_PLACEHOLDERS.union(found) if found else frozenset()
+    names = [name for role in roles for name in list_peer_placeholders(role)]
+    return OWN_ROLE_PLACEHOLDERS.union(names) if names else frozenset()
 
 
 def list_role_variables(roles: Iterable[str]) -> frozenset[str]:

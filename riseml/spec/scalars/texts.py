@@ -37,7 +37,7 @@ def make_valid(text: str) -> str:
         >>> make_valid("caf\udce9.py")
         'caf\\udce9.py'
     """
-    return _INVALID.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _INVALID.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def quote_text(text: str) -> str:

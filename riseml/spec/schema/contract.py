@@ -46,8 +46,8 @@ class FileContract:
         package, repository = FilePath(__file__).parents[2:4]
         packaged = package / "schemas" / self.name
         path = packaged if packaged.is_file() else repository / "schemas" / self.name
-        found: Schema = json.loads(path.read_text(encoding="utf-8"), object_hook=_mark_parameter)
-        return found
+        schema: Schema = json.loads(path.read_text(encoding="utf-8"), object_hook=_mark_parameter)
+        return schema
 
     def resolve(self, schema: Schema) -> Schema:
         """Return a part of the schema with its `$ref` resolved; keys beside the `$ref` override those behind it."""
@@ -59,10 +59,10 @@ class FileContract:
     def below(self, schema: Schema, part: str | int) -> Schema:
         """Return the schema of a key or an item of a resolved schema; empty when it has none."""
         if isinstance(part, int):
-            found = schema.get("items", {})
+            below = schema.get("items", {})
         else:
-            found = schema.get("properties", {}).get(part, schema.get("additionalProperties", {}))
-        return self.resolve(found) if isinstance(found, Mapping) else {}
+            below = schema.get("properties", {}).get(part, schema.get("additionalProperties", {}))
+        return self.resolve(below) if isinstance(below, Mapping) else {}
 
     def at(self, path: KeyPath) -> Schema:
         """Return the resolved schema of a path.
@@ -80,9 +80,9 @@ class FileContract:
         """
         whole = self.resolve(self.schema if schema is None else schema)
         for key, child in whole.get("properties", {}).items():
-            found = self.resolve(child)
-            yield (*path, key), found
-            yield from self.walk(found, (*path, key))
+            resolved = self.resolve(child)
+            yield (*path, key), resolved
+            yield from self.walk(resolved, (*path, key))
         if "items" in whole:
             yield from self.walk(whole["items"], (*path, 0))
         if isinstance(whole.get("additionalProperties"), Mapping):
@@ -91,10 +91,10 @@ class FileContract:
     @functools.cached_property
     def homes(self) -> Mapping[str, KeyPath]:
         """Map each key of the schema to the path of the topmost section that has it."""
-        found: dict[str, KeyPath] = {}
+        homes: dict[str, KeyPath] = {}
         for path, _ in sorted(self.walk(), key=lambda item: (ANY_NAME in item[0], len(item[0]))):
-            found.setdefault(str(path[-1]), path[:-1])
-        return found
+            homes.setdefault(str(path[-1]), path[:-1])
+        return homes
 
     def check_values(self, root: Node) -> SourceFile:
         """Return the values of a tree of nodes, with a problem for each violation of the schema."""
@@ -111,8 +111,8 @@ class FileContract:
         return file
 
     def _find_definition(self, render_config_reference: str) -> Schema:
-        found: Schema = self.schema["$defs"][render_config_reference.removeprefix("#/$defs/")]
-        return found
+        definition: Schema = self.schema["$defs"][render_config_reference.removeprefix("#/$defs/")]
+        return definition
 
     @functools.cached_property
     def _validator(self) -> Any:
@@ -132,10 +132,10 @@ def _mark_parameter(schema: dict[str, Any]) -> dict[str, Any]:
     pattern = schema.get("pattern")
     if not isinstance(pattern, str) or _PLACEHOLDER not in pattern:
         return schema
-    rest = pattern.partition(_PLACEHOLDER)[0].removesuffix("|")
-    types = schema["type"] if rest else [one for one in schema["type"] if one != "string"]
-    changed = {"type": types[0] if len(types) == 1 else types, "pattern": rest, PARAMETER_MARK: True}
-    return {key: value for key, value in {**schema, **changed}.items() if key != "pattern" or rest}
+    fixed = pattern.partition(_PLACEHOLDER)[0].removesuffix("|")
+    types = schema["type"] if fixed else [name for name in schema["type"] if name != "string"]
+    changed = {"type": types[0] if len(types) == 1 else types, "pattern": fixed, PARAMETER_MARK: True}
+    return {key: value for key, value in {**schema, **changed}.items() if key != "pattern" or fixed}
 
 
 def _check_pattern(validator: Any, pattern: str, text: Any, schema: Schema) -> Iterator[Any]:

@@ -47,30 +47,30 @@ def is_surely_valid(schema: Schema, value: object, resolve: Resolve) -> bool:
 
 
 def _holds(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
-    wanted = schema[keyword]
+    expected = schema[keyword]
     match keyword:
         case "$ref":
-            return is_surely_valid(resolve(wanted), value, resolve)
+            return is_surely_valid(resolve(expected), value, resolve)
         case "type":
-            names = wanted if isinstance(wanted, list) else [wanted]
+            names = expected if isinstance(expected, list) else [expected]
             return any(type(value) in _TYPES.get(name, ()) for name in names)
         case "enum":
-            return any(type(value) is type(other) and value == other for other in wanted)
+            return any(type(value) is type(other) and value == other for other in expected)
         case "anyOf":
-            return any(is_surely_valid(one, value, resolve) for one in wanted)
+            return any(is_surely_valid(option, value, resolve) for option in expected)
         case "not":
-            return wanted.keys() == {"const"} and bool(value != wanted["const"])
+            return expected.keys() == {"const"} and bool(value != expected["const"])
         case "properties" | "additionalProperties" | "propertyNames" | "required" | "items":
             return _holds_inside(keyword, schema, value, resolve)
         case "pattern":
-            return not isinstance(value, str) or re.search(wanted.replace("$", r"\Z"), value) is not None
+            return not isinstance(value, str) or re.search(expected.replace("$", r"\Z"), value) is not None
         case "minimum" | "maximum" | "exclusiveMinimum":
-            return type(value) not in _NUMBERS or _is_within(keyword, value, wanted)
+            return type(value) not in _NUMBERS or _is_within(keyword, value, expected)
         case _:
             kind = _SIZES.get(keyword[3:])
             if kind is None or keyword[:3] not in ("min", "max"):
                 return False
-            return type(value) is not kind or _is_within(f"{keyword[:3]}imum", len(value), wanted)
+            return type(value) is not kind or _is_within(f"{keyword[:3]}imum", len(value), expected)
 
 
 def _is_not_finite(value: object) -> bool:
@@ -90,21 +90,21 @@ def _is_within(keyword: str, value: float | Decimal, bound: float) -> bool:
 
 def _holds_inside(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
     """Check the keys or the items of a value; a scalar has none and passes."""
-    wanted = schema[keyword]
+    expected = schema[keyword]
     if keyword == "items":
-        return type(value) is not list or all(is_surely_valid(wanted, item, resolve) for item in value)
+        return type(value) is not list or all(is_surely_valid(expected, item, resolve) for item in value)
     if type(value) is not dict:
         return True
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     match keyword:
         case "required":
-            return all(key in value for key in wanted)
+            return all(key in value for key in expected)
         case "properties":
-            return all(is_surely_valid(wanted[key], item, resolve) for key, item in value.items() if key in wanted)
+            return all(is_surely_valid(expected[key], item, resolve) for key, item in value.items() if key in expected)
         case "propertyNames":
-            return all(is_surely_valid(wanted, key, resolve) for key in value)
+            return all(is_surely_valid(expected, key, resolve) for key in value)
         case _:
-            others = [item for key, item in value.items() if key not in known]
-            return not others or (
-                wanted is not False and all(is_surely_valid(wanted, item, resolve) for item in others)
+            additional = [item for key, item in value.items() if key not in properties]
+            return not additional or (
+                expected is not False and all(is_surely_valid(expected, item, resolve) for item in additional)
             )

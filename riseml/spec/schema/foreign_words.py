@@ -18,7 +18,7 @@ _STOP: KeyPath = (*_SEARCH, "stop")
 
 def _list_words(*rows: tuple[str, str]) -> Mapping[str, str]:
     """Return the second text of a row for each word of its first text."""
-    return MappingProxyType({word: meant for words, meant in rows for word in words.split()})
+    return MappingProxyType({word: word_here for words, word_here in rows for word in words.split()})
 
 
 _KINDS = _list_words(
@@ -92,7 +92,7 @@ def translate_key(key: str, path: KeyPath) -> str | None:
     return {_SEARCH: _SEARCH_KEYS, _STOP: _STOP_KEYS, ("train",): _TRAIN_KEYS}.get(path, {}).get(word)
 
 
-def explain_key(key: str, path: KeyPath, known: Sequence[str]) -> str | None:
+def explain_key(key: str, path: KeyPath, keys: Sequence[str]) -> str | None:
     """Return the hint for a key that riseml does not have in the section at a path; None: the usual one is right.
 
     Args:
@@ -100,14 +100,14 @@ def explain_key(key: str, path: KeyPath, known: Sequence[str]) -> str | None:
         path: of the section.
         known: the keys that the section may have.
     """
-    meant = translate_key(key, path)
-    if meant is not None:
-        return f'did you mean "{meant}"?' if meant in known else f"known here: {', '.join(known)}"
+    translation = translate_key(key, path)
+    if translation is not None:
+        return f'did you mean "{translation}"?' if translation in keys else f"known here: {', '.join(keys)}"
     word = _simplify(key)
     if path[:2] == _PARAMETERS and len(path) == 3:
         return _KIND_HINTS.get(_KINDS.get(word, ""))
     if path[:2] == _PARAMETERS and len(path) == 4:
-        return _explain_inner_key(word, path) or f"known here: {', '.join(known)}"
+        return _explain_inner_key(word, path) or f"known here: {', '.join(keys)}"
     if path == _SEARCH and word in _TRAIN_KEYS:
         return f"it is `{_TRAIN_KEYS[word]}`, in train"
     return None
@@ -130,8 +130,8 @@ def explain_value(value: str, path: KeyPath) -> str | None:
         stop = _STOP_METHODS.get(word, word if word in ("asha", "hyperband", "median") else "asha")
         return f"this stops trials early: write `method: tpe` and `stop: {{method: {stop}}}`"
     words = {(*_SEARCH, "method"): _METHODS, (*_STOP, "method"): _STOP_METHODS, (*_SEARCH, "goal"): _GOALS}
-    meant = words.get(path, {}).get(word)
-    return None if meant is None else f'did you mean "{meant}"?'
+    translation = words.get(path, {}).get(word)
+    return None if translation is None else f'did you mean "{translation}"?'
 
 
 def explain_map(path: KeyPath) -> str | None:

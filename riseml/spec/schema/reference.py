@@ -30,9 +30,9 @@ def list_key_sections(contract: FileContract) -> Iterator[str]:
 
 def _list_required(contract: FileContract) -> Iterator[KeyPath]:
     yield from ((name,) for name in contract.schema.get("required", []))
-    for path, found in contract.walk():
-        inner = found.get("items", {})
-        yield from ((*path, name) for name in found.get("required", []))
+    for path, schema in contract.walk():
+        inner = schema.get("items", {})
+        yield from ((*path, name) for name in schema.get("required", []))
         yield from ((*path, 0, name) for name in contract.resolve(inner).get("required", []))
 
 
@@ -44,18 +44,19 @@ def _write_section(path: KeyPath, schema: Schema, required: bool) -> str:  # noq
         facts.append(f"default `{format_flow(schema['default'])}`")
     lines = [f"{level} `{name}`", "", f"**{schema['title']}.** {schema['description']}", ""]
     lines.append(f"*{'; '.join(facts)}*" if facts else "")
-    shown = "\n# or\n".join(f"{path[-1]}: {format_flow(example)}" for example in schema["examples"])
-    return "\n".join([*lines, "", "```yaml", shown, "```", ""])
+    examples = "\n# or\n".join(f"{path[-1]}: {format_flow(example)}" for example in schema["examples"])
+    return "\n".join([*lines, "", "```yaml", examples, "```", ""])
 
 
 def _describe_form(schema: Schema) -> str:
     if "enum" in schema:
-        return " or ".join(f"`{one}`" for one in schema["enum"])
+        return " or ".join(f"`{value}`" for value in schema["enum"])
     types = list_types(schema)
     form = _FORMATS.get(schema.get("format", ""))
     if form is None or "object" in types:
-        form = " or ".join(_TYPES[one] for one in types)
-    low, high = schema.get("minimum"), schema.get("maximum")
+        form = " or ".join(_TYPES[name] for name in types)
+    low = schema.get("minimum")
+    high = schema.get("maximum")
     if low is not None and high is not None:
         form += f", {low:,} to {high:,}"
     return f'{form}; or a parameter, `"{{{{name}}}}"`' if schema.get(PARAMETER_MARK) else form

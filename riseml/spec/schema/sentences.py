@@ -157,11 +157,15 @@ def explain_schema_error(
 
 def _has_unknown_keys(path: KeyPath, file: SourceFile, schema: Schema) -> bool:
     node = file.nodes[path]
-    known = schema.get("properties", {})
-    return bool(known) and isinstance(node, MappingNode) and any(one.key.text not in known for one in node.entries)
+    properties = schema.get("properties", {})
+    return (
+        bool(properties)
+        and isinstance(node, MappingNode)
+        and any(entry.key.text not in properties for entry in node.entries)
+    )
 
 
-def suggest_word(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
+def suggest_word(text: str, words: Mapping[str, Any] | list[str]) -> str | None:
     """Return the known word that `text` probably means; None when no word is near.
 
     Example: `suggest_word("memory", ["cpus", "mem"])` is "mem".
@@ -169,35 +173,35 @@ def suggest_word(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
     import difflib  # only a file with a mistake needs it
 
     lower = text.lower()
-    if _SYNONYMS.get(lower) in known:
+    if _SYNONYMS.get(lower) in words:
         return _SYNONYMS[lower]
-    found = difflib.get_close_matches(lower, list(known), 1, 0.65)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(lower, list(words), 1, 0.65)
+    return matches[0] if matches else None
 
 
 def _explain_unknown_keys(
     path: KeyPath, file: SourceFile, schema: Schema, homes: Mapping[str, KeyPath]
 ) -> Iterator[Problem]:
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     node = file.nodes[path]
     assert isinstance(node, MappingNode)
-    told: set[str] = set()
+    suggested: set[str] = set()
     for entry in node.entries:
         key = entry.key.text
-        if key in known:
+        if key in properties:
             continue
         file.bad.add((*path, key))
-        hint = explain_key(key, path, list(known))
+        hint = explain_key(key, path, list(properties))
         if hint is None:
-            hint = _suggest_key(key, path, known, homes)
-        elif hint in told:
+            hint = _suggest_key(key, path, properties, homes)
+        elif hint in suggested:
             continue  # `{min: 0, max: 1}` is one problem: both need the same word before them
-        told.add(hint)
+        suggested.add(hint)
         yield make_problem(entry.key.position, (*path, key), "unknown key", hint)
 
 
-def _suggest_key(key: str, path: KeyPath, known: Mapping[str, Any], homes: Mapping[str, KeyPath]) -> str:
-    near = suggest_word(key, known)
+def _suggest_key(key: str, path: KeyPath, properties: Mapping[str, Any], homes: Mapping[str, KeyPath]) -> str:
+    near = suggest_word(key, properties)
     if near is not None and _SYNONYMS.get(key.lower()) == near:
         return f'did you mean "{near}"?'
     if near is not None and (key not in homes or _compare_words(key, near) > 0.85):
@@ -207,14 +211,14 @@ def _suggest_key(key: str, path: KeyPath, known: Mapping[str, Any], homes: Mappi
     far = suggest_word(key, homes)
     if far is not None and homes[far] != path:
         return f'did you mean "{far}" {_describe_section(homes[far])}?'
-    return f"known here: {', '.join(known)}"
+    return f"known here: {', '.join(properties)}"
 
 
-def _compare_words(one: str, other: str) -> float:
+def _compare_words(word: str, other: str) -> float:
     """Return how alike two words are: 1.0 when they are equal."""
     from difflib import SequenceMatcher
 
-    return SequenceMatcher(None, one, other).ratio()
+    return SequenceMatcher(None, word, other).ratio()
 
 
 def _describe_section(path: KeyPath) -> str:
@@ -230,11 +234,11 @@ def _explain_missing_keys(
     node = file.nodes[path]
     assert isinstance(node, MappingNode)
     present = {entry.key.text for entry in node.entries}
-    known = schema["properties"]
-    unknown = [key for key in present if key not in known]
-    meant = {translate_key(key, path) or suggest_word(key, known) for key in unknown}
+    properties = schema["properties"]
+    unknown = [key for key in present if key not in properties]
+    translations = {translate_key(key, path) or suggest_word(key, properties) for key in unknown}
     for name in schema["required"]:
-        if name in present or name in meant:
+        if name in present or name in translations:
             continue
         examples = schema_at((*path, name)).get("examples", [])
         hint = f"write `{name}: {format_flow(examples[0])}`" if examples else ""
@@ -258,9 +262,9 @@ def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Sc
             return _explain_wrong_type(path, file, schema)
         case "enum":
             foreign = explain_value(str(value), path)
-            near = None if foreign else suggest_word(str(value), [str(one) for one in bound])
+            near = None if foreign else suggest_word(str(value), [str(choice) for choice in bound])
             hint = foreign or ("" if near is None else f'did you mean "{near}"?')
-            return f"must be {_join_with_or([str(one) for one in bound])}, not {quote_text(str(value))}", hint
+            return f"must be {_join_with_or([str(choice) for choice in bound])}, not {quote_text(str(value))}", hint
         case "pattern":
             return _explain_wrong_text(str(value), schema)
         case "minimum":
@@ -270,8 +274,8 @@ def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Sc
         case "exclusiveMinimum":
             return f"must be more than {bound}, not {value}", ""
         case "minLength" | "minItems" | "minProperties":
-            what = {"minLength": "an empty string", "minItems": "an empty list", "minProperties": "an empty map"}
-            return f"is {what[error.validator]}", _example_hint(path, schema)
+            emptiness = {"minLength": "an empty string", "minItems": "an empty list", "minProperties": "an empty map"}
+            return f"is {emptiness[error.validator]}", _example_hint(path, schema)
         case "maxLength" | "maxItems" | "maxProperties":
             return _explain_too_many(value, bound)
         case "not":
@@ -313,12 +317,14 @@ def _explain_wrong_text(text: str, schema: Schema) -> tuple[str, str]:
 def _explain_wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
     node = file.nodes[path]
     types = list_types(schema)
-    wanted = _FORMATS.get(schema.get("format", "")) or _join_with_or([word for one in types for word in _TYPES[one]])
+    expected = _FORMATS.get(schema.get("format", "")) or _join_with_or(
+        [word for name in types for word in _TYPES[name]]
+    )
     if isinstance(node, ScalarNode):
-        return _explain_wrong_scalar(node, path, types, wanted, schema)
+        return _explain_wrong_scalar(node, path, types, expected, schema)
     if isinstance(node, SequenceNode):
         hint = "remove the dash" if types == ["object"] and not node.flow else _example_hint(path, schema)
-        return f"must be {wanted}, not a list", hint
+        return f"must be {expected}, not a list", hint
     if schema.get("format") == "variable":
         hint = "write NAME=value"
     elif foreign := explain_map(path):
@@ -327,11 +333,11 @@ def _explain_wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tupl
         hint = "a string with `: ` in it needs quotes"
     else:
         hint = _example_hint(path, schema)
-    return f"must be {wanted}, not a map", hint
+    return f"must be {expected}, not a map", hint
 
 
 def _explain_wrong_scalar(
-    node: ScalarNode, path: KeyPath, types: list[str], wanted: str, schema: Schema
+    node: ScalarNode, path: KeyPath, types: list[str], expected: str, schema: Schema
 ) -> tuple[str, str]:
     if node.empty:
         if types == ["object"]:
@@ -339,11 +345,11 @@ def _explain_wrong_scalar(
         passes = 'write "" for an empty string; a list such as [NAME] passes your own value through'
         return "has no value", passes if schema.get("format") == "value" else _example_hint(path, schema)
     if not node.plain and "\n" not in node.text and _is_number(node.text) and {"integer", "number"} & set(types):
-        return f"must be {wanted}, not a quoted string", f"write {node.text}"
+        return f"must be {expected}, not a quoted string", f"write {node.text}"
     if types == ["array"] and schema.get("format") not in _FORMATS:
-        return f"must be {wanted}, not {quote_text(node.text)}", f"write [{node.text}]"
-    shown = node.text if node.plain and _is_number(node.text) else quote_text(node.text)
-    return f"must be {wanted}, not {shown}", _example_hint(path, schema)
+        return f"must be {expected}, not {quote_text(node.text)}", f"write [{node.text}]"
+    quoted = node.text if node.plain and _is_number(node.text) else quote_text(node.text)
+    return f"must be {expected}, not {quoted}", _example_hint(path, schema)
 
 
 def list_types(schema: Schema) -> list[str]:
@@ -351,9 +357,9 @@ def list_types(schema: Schema) -> list[str]:
     some sections allow, is no type of its own.
     """
     written = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    types = [one for one in written if one != "null"]
+    types = [name for name in written if name != "null"]
     only_false = schema.get("not") == {"const": True}
-    return ["false" if one == "boolean" and only_false else one for one in types]
+    return ["false" if name == "boolean" and only_false else name for name in types]
 
 
 def _is_number(text: str) -> bool:
@@ -376,9 +382,9 @@ def format_flow(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {format_flow(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {format_flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(format_flow(one) for one in value) + "]"
+        return "[" + ", ".join(format_flow(item) for item in value) + "]"
     text = str(value)
     return f'"{text}"' if isinstance(value, str) and (_is_number(text) or _SPECIAL.search(text)) else text
 

@@ -221,11 +221,11 @@ class _Composer:
         return MappingNode(self._position_of(event), entries)
 
     def _compose_entries(self, path: KeyPath, depth: int) -> Iterator[MappingEntry]:
-        seen: dict[str, ScalarNode] = {}
+        keys: dict[str, ScalarNode] = {}
         while not isinstance(self.loader.peek_event(), yaml.MappingEndEvent):
             key = self._compose_key(path, depth)
             value = self._compose_node((*path, key.text), depth + 1)
-            first = seen.setdefault(key.text, key)
+            first = keys.setdefault(key.text, key)
             if first is key:
                 yield MappingEntry(key, value)
                 continue
@@ -269,9 +269,9 @@ class _Composer:
             raise self._refuse_event(event, path[:3], f"nested more than {MAX_DEPTH} levels deep")
         tag = getattr(event, "tag", None)
         if tag is not None:
-            shown = quote_text(tag.replace("tag:yaml.org,2002:", "!!"))
+            tag_text = quote_text(tag.replace("tag:yaml.org,2002:", "!!"))
             hint = "remove the tag; a text that begins with ! needs quotes"
-            raise self._refuse_event(event, path, f"YAML tags are not supported: {shown}", hint)
+            raise self._refuse_event(event, path, f"YAML tags are not supported: {tag_text}", hint)
 
     def _check_number(self, event: Any, path: KeyPath) -> None:
         """Note a number that no YAML reader in Python can turn into a value, or print again."""
@@ -293,13 +293,14 @@ class _Composer:
         """Return the positions of the placeholders; empty when the source does not show the same ones."""
         if "{{" not in event.value:
             return ()
-        start, end = event.start_mark, event.end_mark
+        start = event.start_mark
+        end = event.end_mark
         raw = self.text[start.index : end.index]
-        wanted = [name for name, _, _ in find_placeholders(event.value)]
-        found = find_placeholders(raw)[: len(wanted)]
-        if wanted != [name for name, _, _ in found]:
+        names = [name for name, _, _ in find_placeholders(event.value)]
+        placeholders = find_placeholders(raw)[: len(names)]
+        if names != [name for name, _, _ in placeholders]:
             return ()
-        offsets = [offset for _, offset, _ in found]
+        offsets = [offset for _, offset, _ in placeholders]
         return tuple(_offset_positions(FilePosition(self.file, start.line + 1, start.column + 1), raw, offsets))
 
     def _raw_text(self, event: Any) -> str:
@@ -313,7 +314,7 @@ class _Composer:
         if event.style not in (None, ">") or "\\" not in event.value:
             return ()
         raw = self.text[event.start_mark.index : event.end_mark.index]
-        ends = {found.end(1) - 1 for found in _LINE_END.finditer(raw)}
+        ends = {match.end(1) - 1 for match in _LINE_END.finditer(raw)}
         in_raw = [index for index, char in enumerate(raw) if char == "\\"]
         in_text = [index for index, char in enumerate(event.value) if char == "\\"]
         pairs = zip(in_raw, in_text, strict=False)
@@ -341,7 +342,8 @@ def find_word_position(node: ScalarNode, text: str, offset: int) -> FilePosition
 
 def _offset_positions(start: FilePosition, raw: str, offsets: list[int]) -> Iterator[FilePosition]:
     """Yield the positions of ascending offsets into a source that begins at `start`."""
-    line, line_start = start.line, 1 - start.column
+    line = start.line
+    line_start = 1 - start.column
     last = 0
     for offset in offsets:
         between = raw[last:offset]

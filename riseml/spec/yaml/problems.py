@@ -102,12 +102,12 @@ def sort_problems(problems: Sequence[Problem], name: str) -> tuple[Problem, ...]
 
     At most 200 are kept, errors before warnings; one more says how many are missing.
     """
-    kept = sorted(problems, key=lambda one: one.severity is Severity.WARNING)[:_MOST]
-    kept.sort(key=lambda one: (one.file != name, one.file, one.line, one.column, one.path))
-    if len(kept) < len(problems):
-        last = FilePosition(kept[-1].file, kept[-1].line, kept[-1].column)
-        kept.append(make_problem(last, (), f"{len(problems) - len(kept):,} more problems are not listed"))
-    return tuple(kept)
+    first = sorted(problems, key=lambda problem: problem.severity is Severity.WARNING)[:_MOST]
+    first.sort(key=lambda problem: (problem.file != name, problem.file, problem.line, problem.column, problem.path))
+    if len(first) < len(problems):
+        last = FilePosition(first[-1].file, first[-1].line, first[-1].column)
+        first.append(make_problem(last, (), f"{len(problems) - len(first):,} more problems are not listed"))
+    return tuple(first)
 
 
 def format_key_path(path: KeyPath) -> str:
@@ -117,6 +117,6 @@ def format_key_path(path: KeyPath) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            shown = part if _PLAIN_KEY.fullmatch(part) and len(part) <= _LONGEST_KEY else quote_text(part)
-            text += f".{shown}" if text else shown
+            part_text = part if _PLAIN_KEY.fullmatch(part) and len(part) <= _LONGEST_KEY else quote_text(part)
+            text += f".{part_text}" if text else part_text
     return text

@@ -54,20 +54,20 @@ def explain_syntax_error(error: yaml.YAMLError, text: str, name: str) -> Problem
         return _explain_character(error, text, name)
     if not isinstance(error, yaml.MarkedYAMLError):
         return make_problem(FilePosition(name), (), f"this is not YAML: {error}")
-    said = error.problem or "it cannot be read"
-    if "mapping values are not allowed" in said and error.problem_mark is not None:
+    sentence = error.problem or "it cannot be read"
+    if "mapping values are not allowed" in sentence and error.problem_mark is not None:
         return _explain_colon(text, error.problem_mark, name)
-    at_start = error.context in _OPENED and "escape" not in said
+    at_start = error.context in _OPENED and "escape" not in sentence
     mark = (error.context_mark if at_start else None) or error.problem_mark or error.context_mark
     position = FilePosition(name) if mark is None else FilePosition(name, mark.line + 1, mark.column + 1)
     for pattern, problem, hint in _SENTENCES:
-        if re.search(pattern, said):
+        if re.search(pattern, sentence):
             return make_problem(position, (), problem, hint)
-    found = re.search(r"found character (.+) that cannot start any token", said)
-    if found is not None:
-        problem = f"a text that begins with {found[1].strip(chr(39))} needs quotes"
+    match = re.search(r"found character (.+) that cannot start any token", sentence)
+    if match is not None:
+        problem = f"a text that begins with {match[1].strip(chr(39))} needs quotes"
         return make_problem(position, (), problem, "put the whole text in quotes")
-    return make_problem(position, (), f"this is not YAML: {said}")
+    return make_problem(position, (), f"this is not YAML: {sentence}")
 
 
 def _explain_colon(text: str, mark: Any, name: str) -> Problem:
@@ -104,5 +104,5 @@ def explain_encoding_error(error: UnicodeDecodeError, content: bytes, name: str)
 def _explain_character(error: yaml.reader.ReaderError, text: str, name: str) -> Problem:
     before = text[: error.position]
     position = FilePosition(name, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
-    shown = quote_text(text[error.position : error.position + 1])
-    return make_problem(position, (), f"a control character that YAML does not allow: {shown}", "remove it")
+    character = quote_text(text[error.position : error.position + 1])
+    return make_problem(position, (), f"a control character that YAML does not allow: {character}", "remove it")

@@ -42,15 +42,15 @@ class SourceFile:
         """Return the value at a path; None when it is missing or unusable."""
         if () in self.bad:
             return None
-        found = self.value
+        value = self.value
         for end, part in enumerate(path, 1):
             is_there = (
-                part in found if isinstance(found, dict) else isinstance(found, list) and part in range(len(found))
+                part in value if isinstance(value, dict) else isinstance(value, list) and part in range(len(value))
             )
             if not is_there or path[:end] in self.bad:
                 return None
-            found = found[part]
-        return found
+            value = value[part]
+        return value
 
     def memory_at(self, path: KeyPath) -> int | None:
         """Return the memory at a path in MiB; None when there is none, or after noting why it cannot be read.
@@ -132,25 +132,25 @@ def _read_node(
 
 def _read_scalar(node: ScalarNode, schema: Schema, path: KeyPath, file: SourceFile) -> Any:
     types = schema.get("type", "string")
-    wanted = {types} if isinstance(types, str) else set(types)
+    expected = {types} if isinstance(types, str) else set(types)
     verbatim = schema.get("format") == "text"  # a parameter may have the value `null`
     if node.empty and not (verbatim and node.text):
         return None
     if not is_valid_text(node.text):
         file.refuse(path, "the text contains an invalid character (NUL or half a surrogate pair)")
         return node.text
-    if "string" in wanted or not node.plain:
+    if "string" in expected or not node.plain:
         return node.text
-    if "boolean" in wanted and (truth := parse_boolean(node.text)) is not None:
+    if "boolean" in expected and (truth := parse_boolean(node.text)) is not None:
         word = str(truth).lower()
         if node.text.lower() != word and schema.get("not") != {"const": truth}:
             file.warn(path, f"only some YAML readers read {node.text} as {word}", f"write {word}")
         return truth
-    if not wanted & {"integer", "number"}:
+    if not expected & {"integer", "number"}:
         return node.text
     try:
-        found = parse_number(node.text)
+        number = parse_number(node.text)
     except BadText as bad:
         file.refuse(path, bad.problem, bad.hint)
         return node.text
-    return node.text if found is None else found
+    return node.text if number is None else number

@@ -7,7 +7,8 @@ import yaml
 from riseml.spec.yaml.document import MappingNode, Node, ScalarNode, SequenceNode
 
 _TEXT = "tag:yaml.org,2002:str"
-_LIST, _MAP = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"
+_LIST = "tag:yaml.org,2002:seq"
+_MAP = "tag:yaml.org,2002:map"
 _WIDTH = 2**20  # characters of a line; riseml.yml may be no longer
 
 
