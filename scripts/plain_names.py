@@ -19,7 +19,18 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     *(
         f"riseml/{room}"
-        for room in ("archives", "client", "control", "frameworks", "planning", "results", "search", "spec", "wire")
+        for room in (
+            "archives",
+            "cli",
+            "client",
+            "control",
+            "frameworks",
+            "planning",
+            "results",
+            "search",
+            "spec",
+            "wire",
+        )
     ),
     "scripts",
 )

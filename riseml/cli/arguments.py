@@ -34,10 +34,10 @@ def find_last_experiment(context: CommandContext, client: Client) -> wire.Experi
         NotFound: there is no project, or it has no experiment.
     """
     name = find_own_project(context)
-    found = client.list_experiments(ended=True, project=name, limit=1, companions=False)
-    if not found:
+    experiments = client.list_experiments(ended=True, project=name, limit=1, companions=False)
+    if not experiments:
         raise NotFound(f"project {name} has no experiment yet", "`riseml train` starts one")
-    return found[-1]
+    return experiments[-1]
 
 
 def find_own_project(context: CommandContext) -> str:
@@ -86,9 +86,9 @@ def parse_since(text: str, now: datetime) -> str:
     from datetime import timedelta
 
     try:
-        if found := re.fullmatch(r"(\d{1,9})\s*([smhd])", text.strip(), re.ASCII):
-            unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
-            moment = now - timedelta(seconds=int(found[1]) * unit)
+        if match := re.fullmatch(r"(\d{1,9})\s*([smhd])", text.strip(), re.ASCII):
+            unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+            moment = now - timedelta(seconds=int(match[1]) * unit)
         else:
             moment = datetime.fromisoformat(text.strip())
         moment = moment.astimezone(UTC)  # a moment without a zone is local time

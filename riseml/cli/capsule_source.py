@@ -62,8 +62,8 @@ def read_source(
     assert client is not None, "an ID needs the server"
     chosen = choose_experiment_id(command, client, text)
     is_set = client.get_experiment(chosen)["type"] == "set"
-    found = client.get_capsule(chosen)
-    return CapsuleSource(f"experiment {chosen}", found["capsule"], found["config"], is_set=is_set)
+    capsule = client.get_capsule(chosen)
+    return CapsuleSource(f"experiment {chosen}", capsule["capsule"], capsule["config"], is_set=is_set)
 
 
 @contextmanager

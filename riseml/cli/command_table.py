@@ -165,11 +165,11 @@ def add_commands(app: typer.Typer, words: Sequence[str]) -> None:
             app.command(place.name, help=place.summary)(_do_nothing)
         return
     verb = words[0] if words else ""
-    known = {place.name for place in (*_COMMANDS, *_GROUPS)} - {_NEEDS_ALL}
-    for place in _choose(_COMMANDS, verb, known):
+    names = {place.name for place in (*_COMMANDS, *_GROUPS)} - {_NEEDS_ALL}
+    for place in _choose(_COMMANDS, verb, names):
         settings = None if place.takes_options else {"allow_interspersed_args": False}
         app.command(place.name, context_settings=settings)(_load_module(place))
-    for place in _choose(_GROUPS, verb, known):
+    for place in _choose(_GROUPS, verb, names):
         for module in place.more:
             import_module(f"riseml.cli.commands.{module}")
         app.add_typer(_load_module(place), name=place.name)
@@ -179,8 +179,8 @@ def _do_nothing() -> None:
     """Do nothing: a placeholder for a command in the list of all commands."""
 
 
-def _choose(places: Iterable[CommandPlace], verb: str, known: set[str]) -> list[CommandPlace]:
-    return [place for place in places if verb not in known or place.name == verb]
+def _choose(places: Iterable[CommandPlace], verb: str, names: set[str]) -> list[CommandPlace]:
+    return [place for place in places if verb not in names or place.name == verb]
 
 
 def _load_module(place: CommandPlace) -> Any:

@@ -47,8 +47,8 @@ def check_local_port(view: CompanionView) -> None:
         Conflict: it is in use.
     """
     if view.local and not choose_local_port(view.local):
-        what = f"port {view.local} of this machine is in use, or this user may not listen on it"
-        raise Conflict(what, "choose another one, or leave --port out")
+        problem = f"port {view.local} of this machine is in use, or this user may not listen on it"
+        raise Conflict(problem, "choose another one, or leave --port out")
 
 
 def wait_until_it_listens(command: CommandContext, client: Client, experiment: wire.ExperimentView, port: int) -> int:
@@ -79,17 +79,17 @@ def wait_until_it_listens(command: CommandContext, client: Client, experiment: w
             elif entry["text"].startswith(_NOTE):
                 command.printer.print_notes([entry["text"].removeprefix(_NOTE)])
             else:
-                found = find_port(client, job, port)
-                if found is not None:
-                    return found
+                answering = find_port(client, job, port)
+                if answering is not None:
+                    return answering
     raise NotFound(f"the log of {identity} ended without its end", f"`riseml status {identity}`")
 
 
 def find_port(client: Client, job: str, port: int) -> int | None:
     """Return the port on which a companion's program listens; None when it does not listen yet."""
     try:
-        said = ask_job(client.address, job, ("/bin/sh", "-c", f'echo "${{RISEML_PORT:-{port}}}"')).strip()
-        chosen = int(said) if re.fullmatch("[0-9]{1,5}", said) and 0 < int(said) < _PORTS else port
+        answer = ask_job(client.address, job, ("/bin/sh", "-c", f'echo "${{RISEML_PORT:-{port}}}"')).strip()
+        chosen = int(answer) if re.fullmatch("[0-9]{1,5}", answer) and 0 < int(answer) < _PORTS else port
         find_answering_jobs(client.address, [job], chosen)
     except (NotFound, Conflict):  # it has just begun, or is about to end; the log will show which
         return None
@@ -119,9 +119,9 @@ def forward_companion(
     def say(used: Sequence[PortPair]) -> None:
         (pair,) = used
         address = describe(f"http://{HOST}:{pair.local}")
-        shown: wire.ForwardView = {"job": job, "port": pair.remote, "address": address}
+        forward: wire.ForwardView = {"job": job, "port": pair.remote, "address": address}
         if view.json:
-            command.printer.print_json({"forwards": [shown]})
+            command.printer.print_json({"forwards": [forward]})
         else:
             command.printer.print_lines([f"{view.program} {experiment}: {address}"])
         if view.opens:

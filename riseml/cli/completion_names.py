@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Names that are safe in a shell: some shells evaluate the words that they complete."""
 
 
-def print_names(wanted: str, words: Sequence[str], environ: Mapping[str, str]) -> None:
+def print_names(kind: str, words: Sequence[str], environ: Mapping[str, str]) -> None:
     """Print the names that begin with the last word, each on its line.
 
     Args:
@@ -33,7 +33,7 @@ def print_names(wanted: str, words: Sequence[str], environ: Mapping[str, str]) -
         environ: RISEML_HOME and the other settings.
     """
     prefix = words[-1] if words else ""
-    print(*find_names(prefix, environ, running=wanted == "running"), sep="\n", end="")
+    print(*find_names(prefix, environ, running=kind == "running"), sep="\n", end="")
 
 
 def find_names(prefix: str, environ: Mapping[str, str], *, running: bool) -> list[str]:

@@ -43,7 +43,8 @@ def read_config_source(context: CommandContext, file: Path | None) -> ConfigSour
         UsageError: it cannot be read.
     """
     project = find_project(context.folder, file)
-    relative, absolute = os.path.relpath(project.file, context.folder), str(project.file)
+    relative = os.path.relpath(project.file, context.folder)
+    absolute = str(project.file)
     return ConfigSource(project, min(relative, absolute, key=len), read_config(project))
 
 
@@ -102,8 +103,8 @@ def describe_spec(spec: Spec) -> str:
     search = spec.train.search
     count = math.prod(len(parameter.values) for parameter in spec.train.parameters)
     if search is not None:
-        found = f"{search.method.value} search of {count_noun(search.trials, 'trial')} to {search.goal.value}"
-        parts.append(f"{found} {search.metric}, {spec.train.concurrency} at the same time")
+        summary = f"{search.method.value} search of {count_noun(search.trials, 'trial')} to {search.goal.value}"
+        parts.append(f"{summary} {search.metric}, {spec.train.concurrency} at the same time")
     elif count > 1:
         parts.append(f"{count} experiments, {spec.train.concurrency} at the same time")
     return ", ".join(parts)
@@ -119,7 +120,8 @@ def list_topologies(spec: Spec) -> list[str]:
     lines = []
     for topology in spec.topologies[:_MOST_TOPOLOGIES]:
         needs = [role.resources for role in choose_framework(topology.train).roles(topology.train)]
-        cpus, gpus = sum(need.cpus for need in needs), sum(need.gpus for need in needs)
+        cpus = sum(need.cpus for need in needs)
+        gpus = sum(need.gpus for need in needs)
         amounts = [f"{cpus:g} cpus", format_bytes(2**20 * sum(need.mem for need in needs)), f"{gpus} gpus"]
         values = format_parameters(dict(pair for pair in topology.values if pair not in fixed))
         lines.append(f"  {values}: {_describe_jobs(topology.train)}, {', '.join(amounts if gpus else amounts[:2])}")

@@ -18,11 +18,11 @@ def run() -> None:
 
 
 def _run() -> None:
-    wanted = os.environ.get("_RISEML_NAMES")  # set by the scripts of `riseml completion`
-    if wanted:
+    kind = os.environ.get("_RISEML_NAMES")  # set by the scripts of `riseml completion`
+    if kind:
         from riseml.cli.completion_names import print_names
 
-        print_names(wanted, sys.argv[1:], os.environ)
+        print_names(kind, sys.argv[1:], os.environ)
         sys.stdout.flush()
         os._exit(0)  # skipping Python's own clean-up saves 5 of some 40 ms of processor time
     gc.disable()  # imports make no garbage, and collecting takes longer than some commands

@@ -65,8 +65,12 @@ def print_part(
 def _fetch_experiment(command: CommandContext, client: Client, identity: str, *, long: bool) -> ViewContent:
     from riseml.cli.output.experiment_views import list_experiment
 
-    one = client.get_experiment(identity)
-    return ViewContent(one, list_experiment(one, command.now(), command.printer.style, long=long), final=one["closed"])
+    experiment = client.get_experiment(identity)
+    return ViewContent(
+        experiment,
+        list_experiment(experiment, command.now(), command.printer.style, long=long),
+        final=experiment["closed"],
+    )
 
 
 def _fetch_capsule(client: Client, identity: str) -> ViewContent:
@@ -74,8 +78,8 @@ def _fetch_capsule(client: Client, identity: str) -> ViewContent:
 
     if client.get_experiment(identity)["type"] == "set":
         raise UsageError(f"{identity} is a set, and each of its experiments has a capsule", f"name one: `{identity}.1`")
-    found = client.get_capsule(identity)["capsule"]
-    return ViewContent(found, list_capsule(found), final=True)
+    capsule = client.get_capsule(identity)["capsule"]
+    return ViewContent(capsule, list_capsule(capsule), final=True)
 
 
 def _fetch_saved(command: CommandContext, client: Client, identity: str) -> ViewContent:
@@ -83,5 +87,5 @@ def _fetch_saved(command: CommandContext, client: Client, identity: str) -> View
     from riseml.client.saved_client import SavedClient
 
     with SavedClient(client.address) as saved:
-        found = saved.get_saved(identity)
-    return ViewContent(found, list_saved(found, command.now(), command.printer.style), final=True)
+        saved_view = saved.get_saved(identity)
+    return ViewContent(saved_view, list_saved(saved_view, command.now(), command.printer.style), final=True)

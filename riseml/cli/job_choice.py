@@ -55,7 +55,7 @@ class JobOptions:
 class NamedJobs(Generic[Value]):
     """A value for each job of an experiment or of a file, and the jobs that the user has named."""
 
-    found: Mapping[str, Value]  # by the names of the jobs
+    values: Mapping[str, Value]  # by the names of the jobs
     job: str | None  # a job or a role; None: all jobs
     prefix: str  # prefix of the jobs' names: `4.`; empty for a file
 
@@ -81,17 +81,17 @@ def read_jobs(
         with command.connect() as client:
             chosen = choose_jobs(command, client, words)
             return NamedJobs(ask(client, chosen.identity), chosen.job, f"{chosen.experiment}.")
-    found = plan(plan_file(command, options.file, options.parameters or [], options.settings or []))
-    return NamedJobs(found, get_single_word(words), "")
+    planned = plan(plan_file(command, options.file, options.parameters or [], options.settings or []))
+    return NamedJobs(planned, get_single_word(words), "")
 
 
 def choose_jobs(command: CommandContext, client: Client, words: list[str]) -> ChosenJobs:
     """Return the jobs that the words `4 worker.1` or `4.worker.1` name; without words, those of the last experiment."""
     from riseml.names import parse_id
 
-    wanted = parse_id(choose_experiment_id(command, client, words[0] if words else None))
-    job = get_single_word(words[1:]) or wanted.job
-    return ChosenJobs(str(wanted).removesuffix(f".{wanted.job}"), job)
+    identity = parse_id(choose_experiment_id(command, client, words[0] if words else None))
+    job = get_single_word(words[1:]) or identity.job
+    return ChosenJobs(str(identity).removesuffix(f".{identity.job}"), job)
 
 
 def plan_file(command: CommandContext, file: Path, parameters: list[str], settings: list[str]) -> PlannedFile:
@@ -147,13 +147,13 @@ def get_single_word(words: list[str]) -> str | None:
     return words[0] if words else None
 
 
-def select_jobs(found: Mapping[str, Value], job: str | None) -> dict[str, Value]:
+def select_jobs(values: Mapping[str, Value], job: str | None) -> dict[str, Value]:
     """Return the entries of a job, or of all jobs of a role; all of them for None.
 
     Raises:
         NotFound: there is no such job.
     """
-    chosen = {name: one for name, one in found.items() if job is None or name == job or name.startswith(f"{job}.")}
+    chosen = {name: value for name, value in values.items() if job is None or name == job or name.startswith(f"{job}.")}
     if not chosen:
-        raise NotFound(f"there is no job {job}", f"the jobs are {', '.join(found)}")
+        raise NotFound(f"there is no job {job}", f"the jobs are {', '.join(values)}")
     return chosen

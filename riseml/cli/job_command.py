@@ -16,7 +16,9 @@ from riseml.client.stream_client import StreamConnection, command_path, open_str
 from riseml.errors import Interrupted
 from riseml.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece, WindowSize
 
-_INPUT, _OUTPUT, _ERRORS = 0, 1, 2  # of this process
+_INPUT = 0  # of this process
+_OUTPUT = 1
+_ERRORS = 2
 _TARGETS = {Channel.OUTPUT: _OUTPUT, Channel.ERRORS: _ERRORS}
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -65,18 +67,18 @@ async def _run_command(address: Address, identity: str, order: CommandOrder) -> 
 
 
 async def _read_output(address: Address, identity: str, order: CommandOrder) -> str:
-    said = b""
+    output = b""
     async with open_stream(address, command_path(identity), order) as stream:
-        while len(said) < LONGEST_PIECE:
+        while len(output) < LONGEST_PIECE:
             match await stream.receive():
                 case Piece(channel, content):
-                    said += content if channel is Channel.OUTPUT else b""
+                    output += content if channel is Channel.OUTPUT else b""
                     await stream.grant(len(content))
                 case CommandExit():
                     break
                 case _:
                     continue
-    return said.decode("utf-8", "replace")
+    return output.decode("utf-8", "replace")
 
 
 async def _copy_output(stream: StreamConnection) -> int:

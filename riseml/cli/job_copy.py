@@ -34,7 +34,9 @@ _LEFT_FREE = 64 << 20  # bytes that a copy leaves free on the disk
 _PIECE = 256 * 1024  # bytes of a file that are read at once
 _MOST_ERRORS = 4096  # bytes of the messages of `tar`
 _MOST_SAID = 4096  # bytes that a job may print where one word, or nothing, is expected
-_MISSING, _NO_TAR, _CHANGED = 44, 45, 1  # exit codes; _CHANGED: tar's code when a file changed while tar read it
+_MISSING = 44  # exit codes; _CHANGED: tar's code when a file changed while tar read it
+_NO_TAR = 45
+_CHANGED = 1
 _PACK = r"""
 command -v tar >/dev/null 2>&1 || exit 45
 cd "$1" 2>/dev/null || exit 44
@@ -90,10 +92,10 @@ def copy_out(address: Address, source: JobPath, target: Path, *, wants_folder: b
             raise Refused(f"{final.parent} cannot be written: {error.strerror}", "name another target") from None
         stack.callback(shutil.rmtree, stage, ignore_errors=True)
         _receive_files(address, source, [_PACK, "sh", above, name], stage / "files")
-        made = stage / "files" / name
-        if not os.path.lexists(made):
+        stage_file = stage / "files" / name
+        if not os.path.lexists(stage_file):
             raise Refused(f"{source.job} did not send {name}", "is its `tar` the usual one?")
-        made.replace(final)
+        stage_file.replace(final)
     return final
 
 
@@ -190,9 +192,9 @@ def _receive_files(address: Address, source: JobPath, script: list[str], folder:
     reader, writer = os.pipe()
 
     def send(piece: bytes) -> None:
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[os.write(writer, rest) :]
+        remainder = memoryview(piece)
+        while remainder:
+            remainder = remainder[os.write(writer, remainder) :]
 
     with ThreadPoolExecutor(1) as pool:
         unpacking = pool.submit(_unpack, reader, folder, source)
@@ -236,8 +238,8 @@ def _pack(source: Path, name: str) -> Iterator[bytes]:
 
 
 def _list_entries(source: Path, name: str) -> Iterator[tuple[Path, ArchiveEntry]]:
-    found = source.lstat()
-    mtime = int(found.st_mtime)
+    status = source.lstat()
+    mtime = int(status.st_mtime)
     if source.is_symlink():
         yield source, ArchiveEntry(name, EntryKind.LINK, mtime=mtime, target=os.readlink(source))
     elif source.is_dir():
@@ -245,8 +247,8 @@ def _list_entries(source: Path, name: str) -> Iterator[tuple[Path, ArchiveEntry]
         for inner in sorted(os.listdir(source)):
             yield from _list_entries(source / inner, f"{name}/{inner}")
     elif source.is_file():
-        executable = bool(found.st_mode & 0o100)
-        yield source, ArchiveEntry(name, EntryKind.FILE, found.st_size, mtime, executable=executable)
+        executable = bool(status.st_mode & 0o100)
+        yield source, ArchiveEntry(name, EntryKind.FILE, status.st_size, mtime, executable=executable)
 
 
 def _read_file(path: Path, size: int) -> Iterator[bytes]:

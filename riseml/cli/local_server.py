@@ -145,7 +145,8 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
     if server is None:
         return None
     client.stop_server()
-    pause, begun = threading.Event(), time.monotonic()
+    pause = threading.Event()
+    begun = time.monotonic()
     while time.monotonic() - begun < ANSWER_DEADLINE:
         after = probe_server(client)
         if (after is None and not _is_there(server["pid"])) or (after is not None and after["pid"] != server["pid"]):
@@ -195,23 +196,24 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
     Raises:
         Refused: the server still has experiments on its executor.
     """
-    wanted = settings.executor
-    if wanted is None or client.address.socket is None:
+    executor = settings.executor
+    if executor is None or client.address.socket is None:
         return
     server = client.recall_server()  # the state when the command connected
-    if server["executor"] == wanted and not server["missing_engine"]:
+    if server["executor"] == executor and not server["missing_engine"]:
         return
     # The next executor could not clean up after this one; a server of an earlier version counts both as active.
     in_use = server["active"] + server.get("closing", 0)
     if in_use:
-        used, count = server["executor"], count_noun(in_use, "experiment")
+        used = server["executor"]
+        count = count_noun(in_use, "experiment")
         raise Refused(
-            f"the riseml server uses the {used} executor for {count}, so it cannot change to {wanted}",
+            f"the riseml server uses the {used} executor for {count}, so it cannot change to {executor}",
             f"add `--executor {used}` to run this now, or wait until all experiments have ended and are cleaned up",
         )
     stop_server(client, settings)
     ensure_server(client, settings, printer.say)
-    printer.say(f"The riseml server now uses the {wanted} executor.")
+    printer.say(f"The riseml server now uses the {executor} executor.")
 
 
 def _describe_silence(client: Client, pid: int) -> str:
@@ -240,7 +242,8 @@ def _start_server(
     begun = starter.clock()
     log_size = measure_log(settings.log)
     process = starter.spawn(settings, starter.command)
-    killed, is_told = 0, False
+    killed = 0
+    is_told = False
     while (waited := starter.clock() - begun) < starter.deadline:
         if not is_told and waited > (_START_PATIENCE if settings.store is None else PATIENCE):
             is_told = True
@@ -330,16 +333,16 @@ def _warn_of_settings(
     engine = environ.get("DOCKER_HOST")
     if engine and server["engine"] not in ("", engine) and server["executor"] == "docker":
         _warn_of_setting(f"the engine {server['engine']}", f"DOCKER_HOST={engine}", printer)
-    for variable, wanted, used in (
+    for variable, requested, used in (
         ("RISEML_OUTPUT", settings.output, server.get("output", "")),  # an older server does not say
         ("RISEML_DATA", settings.data, server.get("data", "")),
     ):
-        if environ.get(variable) and used not in ("", str(wanted)):
+        if environ.get(variable) and used not in ("", str(requested)):
             _warn_of_setting(used, f"{variable}={environ[variable]}", printer)
 
 
-def _warn_of_setting(used: str, wanted: str, printer: Printer) -> None:
+def _warn_of_setting(used: str, requested: str, printer: Printer) -> None:
     printer.warn(
-        f"the riseml server uses {used}, not {wanted}; `riseml server stop` lets the next command start a server that"
-        " does"
+        f"the riseml server uses {used}, not {requested}; `riseml server stop` lets the next command start a server"
+        " that does"
     )

@@ -51,8 +51,8 @@ def follow_log(
     entries = client.stream_log(experiment["id"], query, make_reconnect(context, client))
     end: wire.EndEntry | None = None
     try:
-        shown = query.follow and not display.json
-        with open_footer(context, client, experiment["id"], shown=shown) as note_entry:
+        is_shown = query.follow and not display.json
+        with open_footer(context, client, experiment["id"], is_shown=is_shown) as note_entry:
             for entry in entries:
                 note_entry(entry)
                 if display.json:
@@ -83,10 +83,10 @@ def _say_it_continues(printer: Printer, identity: str) -> None:
 
 @contextmanager
 def open_footer(
-    context: CommandContext, client: Client, identity: str, *, shown: bool = True
+    context: CommandContext, client: Client, identity: str, *, is_shown: bool = True
 ) -> Iterator[Callable[[wire.Entry], None]]:
     """On a terminal, show below the log what the experiment waits for. Give the receiver of the log's entries."""
-    if not context.printer.live or not shown or is_job_id(identity):
+    if not context.printer.live or not is_shown or is_job_id(identity):
         yield lambda _: None
         return
     from time import monotonic
@@ -123,7 +123,8 @@ def make_reconnect(context: CommandContext, client: Client) -> Callable[[int], N
 def _await_copy(context: CommandContext, client: Client, identity: str) -> wire.ExperimentView:
     """Wait until the last copy of an ended experiment's output is in its store, or is given up; return the
     experiment."""
-    reconnect, is_told = make_reconnect(context, client), False
+    reconnect = make_reconnect(context, client)
+    is_told = False
     while True:
         experiment = client.ask_until_answered(lambda: client.get_experiment(identity), reconnect)
         saved = experiment.get("saved")  # a server of an earlier version saves nothing

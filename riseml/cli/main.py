@@ -116,9 +116,9 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
     except Exception as error:
         if debug:
             raise
-        shown = _convert_error(error)
-        context.printer.print_error(shown)
-        return shown.exit_code
+        riseml_error = _convert_error(error)
+        context.printer.print_error(riseml_error)
+        return riseml_error.exit_code
 
 
 def _count_own_words(words: Sequence[str]) -> int:
@@ -139,20 +139,21 @@ def _convert_error(error: Exception) -> RisemlError:
         message = f"the output cannot be written: {error.strerror}"
         return Refused(message, "free some space on the disk; experiments go on")
     if isinstance(error, OSError) and error.filename is not None:
-        shown = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
+        filename = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
         room = error.errno in _NO_ROOM
         hint = "free some space on the disk" if room else "check the path, and who may use it and the folders above it"
-        return Refused(f"{shown}: {error.strerror}", hint)
+        return Refused(f"{filename}: {error.strerror}", hint)
     if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
         return UsageError(f"{_find_odd_word(error)} is not UTF-8 text", "rename the file, or write the text in UTF-8")
-    what = str(error).splitlines()[0] if str(error) else "no message"
-    message = f"riseml itself failed: {type(error).__name__}: {what}"
+    first_line = str(error).splitlines()[0] if str(error) else "no message"
+    message = f"riseml itself failed: {type(error).__name__}: {first_line}"
     return RisemlError(message, f"run the command again with {_DEBUG}, and report what it shows")
 
 
 def _find_odd_word(error: UnicodeEncodeError) -> str:
     """Return the value with a byte that is not UTF-8; the value may be inside the JSON of a request."""
-    before, after = error.object[: error.start], error.object[error.start :]
+    before = error.object[: error.start]
+    after = error.object[error.start :]
     word = before.rpartition('"')[2] + after.partition('"')[0]
     return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 

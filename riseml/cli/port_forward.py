@@ -47,15 +47,15 @@ def find_answering_jobs(address: Address, jobs: Sequence[str], port: int) -> lis
     return asyncio.run(_find_answering_jobs(address, jobs, port))
 
 
-def choose_local_port(wanted: int) -> int:
+def choose_local_port(preferred: int) -> int:
     """Return a port of this machine if it is free now, else 0, which stands for any free one."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, wanted))
+            probe.bind((HOST, preferred))
         except OSError:
             return 0
-    return wanted
+    return preferred
 
 
 def forward_ports(
@@ -82,15 +82,15 @@ def forward_ports(
 
 
 async def _find_answering_jobs(address: Address, jobs: Sequence[str], port: int) -> list[str]:
-    found: list[str] = []
+    answering: list[str] = []
     for job in jobs:
         try:
             async with open_stream(address, port_path(job, port)):
-                found.append(job)
+                answering.append(job)
         except (NotFound, Conflict):  # nothing listens there, or the job has just ended
             if len(jobs) == 1:
                 raise
-    return found
+    return answering
 
 
 class _Forwarder:

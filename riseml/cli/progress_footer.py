@@ -81,26 +81,30 @@ class ProgressFooter:
         with Client(self._address) as client:
             while not stop.wait(_INTERVAL):
                 try:
-                    found = _explain_waiting(client, self._identity)
+                    explanation = _explain_waiting(client, self._identity)
                 except RisemlError:
                     continue  # the command itself will notice and report the error
                 with self._printer.hold():
                     if stop.is_set():
                         return
-                    if found is None:
+                    if explanation is None:
                         self._end_drawing()
                     else:
-                        self._printer.redraw(self._list_lines(found, meters), stays=False)
+                        self._printer.redraw(self._list_lines(explanation, meters), stays=False)
 
-    def _list_lines(self, found: wire.ExplanationView, meters: dict[tuple[str, str], RateMeter]) -> list[str]:
-        for one in found["activities"]:
-            key = (one["host"], one["work"])
-            meters.setdefault(key, RateMeter()).add_amount(one["done"], self._clock())
-        return list_waiting(found, {key: meter.rate for key, meter in meters.items()}, self._printer.style)
+    def _list_lines(self, explanation: wire.ExplanationView, meters: dict[tuple[str, str], RateMeter]) -> list[str]:
+        for activity in explanation["activities"]:
+            key = (activity["host"], activity["work"])
+            meters.setdefault(key, RateMeter()).add_amount(activity["done"], self._clock())
+        return list_waiting(explanation, {key: meter.rate for key, meter in meters.items()}, self._printer.style)
 
 
 def _explain_waiting(client: Client, identity: str) -> wire.ExplanationView | None:
     """Return what an experiment waits for, or of a set the first member that waits; None: nothing waits."""
-    found = client.get_experiment(identity)
-    waiting = [one["id"] for one in found["experiments"] or [found] if one["state"] in BEFORE_OUTPUT]
+    experiment = client.get_experiment(identity)
+    waiting = [
+        experiment["id"]
+        for experiment in experiment["experiments"] or [experiment]
+        if experiment["state"] in BEFORE_OUTPUT
+    ]
     return client.explain_experiment(waiting[0]) if waiting else None

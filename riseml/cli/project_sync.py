@@ -91,15 +91,15 @@ class ProjectSync:
             printer.begin_line(f"Syncing project ({format_size(listing.size)}, {count_noun(listing.count, 'file')})...")
         try:
             snapshot = self._read_files(self._send_early(client, listing))
-            known = self._find_snapshot(client, snapshot.digest)
-            if not known:
+            stored = self._find_snapshot(client, snapshot.digest)
+            if not stored:
                 self._send_missing(client, snapshot)
         except BaseException:
             if not quiet:
                 printer.print_lines([""])  # ends the line
             raise
         if not quiet:
-            printer.print_lines(["done (no changes)" if known else "done"])
+            printer.print_lines(["done (no changes)" if stored else "done"])
         return snapshot.digest
 
     def _read_files(self, listing: Listing) -> Snapshot:
@@ -166,9 +166,9 @@ class ProjectSync:
         from riseml.cli.sync_progress import show_sync
         from riseml.project.archive import pack_contents
 
-        wanted = frozenset(missing)
-        sizes = {entry.content: entry.size for entry in snapshot.entries if entry.content in wanted}
-        records = show_sync(pack_contents(snapshot, wanted), sum(sizes.values()), self._command.printer)
+        digests = frozenset(missing)
+        sizes = {entry.content: entry.size for entry in snapshot.entries if entry.content in digests}
+        records = show_sync(pack_contents(snapshot, digests), sum(sizes.values()), self._command.printer)
         return client.send_contents(snapshot.digest, records)
 
     def _report_changed(self, snapshot: Snapshot, changed: list[str]) -> None:
@@ -179,12 +179,12 @@ class ProjectSync:
         """
         from riseml.project.archive import make_changed_error
 
-        wanted = frozenset(changed)
-        found = [entry for entry in snapshot.entries if entry.content in wanted]
+        digests = frozenset(changed)
+        entries = [entry for entry in snapshot.entries if entry.content in digests]
         index = self._open_index()
-        index.forget_contents([entry.path for entry in found])
+        index.forget_contents([entry.path for entry in entries])
         index.save()
-        raise make_changed_error(found[0] if found else snapshot.entries[0])
+        raise make_changed_error(entries[0] if entries else snapshot.entries[0])
 
     def _open_index(self) -> FileIndex:
         """Return the index as it was last saved."""

@@ -63,13 +63,13 @@ def confirm_variables(
     command.printer.print_notes([sentence])
     home = command.settings().home
     check_home(home)  # another user must not be able to write the answer
-    known = read_consent(home).variables
-    new = [one for one in variables if one.name not in allowed and one not in known]
+    allowed_before = read_consent(home).variables
+    new = [variable for variable in variables if variable.name not in allowed and variable not in allowed_before]
     if not new:
         return
     names = _join_variables(new)
     if not command.asks:
-        options = " ".join(f"--allow-env {one.name}" for one in new)
+        options = " ".join(f"--allow-env {variable.name}" for variable in new)
         raise Refused(
             f"{file} asks for {names} of your environment, which you have not allowed; nothing was sent",
             f"`{options}` allows it for one run; `riseml train` on a terminal asks, and remembers a yes",
@@ -82,4 +82,4 @@ def confirm_variables(
 
 
 def _join_variables(variables: Sequence[PassedVariable]) -> str:
-    return ", ".join(one.name for one in variables)
+    return ", ".join(variable.name for variable in variables)

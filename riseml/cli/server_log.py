@@ -59,13 +59,13 @@ class ServerLogReader:
                 f"there is no log of a riseml server in {self._path.parent}",
                 "the server writes it from its first start on; RISEML_HOME names another home",
             )
-        found: deque[str] = deque(maxlen=count)
+        lines: deque[str] = deque(maxlen=count)
         if former is not None:
             with former:
                 is_same = self._file is not None and os.path.sameopenfile(former.fileno(), self._file.fileno())
-                found.extend(() if is_same else _split(former.read())[0])
-        found.extend(self._read_lines())
-        return list(found)
+                lines.extend(() if is_same else _split(former.read())[0])
+        lines.extend(self._read_lines())
+        return list(lines)
 
     def follow_lines(self, wait: Callable[[float], object]) -> Iterator[list[str]]:
         """Yield the lines that the server adds, without end. `wait` pauses for some seconds when there are none.
@@ -114,27 +114,27 @@ class ServerLogReader:
 
 def _split(data: bytes) -> tuple[list[str], bytes]:
     """Return the whole lines, and what comes after the last of them."""
-    *lines, rest = data.split(b"\n")
-    return [line.decode("utf-8", "replace") for line in lines], rest
+    *lines, open_line = data.split(b"\n")
+    return [line.decode("utf-8", "replace") for line in lines], open_line
 
 
 def parse_log_line(line: str) -> wire.ServerLogLine:
     """Return the parts of a line, whether the server wrote it as text or as JSON."""
-    found = _read_object(line)
-    if found is None:
+    record = _read_object(line)
+    if record is None:
         parts = _TEXT_LINE.fullmatch(line)
-        found = {} if parts is None else {"time": parts[1], "level": parts[2], "message": parts[3]}
+        record = {} if parts is None else {"time": parts[1], "level": parts[2], "message": parts[3]}
     return {
-        "time": found.get("time"),
-        "level": found.get("level"),
-        "message": found.get("message", line),
-        "experiment": found.get("experiment"),
-        "job": found.get("job"),
-        "attempt": found.get("attempt"),
-        "host": found.get("host"),
-        "state": found.get("state"),
-        "reason": found.get("reason"),
-        "seconds": found.get("seconds"),
+        "time": record.get("time"),
+        "level": record.get("level"),
+        "message": record.get("message", line),
+        "experiment": record.get("experiment"),
+        "job": record.get("job"),
+        "attempt": record.get("attempt"),
+        "host": record.get("host"),
+        "state": record.get("state"),
+        "reason": record.get("reason"),
+        "seconds": record.get("seconds"),
     }
 
 
@@ -143,7 +143,7 @@ def _read_object(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return record if isinstance(record, dict) else None

@@ -107,7 +107,7 @@ def _run_program(settings: Settings, module: str, failure: str, *words: str) -> 
     Raises:
         RisemlError: as the program says in its first two lines, or with the message `failure`.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", module, *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -117,13 +117,13 @@ def _run_program(settings: Settings, module: str, failure: str, *words: str) -> 
         check=False,
         env={**os.environ, **_make_environment(settings)},
     )
-    if done.returncode:
-        message, _, hint = done.stdout.partition("\n")
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        error = RisemlError(message or ": ".join([failure, *said[-1:]]), hint.strip() or None)
-        error.exit_code = done.returncode if message else Unreachable.exit_code
+    if process.returncode:
+        message, _, hint = process.stdout.partition("\n")
+        lines = [line for line in process.stderr.splitlines() if line.strip()]
+        error = RisemlError(message or ": ".join([failure, *lines[-1:]]), hint.strip() or None)
+        error.exit_code = process.returncode if message else Unreachable.exit_code
         raise error
-    return done.stdout
+    return process.stdout
 
 
 def _make_environment(settings: Settings) -> dict[str, str]:
@@ -158,5 +158,5 @@ def read_start_error(log: Path, start: int) -> str:
         first, *after = written[errors[-1] :]
         more = takewhile(lambda line: line.startswith("  "), after)
         return "\n".join([first.removeprefix("error: "), *map(str.strip, more)])
-    others = [line for line in written if line.strip() and not line.startswith((" ", "Traceback "))]
-    return (others or ["it wrote nothing to its log"])[-1]
+    messages = [line for line in written if line.strip() and not line.startswith((" ", "Traceback "))]
+    return (messages or ["it wrote nothing to its log"])[-1]

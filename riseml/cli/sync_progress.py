@@ -32,12 +32,15 @@ def show_sync(
     from riseml.cli.output.progress import RateMeter, describe_bytes, draw_progress
 
     began = clock()
-    meter, sent, drawn = RateMeter(), 0, None
+    meter = RateMeter()
+    sent = 0
+    drawn = None
     meter.add_amount(0, began)
     try:
         for piece in pieces:
             yield piece
-            now, sent = clock(), min(size, sent + len(piece))
+            now = clock()
+            sent = min(size, sent + len(piece))
             if now < (began + _PATIENCE if drawn is None else drawn + _INTERVAL):
                 continue
             if drawn is None:

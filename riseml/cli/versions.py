@@ -17,7 +17,7 @@ class VersionOrder(Enum):
     NEWER = "newer"
 
 
-def compare_versions(theirs: str, ours: str) -> VersionOrder:
+def compare_versions(foreign: str, own: str) -> VersionOrder:
     """Return how `theirs` relates to `ours` in the order of PEP 440, without local labels such as `+cu12`.
 
     A text that is not a version is older than every version.
@@ -28,9 +28,10 @@ def compare_versions(theirs: str, ours: str) -> VersionOrder:
         >>> compare_versions("2.0.0rc1", "2.0.0")
         <VersionOrder.OLDER: 'older'>
     """
-    if theirs == ours:
+    if foreign == own:
         return VersionOrder.SAME
-    left, right = _parse_version(theirs), _parse_version(ours)
+    left = _parse_version(foreign)
+    right = _parse_version(own)
     if left is None or right is None:
         if left is right:
             return VersionOrder.SAME

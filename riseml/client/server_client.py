@@ -80,7 +80,8 @@ class Client:
         """Call `tell` with the pid of the server, or 0, when an answer does not begin for some seconds, or the
         heartbeat of a followed log stays away; and `on_answer` when the server answers again.
         """
-        self._exchange.silence.on_silence, self._exchange.silence.on_answer = tell, on_answer
+        self._exchange.silence.on_silence = tell
+        self._exchange.silence.on_answer = on_answer
 
     @contextmanager
     def watch_server(self) -> Iterator[None]:

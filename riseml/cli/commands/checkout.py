@@ -36,12 +36,12 @@ def check_out_code(
     with ExitStack() as stack:
         has_code = place is not None and place.find_archive() is not None
         client = None if has_code else stack.enter_context(command.connect())
-        found = read_source(command, source, place, client)
-        digest = found.capsule["code"]["digest"]
-        archive = stack.enter_context(open_archive(command, found, client))
+        run_source = read_source(command, source, place, client)
+        digest = run_source.capsule["code"]["digest"]
+        archive = stack.enter_context(open_archive(command, run_source, client))
         count = unpack_code(archive, digest, folder)
     if json:
         command.printer.print_json({"folder": str(target), "digest": digest, "files": count})
         return
-    line = f"Wrote {count_noun(count, 'file')} of {found.name} into {format_path(str(target))}."
+    line = f"Wrote {count_noun(count, 'file')} of {run_source.name} into {format_path(str(target))}."
     command.printer.print_lines([clean_text(line)])

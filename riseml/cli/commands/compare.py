@@ -32,11 +32,11 @@ def compare_experiments(
     command: CommandContext = context.obj
     chosen = [str(parse_id(identity)) for identity in identities]
     if not 2 <= len(chosen) <= _MOST:
-        given = "there is one ID" if len(chosen) == 1 else f"there are {len(chosen)} IDs"
-        raise UsageError(f"{given}, and compare takes 2 to {_MOST}", "write `riseml compare 4 7`")
+        number = "there is one ID" if len(chosen) == 1 else f"there are {len(chosen)} IDs"
+        raise UsageError(f"{number}, and compare takes 2 to {_MOST}", "write `riseml compare 4 7`")
     with command.connect() as client:
-        found = client.compare_experiments(chosen)
+        comparison = client.compare_experiments(chosen)
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(comparison)
     else:
-        command.printer.print_lines(list_comparison(found, command.printer.style))
+        command.printer.print_lines(list_comparison(comparison, command.printer.style))

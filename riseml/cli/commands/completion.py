@@ -41,47 +41,52 @@ def print_completion(
     `riseml completion fish | source` into ~/.config/fish/config.fish.
     """
     command: CommandContext = context.obj
-    found: wire.CompletionScript = {
+    script: wire.CompletionScript = {
         "shell": shell.value,
         "script": write_script(shell.value, list(_list_commands(context.find_root().command, ""))),
     }
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(script)
     else:
-        command.printer.print_lines(found["script"].splitlines())
+        command.printer.print_lines(script["script"].splitlines())
 
 
 def _list_commands(command: Any, path: str) -> Iterator[CompletedCommand]:
     """Yield a command and all below it. `command` belongs to typer's parser, which has no types."""
     below: dict[str, Any] = getattr(command, "commands", {})
-    shown = {name: one for name, one in below.items() if not one.hidden}
-    options = [one for one in command.params if one.param_type_name == "option"]
-    arguments = [one for one in command.params if one.param_type_name == "argument"]
-    takes_id = path in _JOB_PATHS or any(word in (one.metavar or "") for one in arguments for word in _IDS)
+    visible = {name: child for name, child in below.items() if not child.hidden}
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    takes_id = path in _JOB_PATHS or any(word in (argument.metavar or "") for argument in arguments for word in _IDS)
     choices = next(
-        (tuple(map(_name_choice, one.type.choices)) for one in arguments if hasattr(one.type, "choices")), ()
+        (
+            tuple(map(_name_choice, argument.type.choices))
+            for argument in arguments
+            if hasattr(argument.type, "choices")
+        ),
+        (),
     )
     yield CompletedCommand(
         path,
-        (*shown, *choices),
-        (*(name for one in options for name in (*one.opts, *one.secondary_opts)), "-h", "--help"),
+        (*visible, *choices),
+        (*(name for option in options for name in (*option.opts, *option.secondary_opts)), "-h", "--help"),
         ("running" if path in _OF_RUNNING else "all") if takes_id else "",
         {
-            name: tuple(map(_name_choice, getattr(one.type, "choices", ())))
-            for one in options
-            if not one.is_flag and (hasattr(one.type, "choices") or _may_be_path(one))
-            for name in one.opts
+            name: tuple(map(_name_choice, getattr(option.type, "choices", ())))
+            for option in options
+            if not option.is_flag and (hasattr(option.type, "choices") or _may_be_path(option))
+            for name in option.opts
         },
         any(map(_may_be_path, arguments)),
     )
-    for name, one in shown.items():
-        yield from _list_commands(one, f"{path} {name}".strip())
+    for name, child in visible.items():
+        yield from _list_commands(child, f"{path} {name}".strip())
 
 
-def _may_be_path(one: Any) -> bool:
+def _may_be_path(parameter: Any) -> bool:
     """Return whether an argument, or the value of an option, may be a path of this machine."""
-    words = one.metavar or ""
-    return getattr(one.type, "name", "") in ("path", "file", "directory") or any(word in words for word in _PATHS)
+    words = parameter.metavar or ""
+    return getattr(parameter.type, "name", "") in ("path", "file", "directory") or any(word in words for word in _PATHS)
 
 
 def _name_choice(choice: object) -> str:

@@ -46,16 +46,14 @@ def init_project(
     command: CommandContext = context.obj
     path = command.folder / (file or CONFIG)
     project = re.sub(r"[^A-Za-z0-9_-]+", "-", path.absolute().parent.name).strip("-") or "project"
-    shown = str(file or CONFIG)
+    path_text = str(file or CONFIG)
     text = make_starter_config(project, framework)
-    write_new_config(command.folder, shown, text)
+    write_new_config(command.folder, path_text, text)
     if json:
-        command.printer.print_json({"file": shown, "project": project})
+        command.printer.print_json({"file": path_text, "project": project})
     else:
-        done = (
-            f"Wrote {shown} for project {project}. `riseml train` runs it as it is; then put your program into `run`."
-        )
-        command.printer.print_lines([done])
+        advice = "`riseml train` runs it as it is; then put your program into `run`."
+        command.printer.print_lines([f"Wrote {path_text} for project {project}. {advice}"])
 
 
 def validate_config(context: typer.Context, *, file: FileOption = None, json: JsonOption = False) -> None:

@@ -49,16 +49,16 @@ def copy_files(
     command: CommandContext = context.obj
     if len(paths) < 2:
         raise UsageError("cp needs a source and a target", "write `riseml cp output://4/model .`, or the other way")
-    in_jobs = [one for one in paths if _find_job(one) is not None]
+    in_jobs = [path for path in paths if _find_job(path) is not None]
     if in_jobs:
-        if len(paths) != 2 or dry or any(_STORED.match(one) for one in paths):
+        if len(paths) != 2 or dry or any(_STORED.match(path) for path in paths):
             raise UsageError(
                 f"{in_jobs[0]} is in a job: one path is copied from or to this machine, and -n shows nothing",
                 "write `riseml cp 4.master:/output/x .`, or the other way",
             )
         _copy_job_path(command, paths[0], paths[1], json=json)
         return
-    if not any(_STORED.match(one) for one in paths):
+    if not any(_STORED.match(path) for path in paths):
         raise UsageError(
             "one of both paths must be in a job, in data:// or in output://",
             "write `riseml cp 4.master:/output/x .` or `riseml cp output://4/x .`, or the other way",
@@ -73,7 +73,8 @@ def _find_job(text: str) -> re.Match[str] | None:
 def _copy_job_path(command: CommandContext, source: str, target: str, *, json: bool) -> None:
     from riseml.cli.job_copy import JobPath, copy_in, copy_out
 
-    from_job, to_job = _find_job(source), _find_job(target)
+    from_job = _find_job(source)
+    to_job = _find_job(target)
     if (from_job is None) is (to_job is None):
         raise UsageError(
             "one of both paths must be in a job", "write `riseml cp 4.master:/output/x .`, or the other way"
@@ -82,14 +83,14 @@ def _copy_job_path(command: CommandContext, source: str, target: str, *, json: b
         if from_job is not None:
             place = JobPath(choose_job(command, client, from_job[1]), from_job[2])
             final = copy_out(client.address, place, command.folder / target, wants_folder=target.endswith("/"))
-            shown: wire.CopyView = {"from": str(place), "to": str(final)}
+            copy: wire.CopyView = {"from": str(place), "to": str(final)}
         elif to_job is not None:
             place = JobPath(choose_job(command, client, to_job[1]), to_job[2])
-            shown = {"from": source, "to": str(copy_in(client.address, command.folder / Path(source), place))}
+            copy = {"from": source, "to": str(copy_in(client.address, command.folder / Path(source), place))}
     if json:
-        command.printer.print_json(shown)
+        command.printer.print_json(copy)
     else:
-        command.printer.print_lines([clean_text(f"{shown['from']} -> {shown['to']}")])
+        command.printer.print_lines([clean_text(f"{copy['from']} -> {copy['to']}")])
 
 
 def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: bool) -> None:
@@ -103,23 +104,24 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
     *sources, text = paths
     with ExitStack() as stack:
         openings = Openings(command, stack)
-        named = [one for source in sources for one in openings.find_sources(source)]
-        found = list({one.shown: one for one in named}.values())
-        target, there, wants_folder = openings.open_target(text)
-        into = wants_folder or (there is not None and there.kind == "folder")
-        if len(found) == 1 and found[0].seen.kind == "link":
+        named = [opened for source in sources for opened in openings.find_sources(source)]
+        different = list({opened.shown: opened for opened in named}.values())
+        target, present, wants_folder = openings.open_target(text)
+        into = wants_folder or (present is not None and present.kind == "folder")
+        if len(different) == 1 and different[0].entry.kind == "link":
+            link = different[0]
             raise Refused(
-                f"{found[0].shown} is a link to {show_name(found[0].seen.target or '')}, and riseml follows none",
+                f"{link.shown} is a link to {show_name(link.entry.target or '')}, and riseml follows none",
                 "name what it leads to; in a folder that is copied links stay links",
             )
-        if len(found) > 1 and not into:
-            raise UsageError(f"{text} is not a folder, and there are {len(found)} sources", f"write {text}/")
-        _check_names(found)
+        if len(different) > 1 and not into:
+            raise UsageError(f"{text} is not a folder, and there are {len(different)} sources", f"write {text}/")
+        _check_names(different)
         progress = CopyProgress(command.printer, dry=dry, quiet=json)
         tallies = []
-        for one in found:
-            at = CopyEnd(target.side, join_paths(target.path, one.name) if into else target.path, target.title)
-            tallies.append(copy_tree(one.end, one.seen, at, progress.watch))
+        for opened in different:
+            at = CopyEnd(target.side, join_paths(target.path, opened.name) if into else target.path, target.title)
+            tallies.append(copy_tree(opened.end, opened.entry, at, progress.watch))
         progress.close()
     tally = add_tallies(tallies)
     summary = _show_tally(tally, paths, dry=dry)
@@ -130,18 +132,18 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
     _report_trouble(command, tally)
 
 
-def _check_names(found: list[OpenedPath]) -> None:
+def _check_names(sources: list[OpenedPath]) -> None:
     """Check that no source would overwrite the copy of another one.
 
     Raises:
         UsageError: two have the same name.
     """
     by_name: dict[str, OpenedPath] = {}
-    for one in found:
-        first = by_name.setdefault(one.name, one)
-        if first is not one:
+    for source in sources:
+        first = by_name.setdefault(source.name, source)
+        if first is not source:
             raise UsageError(
-                f"{first.shown} and {one.shown} would have the same name at the target", "copy them into two folders"
+                f"{first.shown} and {source.shown} would have the same name at the target", "copy them into two folders"
             )
 
 

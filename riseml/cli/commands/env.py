@@ -40,15 +40,15 @@ def print_environment(
         lambda client, identity: client.get_job_environments(identity)["jobs"],
         _plan_environments,
     )
-    selected = select_jobs(jobs.found, jobs.job)
+    selected = select_jobs(jobs.values, jobs.job)
     if json:
         command.printer.print_json(selected)
         return
-    several = len({one["image"] for one in jobs.found.values()}) > 1
-    for at, (name, one) in enumerate(selected.items()):
-        image = f" in {one['image']}" if several else ""
-        heading = [] if jobs.job in jobs.found else [*([""] if at else []), clean_text(f"{jobs.prefix}{name}{image}")]
-        command.printer.print_lines([*heading, *_list_lines(one)])
+    several = len({environment["image"] for environment in jobs.values.values()}) > 1
+    for at, (name, selected_environment) in enumerate(selected.items()):
+        image = f" in {selected_environment['image']}" if several else ""
+        heading = [] if jobs.job in jobs.values else [*([""] if at else []), clean_text(f"{jobs.prefix}{name}{image}")]
+        command.printer.print_lines([*heading, *_list_lines(selected_environment)])
 
 
 def _plan_environments(planned: PlannedFile) -> dict[str, wire.JobEnvironment]:
@@ -56,16 +56,16 @@ def _plan_environments(planned: PlannedFile) -> dict[str, wire.JobEnvironment]:
     from riseml.spec.scalars.secret_names import looks_secret
 
     written = {(variable.name, variable.value) for variable in planned.spec.train.env}
-    found: dict[str, wire.JobEnvironment] = {}
+    environments: dict[str, wire.JobEnvironment] = {}
     for job in planned.jobs:
         hidden = [name for name, value in job["environment"].items() if (name, value) in written or looks_secret(name)]
-        shown = {name: value for name, value in job["environment"].items() if name not in hidden}
+        visible = {name: value for name, value in job["environment"].items() if name not in hidden}
         hidden += job["passed_on"]
-        found[job["name"]] = {"variables": shown, "hidden": hidden, "image": job["image"]}
-    return found
+        environments[job["name"]] = {"variables": visible, "hidden": hidden, "image": job["image"]}
+    return environments
 
 
 def _list_lines(environment: wire.JobEnvironment) -> list[str]:
-    shown = [f"{name}={value}" for name, value in environment["variables"].items()]
+    lines = [f"{name}={value}" for name, value in environment["variables"].items()]
     hidden = [f"{name}=*** (not shown)" for name in environment["hidden"]]
-    return [clean_text(line) for line in sorted([*shown, *hidden])]
+    return [clean_text(line) for line in sorted([*lines, *hidden])]

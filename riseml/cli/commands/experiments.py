@@ -145,10 +145,14 @@ def print_logs(
     query = LogQuery(follow, tail, None if since is None else parse_since(since, command.now()))
     with command.connect() as client:
         chosen = choose_experiment_id(command, client, identity)
-        found = client.get_experiment(chosen)
-        if tail is not None and found["state"] in BEFORE_OUTPUT - {"BUILDING"}:  # --tail prints no changes of state
-            command.printer.print_notes([f"{found['id']} is {found['state']}; jobs print nothing before they run"])
-        follow_log(command, client, found | {"id": chosen}, LogDisplay(json=json), query)
+        experiment = client.get_experiment(chosen)
+        if tail is not None and experiment["state"] in BEFORE_OUTPUT - {
+            "BUILDING"
+        }:  # --tail prints no changes of state
+            command.printer.print_notes(
+                [f"{experiment['id']} is {experiment['state']}; jobs print nothing before they run"]
+            )
+        follow_log(command, client, experiment | {"id": chosen}, LogDisplay(json=json), query)
 
 
 def monitor_experiment(
@@ -224,23 +228,27 @@ def kill_experiments(
 def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, long: bool) -> ViewContent:
     from riseml.cli.output.experiment_views import list_experiments
 
-    found, older = _fetch_pages(client, choice)
-    if found:
-        lines = list_experiments(found, command.now(), command.printer.style, long=long)
+    experiments, older = _fetch_pages(client, choice)
+    if experiments:
+        lines = list_experiments(experiments, command.now(), command.printer.style, long=long)
     elif choice.ended:
         lines = ["There is no experiment yet."]
     else:
         lines = ["No experiment is running; `riseml status -a` lists all."]
-    lines += [clean_text(message) for message in find_swarm_troubles(found)]
+    lines += [clean_text(message) for message in find_swarm_troubles(experiments)]
     if older:
         lines = [*lines, f"These are the newest {choice.most:,}; `--last N` lists more of them."]
-    return ViewContent({"experiments": found}, lines, final=False)
+    return ViewContent({"experiments": experiments}, lines, final=False)
 
 
-def find_swarm_troubles(found: Sequence[wire.ExperimentView]) -> list[str]:
+def find_swarm_troubles(experiments: Sequence[wire.ExperimentView]) -> list[str]:
     """Return why experiments wait for a leader of the swarm of their hosts, each reason once."""
-    singles = [one for experiment in found for one in (experiment, *experiment["experiments"])]
-    waiting = (one["message"] for one in singles if one["reason"] == "NO_LEADER" and one["state"] == "PENDING")
+    singles = [single for experiment in experiments for single in (experiment, *experiment["experiments"])]
+    waiting = (
+        experiment["message"]
+        for experiment in singles
+        if experiment["reason"] == "NO_LEADER" and experiment["state"] == "PENDING"
+    )
     return list(dict.fromkeys(filter(None, waiting)))
 
 
@@ -250,17 +258,21 @@ def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.Experime
     Experiments of `riseml system test` that have ended are left out, and do not count. Each request asks for some of
     them, so that a long list does not keep the server from its other work.
     """
-    found: list[wire.ExperimentView] = []
+    experiments: list[wire.ExperimentView] = []
     before = None
-    while choice.most is None or len(found) <= choice.most:  # one more shows whether there are older ones
-        wanted = _PAGE if choice.most is None else min(_PAGE, choice.most + 1 - len(found))
-        page = client.list_experiments(ended=choice.ended, limit=wanted, before=before)
-        shown = [one for one in page if one["project"] != TEST_PROJECT or one["state"] not in ENDED_STATES]
-        found = [*shown, *found]
-        if len(page) < wanted:
-            return found, False
+    while choice.most is None or len(experiments) <= choice.most:  # one more shows whether there are older ones
+        limit = _PAGE if choice.most is None else min(_PAGE, choice.most + 1 - len(experiments))
+        page = client.list_experiments(ended=choice.ended, limit=limit, before=before)
+        visible = [
+            experiment
+            for experiment in page
+            if experiment["project"] != TEST_PROJECT or experiment["state"] not in ENDED_STATES
+        ]
+        experiments = [*visible, *experiments]
+        if len(page) < limit:
+            return experiments, False
         before = int(page[0]["id"])
-    return found[-choice.most :], True
+    return experiments[-choice.most :], True
 
 
 def _fetch_samples(command: CommandContext, client: Client, identity: str | None, trends: Trends | None) -> ViewContent:
@@ -268,7 +280,8 @@ def _fetch_samples(command: CommandContext, client: Client, identity: str | None
     from riseml.cli.output.monitor_view import list_use
 
     answer = client.get_samples(identity)
-    samples, printer = answer["samples"], command.printer
+    samples = answer["samples"]
+    printer = command.printer
     ended = identity is not None and client.get_experiment(identity)["state"] in ENDED_STATES
     if trends is not None:
         trends.add_samples(samples, command.now().timestamp())
@@ -282,19 +295,19 @@ def _fetch_samples(command: CommandContext, client: Client, identity: str | None
 def _fetch_gpus(command: CommandContext, client: Client, identity: str | None) -> ViewContent:
     from riseml.cli.output.gpu_view import list_gpu_use, list_gpu_warnings
 
-    found = client.get_gpus(identity)
+    gpus = client.get_gpus(identity)
     ended = identity is not None and client.get_experiment(identity)["state"] in ENDED_STATES
-    warnings = [f"warning: {clean_text(line)}" for line in list_gpu_warnings(found)]
-    lines = [*list_gpu_use(found, command.printer.style, identity=identity), *warnings]
-    return ViewContent(found, lines, final=ended)
+    warnings = [f"warning: {clean_text(line)}" for line in list_gpu_warnings(gpus)]
+    lines = [*list_gpu_use(gpus, command.printer.style, identity=identity), *warnings]
+    return ViewContent(gpus, lines, final=ended)
 
 
 def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool) -> str:
     """Return the ID of the project's last experiment; ask the user first on a terminal."""
     last = find_last_experiment(command, client)
     if last["state"] in ENDED_STATES:
-        others = client.list_experiments(ended=False, project=last["project"])
-        running = [one["id"] for one in others if one["state"] not in ENDED_STATES]
+        experiments = client.list_experiments(ended=False, project=last["project"])
+        running = [other["id"] for other in experiments if other["state"] not in ENDED_STATES]
         if running:
             which = f"still running in {last['project']}: {', '.join(running)}"
             command.printer.print_notes([f"{which}; `riseml kill {' '.join(running)}` ends what is named"])

@@ -39,8 +39,8 @@ def explain_experiment(
             answer: object = of_set
             lines = list_set_explanation(of_set, command.printer.style)
         else:
-            answer = found = client.explain_experiment(experiment["id"])
-            lines = list_explanation(found, command.printer.style)
+            answer = explanation = client.explain_experiment(experiment["id"])
+            lines = list_explanation(explanation, command.printer.style)
     if json:
         command.printer.print_json(answer)
     else:
@@ -51,12 +51,12 @@ def _explain_set(client: Client, experiment: wire.ExperimentView) -> wire.SetExp
     """Return what the members of a set do. Waiting members come first: the user asks about them."""
     search = experiment.get("search")  # a server of an earlier version has no searches
     members = experiment["experiments"]
-    active = [one for one in members if one["state"] not in ENDED_STATES]
-    active.sort(key=lambda one: one["started_at"] is not None)
+    active = [member for member in members if member["state"] not in ENDED_STATES]
+    active.sort(key=lambda member: member["started_at"] is not None)
     return {
         "id": experiment["id"],
         "state": experiment["state"],
-        "counts": dict(Counter(one["state"] for one in members)),
+        "counts": dict(Counter(member["state"] for member in members)),
         "search": None if search is None else search.get("next"),
-        "members": [client.explain_experiment(one["id"]) for one in active[:_MOST_MEMBERS]],
+        "members": [client.explain_experiment(member["id"]) for member in active[:_MOST_MEMBERS]],
     }

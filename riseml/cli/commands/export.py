@@ -60,21 +60,21 @@ def export_run(  # noqa: PLR0913  # one parameter for each option of the command
     """
     command: CommandContext = context.obj
     flags = dict(zip(ExportKind, (compose, tfjob, pytorchjob, slurm, sh), strict=True))
-    chosen = [kind for kind, wanted in flags.items() if wanted]
+    chosen = [kind for kind, is_chosen in flags.items() if is_chosen]
     if len(chosen) != 1:
         raise UsageError("name one kind of files", "--compose, --tfjob, --pytorchjob, --slurm or --sh")
     slurm_options = _check_slurm_options(partition, time, chosen[0])
     place = find_capsule(command, source)
     with ExitStack() as stack:
         client = stack.enter_context(command.connect()) if _needs_server(place) else None
-        found = read_source(command, source, place, client)
-        if found.is_set:
+        run_source = read_source(command, source, place, client)
+        if run_source.is_set:
             raise UsageError(f"{source} is a set, and files run one experiment", f"name one of its: `{source}.1`")
-        folder = _export(command, found, client, _ExportRequest(chosen[0], target, *slurm_options))
+        folder = _export(command, run_source, client, _ExportRequest(chosen[0], target, *slurm_options))
     if json:
         command.printer.print_json({"folder": str(folder), "kind": chosen[0].value})
         return
-    command.printer.print_lines([clean_text(f"Wrote {format_path(str(folder))} from {found.name}.")])
+    command.printer.print_lines([clean_text(f"Wrote {format_path(str(folder))} from {run_source.name}.")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,8 @@ def _export(command: CommandContext, source: CapsuleSource, client: Client | Non
         config = source.config if source.place is None else ""
         if archive is not None and source.place is not None:
             config = read_project_file(archive, source.capsule["code"]["file"] or "riseml.yml")
-        owner, is_foreign = f"{os.getuid()}:{os.getgid()}", source.place is not None
+        owner = f"{os.getuid()}:{os.getgid()}"
+        is_foreign = source.place is not None
         run = make_run(source.capsule, config, owner, has_code=archive is not None, is_foreign=is_foreign)
         files = {name: _encode_file(file) for name, file in _write_kind(run, request)}
         folder = request.target or Path(f"{run.title}-{request.kind.value}")
@@ -144,15 +145,17 @@ def _list_notes(run: ExportedRun, kind: ExportKind) -> Iterator[str]:
     passes = "; compose gives the containers the value of your shell" if kind is ExportKind.COMPOSE else ""
     for name in sorted({name for job in run.jobs for name in job.missing}):
         yield f"{name} has no value in these files: set it where they run{passes}"
-    others = list_other_environments(run) if kind in (ExportKind.SLURM, ExportKind.SH) else []
-    if others:
-        names = ", ".join(job.name for job in others)
+    foreign = list_other_environments(run) if kind in (ExportKind.SLURM, ExportKind.SH) else []
+    if foreign:
+        names = ", ".join(job.name for job in foreign)
         yield f"{names}: image or install steps differ from those that install.sh is made from; --compose has them all"
     if kind in (ExportKind.SLURM, ExportKind.SH):
         for image in list_image_gaps(run):
             yield f"what the image {image} brought is not in install.sh, and is not known: add what the jobs need to it"
     else:
-        for image in sorted({one["image"] for one in run.capsule["environments"] if is_local(one)}):
+        for image in sorted(
+            {environment["image"] for environment in run.capsule["environments"] if is_local(environment)}
+        ):
             yield f"{image} has no digest of a registry: other machines build from it only if they get it by that name"
     if kind is ExportKind.COMPOSE and choose_data(run) != run.data:
         data = choose_data(run)
@@ -169,8 +172,8 @@ def _list_outputs(config: str) -> list[str]:
     spec = check_config(config).spec
     if spec is None:
         return []
-    found = (spec.train.outputs, *(role.outputs for role in spec.train.roles))
-    return list(dict.fromkeys(pattern for patterns in found for pattern in patterns))
+    pattern_lists = (spec.train.outputs, *(role.outputs for role in spec.train.roles))
+    return list(dict.fromkeys(pattern for patterns in pattern_lists for pattern in patterns))
 
 
 def _encode_file(file: ExportedFile) -> tuple[bytes, int]:

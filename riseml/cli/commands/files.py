@@ -43,12 +43,12 @@ def list_paths(
     command: CommandContext = context.obj
     with ExitStack() as stack:
         openings = Openings(command, stack)
-        found = [opened for text in paths for opened in openings.find_sources(text)]
-        for opened in found if json else ():
+        sources = [opened for text in paths for opened in openings.find_sources(text)]
+        for opened in sources if json else ():
             for page in _list_pages(opened, deep=recursive):
-                for one in _leave_out_hidden(opened, page, everything=everything):
-                    command.printer.print_json(_show_entry(opened, one))
-        for title, entries in () if json else _list_parts(found, deep=recursive, everything=everything):
+                for entry in _leave_out_hidden(opened, page, everything=everything):
+                    command.printer.print_json(_show_entry(opened, entry))
+        for title, entries in () if json else _list_parts(sources, deep=recursive, everything=everything):
             command.printer.print_lines([title] if title else [])
             for part in _take_entries(iter(entries), _MOST_TABLE):
                 command.printer.print_lines(list_entries(part, command.printer.style, long=long))
@@ -117,8 +117,10 @@ def remove_paths(
     command: CommandContext = context.obj
     with ExitStack() as stack:
         openings = Openings(command, stack)
-        found = [one for text in paths for one in check_removal(openings.find_sources(text), text, recursive=recursive)]
-        rows = [_sum_up(one) for one in found]
+        sources = [
+            opened for text in paths for opened in check_removal(openings.find_sources(text), text, recursive=recursive)
+        ]
+        rows = [_sum_up(opened) for opened in sources]
         if not json or dry:
             _print_rows(command, rows, list_usage(rows, command.printer.style), json=json)
         files = sum(row["files"] for row in rows)
@@ -127,10 +129,10 @@ def remove_paths(
                 command.printer.say(f"Would remove {count_noun(files, 'file')}.")
             return
         _confirm(command, files, yes=yes)
-        for one in found:
-            removed = remove_opened(one)
+        for opened in sources:
+            removed = remove_opened(opened)
             if json:
-                command.printer.print_json({**removed, "path": _address(one, "")})
+                command.printer.print_json({**removed, "path": _address(opened, "")})
         if not json:
             command.printer.say(f"Removed {count_noun(files, 'file')}.")
 
@@ -158,25 +160,27 @@ def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
     """Yield the entries of a folder page by page, beginning with a short page; or the file itself."""
     from riseml.storage_files import MOST_ENTRIES, ListOrder
 
-    if opened.seen.kind != "folder":
-        yield [opened.seen]
+    if opened.entry.kind != "folder":
+        yield [opened.entry]
         return
-    limit, after = 1000, None
+    limit = 1000
+    after = None
     while True:
         page = opened.end.side.list_files(ListOrder(opened.end.path, after, limit, deep))
         yield page.entries
-        limit, after = MOST_ENTRIES, page.next
+        limit = MOST_ENTRIES
+        after = page.next
         if after is None:
             return
 
 
-def _list_parts(found: list[OpenedPath], *, deep: bool, everything: bool) -> Iterator[tuple[str, list[Seen]]]:
+def _list_parts(sources: list[OpenedPath], *, deep: bool, everything: bool) -> Iterator[tuple[str, list[Seen]]]:
     """Yield entries for people, files first, under a heading: with several paths, the folder that they are in."""
-    several = len(found) > 1
-    folders = [opened for opened in found if opened.seen.kind == "folder"]
-    files = [opened for opened in found if opened.seen.kind != "folder"]
+    several = len(sources) > 1
+    folders = [opened for opened in sources if opened.entry.kind == "folder"]
+    files = [opened for opened in sources if opened.entry.kind != "folder"]
     if files:
-        yield "", [one.seen._replace(path=one.make_address() if several else one.name) for one in files]
+        yield "", [file.entry._replace(path=file.make_address() if several else file.name) for file in files]
     for opened in folders:
         title = f"{opened.shown}:" if several else ""
         for page in _list_pages(opened, deep=deep):
@@ -186,13 +190,13 @@ def _list_parts(found: list[OpenedPath], *, deep: bool, everything: bool) -> Ite
 
 def _leave_out_hidden(opened: OpenedPath, page: list[Seen], *, everything: bool) -> list[Seen]:
     """Return the entries without a folder's hidden ones; an entry that the user has named is never hidden."""
-    if everything or opened.seen.kind != "folder":
+    if everything or opened.entry.kind != "folder":
         return page
-    return [one for one in page if not _is_hidden(one)]
+    return [entry for entry in page if not _is_hidden(entry)]
 
 
-def _is_hidden(one: Seen) -> bool:
-    return any(name.startswith(".") for name in one.path.split("/"))
+def _is_hidden(entry: Seen) -> bool:
+    return any(name.startswith(".") for name in entry.path.split("/"))
 
 
 def _take_entries(entries: Iterator[Seen], most: int) -> Iterator[list[Seen]]:
@@ -202,12 +206,12 @@ def _take_entries(entries: Iterator[Seen], most: int) -> Iterator[list[Seen]]:
         yield part
 
 
-def _show_entry(opened: OpenedPath, one: Seen) -> dict[str, object]:
+def _show_entry(opened: OpenedPath, entry: Seen) -> dict[str, object]:
     from riseml.cli.files.names import to_text
 
-    inner = one.path if opened.seen.kind == "folder" else ""
-    target = None if one.target is None else to_text(one.target)
-    return {**one._asdict(), "path": _address(opened, inner), "target": target}
+    inner = entry.path if opened.entry.kind == "folder" else ""
+    target = None if entry.target is None else to_text(entry.target)
+    return {**entry._asdict(), "path": _address(opened, inner), "target": target}
 
 
 def _address(opened: OpenedPath, inner: str) -> str:
@@ -226,30 +230,31 @@ def _measure_folders(opened: OpenedPath) -> list[wire.UsageView]:
 
     below: dict[str, list[int]] = {}
     total = [0, 0]
-    for one in chain.from_iterable(_list_pages(opened, deep=True)):
-        first, slash, _ = one.path.partition("/")
-        if one.kind == "folder":
+    for entry in chain.from_iterable(_list_pages(opened, deep=True)):
+        first, slash, _ = entry.path.partition("/")
+        if entry.kind == "folder":
             if not slash:
                 below.setdefault(first, [0, 0])
             continue
         for sums in (total, below[first]) if slash and first in below else (total,):
             sums[0] += 1
-            sums[1] += one.size
+            sums[1] += entry.size
     rows: list[wire.UsageView] = [
         {"path": _address(opened, name), "files": sums[0], "size": sums[1]} for name, sums in below.items()
     ]
     return [*rows, {"path": _address(opened, ""), "files": total[0], "size": total[1]}]
 
 
-def _cut_proof(pieces: Iterator[bytes], size: int, shown: str) -> Iterator[bytes]:
+def _cut_proof(pieces: Iterator[bytes], size: int, address: str) -> Iterator[bytes]:
     """Yield a content without its proof, and check its SHA-256 at the end."""
     import hashlib
 
-    digest, seen = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    received = 0
     for piece in pieces:
-        if seen < size:
-            seen += len(piece)
+        if received < size:
+            received += len(piece)
             digest.update(piece)
             yield piece
         elif piece != b"0" + digest.digest():
-            raise Conflict(f"{shown} changed while it was read", "read it again when nothing writes to it")
+            raise Conflict(f"{address} changed while it was read", "read it again when nothing writes to it")

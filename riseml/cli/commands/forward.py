@@ -44,11 +44,13 @@ def forward_port(
         job = choose_answering_job(client, jobs, pairs[0].remote)
 
         def say(used: Sequence[PortPair]) -> None:
-            shown = [show_forward(job, pair) for pair in used]
+            forwards = [show_forward(job, pair) for pair in used]
             if json:
-                command.printer.print_json({"forwards": shown})
+                command.printer.print_json({"forwards": forwards})
             else:
-                command.printer.print_lines([f"{one['address']} is port {one['port']} of {job}" for one in shown])
+                command.printer.print_lines(
+                    [f"{forward['address']} is port {forward['port']} of {job}" for forward in forwards]
+                )
                 command.printer.say("Ctrl-C ends it; the job runs on.")
 
         with client.watch_server():
@@ -64,12 +66,12 @@ def choose_answering_job(client: Client, jobs: list[str], port: int) -> str:
     """
     from riseml.cli.port_forward import find_answering_jobs
 
-    found = find_answering_jobs(client.address, jobs, port)
-    if not found:
+    answering = find_answering_jobs(client.address, jobs, port)
+    if not answering:
         raise NotFound(f"nothing listens on port {port} in {', '.join(jobs)}", "`riseml logs` shows what listens where")
-    if len(found) > 1:
-        raise UsageError(f"something listens on port {port} in several jobs", f"name one: {', '.join(found)}")
-    return found[0]
+    if len(answering) > 1:
+        raise UsageError(f"something listens on port {port} in several jobs", f"name one: {', '.join(answering)}")
+    return answering[0]
 
 
 def parse_ports(text: str) -> PortPair:
@@ -80,9 +82,9 @@ def parse_ports(text: str) -> PortPair:
     """
     from riseml.cli.port_forward import PortPair
 
-    found = _PORTS.fullmatch(text)
-    remote = int(found[2]) if found else 0
-    local = int(found[1]) if found and found[1] else remote
+    match = _PORTS.fullmatch(text)
+    remote = int(match[2]) if match else 0
+    local = int(match[1]) if match and match[1] else remote
     if not 0 < remote <= _LAST_PORT or local > _LAST_PORT:
         raise UsageError(f"{text!r} is not a port", "write 8888, or 9999:8888 for port 9999 of this machine")
     return PortPair(local, remote)

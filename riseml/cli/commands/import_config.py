@@ -36,32 +36,32 @@ def import_config(
     from riseml.spec.config.loader import check_config
 
     command: CommandContext = context.obj
-    shown = str(file or CONFIG)
+    path_text = str(file or CONFIG)
     path = command.folder / manifest
     imported = import_manifest(_read_manifest(path, str(manifest)), str(manifest), path.resolve().parent.name)
-    checked = check_config(imported.text, shown)
-    command.printer.print_problems(checked.problems, shown, imported.text)
+    checked = check_config(imported.text, path_text)
+    command.printer.print_problems(checked.problems, path_text, imported.text)
     if checked.spec is None:
         raise UsageError(f"{format_path(str(manifest))} has something that riseml does not take", "nothing was written")
-    write_new_config(command.folder, shown, imported.text)
+    write_new_config(command.folder, path_text, imported.text)
     command.printer.print_notes([clean_text(f"not taken over: {part}") for part in imported.left_out])
     command.printer.print_notes([clean_text(f"changed: {part}") for part in imported.changed])
     if imported.to_fill:
         command.printer.print_notes([clean_text(f"to do: {imported.to_fill}")])
     if json:
-        command.printer.print_json({"file": shown, "project": imported.project})
+        command.printer.print_json({"file": path_text, "project": imported.project})
     else:
         then = "Then `riseml train` runs it." if imported.to_fill else "`riseml train` runs it."
-        command.printer.print_lines([clean_text(f"Wrote {shown} for project {imported.project}. {then}")])
+        command.printer.print_lines([clean_text(f"Wrote {path_text} for project {imported.project}. {then}")])
 
 
-def _read_manifest(path: Path, shown: str) -> str:
+def _read_manifest(path: Path, path_text: str) -> str:
     try:
         with path.open("rb") as file:
             return file.read(_MOST_BYTES + 1).decode("utf-8-sig")
     except FileNotFoundError:
-        raise NotFound(f"there is no {shown}", "name the file of a manifest") from None
+        raise NotFound(f"there is no {path_text}", "name the file of a manifest") from None
     except OSError as error:
-        raise Refused(f"cannot read {shown}: {error.strerror}") from None
+        raise Refused(f"cannot read {path_text}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{shown} is not UTF-8 text", "save the file as UTF-8") from None
+        raise UsageError(f"{path_text} is not UTF-8 text", "save the file as UTF-8") from None

@@ -41,14 +41,14 @@ def run_command(
     from riseml.stream_messages import CommandOrder
 
     command: CommandContext = context.obj
-    wanted = words[1:] if words[:1] == ["--"] else words
-    if not wanted:
+    job_command = words[1:] if words[:1] == ["--"] else words
+    if not job_command:
         raise UsageError("no command was given", "write `riseml exec 4.worker.1 -- nvidia-smi`")
     if terminal:
         _demand_terminal("--tty")
     with command.connect() as client:
         job = choose_job(command, client, identity)
-        order = CommandOrder(tuple(wanted), read_window_size() if terminal else None, _find_term(command))
+        order = CommandOrder(tuple(job_command), read_window_size() if terminal else None, _find_term(command))
         with client.watch_server():
             code = run_in_job(client.address, job, order)
         raise Exit(code)
@@ -97,12 +97,12 @@ def find_running_jobs(client: Client, identity: str) -> list[str]:
         UsageError: there is none, or the ID names a set.
         Conflict: none of several runs.
     """
-    found = list_named_jobs(client, identity)
-    running = [job["id"] for job in found if job["state"] == "RUNNING"]
-    if running or len(found) == 1:
-        return running or [found[0]["id"]]
-    states = ", ".join(f"{job['id']} is {job['state']}" for job in found)
-    ended = all(job["state"] in ENDED_STATES for job in found)
+    jobs = list_named_jobs(client, identity)
+    running = [job["id"] for job in jobs if job["state"] == "RUNNING"]
+    if running or len(jobs) == 1:
+        return running or [jobs[0]["id"]]
+    states = ", ".join(f"{job['id']} is {job['state']}" for job in jobs)
+    ended = all(job["state"] in ENDED_STATES for job in jobs)
     raise Conflict(f"no job of {identity} runs: {states}", None if ended else f"`riseml explain {identity}` says why")
 
 
@@ -132,12 +132,12 @@ def _ask_for_job(command: CommandContext, names: list[str]) -> str:
     return chosen or matching[0]
 
 
-def _demand_terminal(what: str) -> None:
+def _demand_terminal(purpose: str) -> None:
     import sys
 
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         raise UsageError(
-            f"{what} needs a terminal at standard input and output",
+            f"{purpose} needs a terminal at standard input and output",
             "without one: `riseml exec 4.worker.1 -- COMMAND`",
         )
 

@@ -50,19 +50,19 @@ def add_trials(
     """
     client = command.connect()
     try:
-        found = client.get_experiment(identity)
-        order: wire.TrialOrder = {"trials": trials, "environment": _collect_variables(command, found, allowed)}
+        experiment = client.get_experiment(identity)
+        order: wire.TrialOrder = {"trials": trials, "environment": _collect_variables(command, experiment, allowed)}
         return client, client.add_trials(identity, order)
     except BaseException:
         client.close()
         raise
 
 
-def _collect_variables(command: CommandContext, found: wire.ExperimentView, allowed: list[str]) -> dict[str, str]:
+def _collect_variables(command: CommandContext, experiment: wire.ExperimentView, allowed: list[str]) -> dict[str, str]:
     """Return the caller's variables for the trials of a set, after the user has allowed them."""
     from riseml.cli.questions import confirm_variables
 
-    search = found.get("search")
+    search = experiment.get("search")
     names = [] if search is None else [clean_text(name) for name in search["variables"]]
     missing = [name for name in names if name not in command.environ]
     if missing:
@@ -72,6 +72,6 @@ def _collect_variables(command: CommandContext, found: wire.ExperimentView, allo
             f"export {' '.join(f'{name}=...' for name in missing)}",
         )
     folder = str(command.folder.resolve())
-    variables = [PassedVariable(folder, clean_text(found["project"]), name) for name in names]
-    confirm_variables(command, variables, allowed, f"set {clean_text(found['id'])}")
+    variables = [PassedVariable(folder, clean_text(experiment["project"]), name) for name in names]
+    confirm_variables(command, variables, allowed, f"set {clean_text(experiment['id'])}")
     return take_variables(names, command.environ)

@@ -83,8 +83,8 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
             _forward(command, client, view, client.get_experiment(identity))
         return
     source = read_config_source(command, file)
-    asked = {"gpus": gpus, "cpus": cpus, "mem": mem}
-    resources = [(f"train.resources.{name}", str(value)) for name, value in asked.items() if value is not None]
+    requested = {"gpus": gpus, "cpus": cpus, "mem": mem}
+    resources = [(f"train.resources.{name}", str(value)) for name, value in requested.items() if value is not None]
     pairs = parse_pairs(parameters or [], "-p"), [*parse_pairs(settings or [], "--set"), *resources]
     submission = prepare_submission(command, source, *pairs, pull=False)
     submission["notebook"] = {"idle_timeout": parse_duration(idle_timeout)}
@@ -99,11 +99,11 @@ def _check_open(identity: str, options: Mapping[str, object], idle_timeout: str)
         UsageError: the text is not an ID, or an option applies only to a new notebook.
     """
     parse_id(identity)
-    given = [name for name, value in options.items() if value is not None]
-    given += ["--idle-timeout"] if idle_timeout != _IDLE else []
-    if given:
+    written = [name for name, value in options.items() if value is not None]
+    written += ["--idle-timeout"] if idle_timeout != _IDLE else []
+    if written:
         raise UsageError(
-            f"{' and '.join(given)}: a notebook that runs keeps what it has",
+            f"{' and '.join(written)}: a notebook that runs keeps what it has",
             "`riseml notebook` without an ID starts one",
         )
 
@@ -128,7 +128,8 @@ def parse_duration(text: str) -> float:
     Raises:
         UsageError: the text is not a duration, or is shorter than a second.
     """
-    number, unit = text.strip()[:-1], text.strip()[-1:]
+    number = text.strip()[:-1]
+    unit = text.strip()[-1:]
     if unit in _UNITS and number.isascii() and number.isdigit() and 0 < len(number) < 9 and int(number):
         return float(min(int(number) * _UNITS[unit], 10**8))
     raise UsageError(f"--idle-timeout {text!r} is not a time", "write 30m, 2h or 1d")

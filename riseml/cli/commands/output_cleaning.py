@@ -78,40 +78,42 @@ def clean_outputs(command: CommandContext, choice: OutputChoice, *, yes: bool, j
 
     query = choice.to_query()
     with command.connect() as client:
-        found = _find_outputs(client, query)
-        whole = [one for one in found if one["problem"] is None]
+        outputs = _find_outputs(client, query)
+        whole = [output for output in outputs if output["problem"] is None]
         if not json:
-            command.printer.print_lines(list_outputs(found, command.printer.style))
+            command.printer.print_lines(list_outputs(outputs, command.printer.style))
             command.printer.say(summarise_outputs(whole))
         if whole and (yes or (not json and command.asks)):
             if not yes and not command.ask("Remove these outputs for good?"):
                 raise Refused("nothing was removed")
-            found = [_remove(client, one) if one["problem"] is None else one for one in found]
+            outputs = [_remove(client, output) if output["problem"] is None else output for output in outputs]
             if not json:
-                command.printer.say(summarise_outputs([one for one in found if one["removed"]], removed=True))
+                command.printer.say(
+                    summarise_outputs([output for output in outputs if output["removed"]], removed=True)
+                )
         elif whole and not json:
             command.printer.say("Nothing was removed: add --yes to remove it.")
     if json:
-        command.printer.print_json({"outputs": found, "next": None, "next_sub": None})
-    failed = [one for one in found if one["problem"] is not None]
+        command.printer.print_json({"outputs": outputs, "next": None, "next_sub": None})
+    failed = [output for output in outputs if output["problem"] is not None]
     if failed:
         raise EngineError(f"output {failed[0]['experiment']}: {failed[0]['problem']}", "try again later")
 
 
 def _find_outputs(client: Client, query: dict[str, str]) -> list[wire.OutputView]:
-    found: list[wire.OutputView] = []
+    outputs: list[wire.OutputView] = []
     place: dict[str, str] = {}  # of the next page
     last: tuple[int, float] | None = None  # grows with each page
     while True:
         page = client.list_outputs({**query, **place})
-        found += page["outputs"]
+        outputs += page["outputs"]
         if page["next"] is None:
-            return found
+            return outputs
         sub = page["next_sub"]
         place = {"before": str(page["next"]), **({} if sub is None else {"sub": str(sub)})}
         reached = (-page["next"], math.inf if sub is None else sub)
         if last is not None and reached <= last:
-            return found
+            return outputs
         last = reached
 
 
@@ -143,15 +145,15 @@ def keep_outputs(
     command: CommandContext = context.obj
     if release and not ids:
         raise UsageError("--no needs an ID", "`riseml keep` shows what is kept")
-    chosen = [str(parse_id(one)) for one in ids or []]
+    chosen = [str(parse_id(identity)) for identity in ids or []]
     with command.connect() as client:
-        kept = client.list_kept()
-        for one in chosen:
-            kept = client.keep_output(one, keep=not release)
+        kept_list = client.list_kept()
+        for kept_identity in chosen:
+            kept_list = client.keep_output(kept_identity, keep=not release)
     if json:
-        command.printer.print_json(kept)
+        command.printer.print_json(kept_list)
     else:
         from riseml.cli.output.text import clean_text
 
-        names = ", ".join(map(clean_text, kept["kept"]))
+        names = ", ".join(map(clean_text, kept_list["kept"]))
         command.printer.print_lines([f"Kept: {names}" if names else "No output is kept."])

@@ -19,11 +19,11 @@ def print_past_use(command: CommandContext, identity: str | None, since: str, *,
         raise UsageError("--since needs one experiment, and no --gpu", "name it: `riseml monitor 4 --since 2h`")
     with command.connect() as client:
         chosen = choose_experiment_id(command, client, identity)
-        found = client.get_sample_history(chosen, {"since": since})
+        history = client.get_sample_history(chosen, {"since": since})
         if json:
-            command.printer.print_json(found)
+            command.printer.print_json(history)
             return
-        lines = list_past_use(found, command.printer.style, bars=command.printer.draws_bars)
+        lines = list_past_use(history, command.printer.style, bars=command.printer.draws_bars)
         if not lines:
             ended = client.get_experiment(chosen)["ended_at"]
             when = f"it ended at {ended}" if ended else "`riseml status` shows whether its jobs run"

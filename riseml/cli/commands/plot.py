@@ -56,9 +56,9 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     command: CommandContext = context.obj
     query: dict[str, object] = {"of": [_read_id(identity)], "where": where or [], "sort": sort}
     with command.connect() as client:
-        found = client.get_results(query)
-        name = _choose_metric(found, metric)
-        chart = _make_scatter(found, name, against) if against else _make_curves(client, found, name)
+        results = client.get_results(query)
+        name = _choose_metric(results, metric)
+        chart = _make_scatter(results, name, against) if against else _make_curves(client, results, name)
     _show_chart(command, chart, svg=svg, png=png, json=json)
 
 
@@ -68,28 +68,34 @@ def _read_id(text: str) -> str:
     return str(parse_id(text))
 
 
-def _choose_metric(found: wire.ResultList, metric: str | None) -> str:
-    known = found["metrics"]
-    if not found["matched"]:
-        raise NotFound(f"none of {found['total']} experiments meets the conditions", "leave --where out, or change it")
-    if not known:
+def _choose_metric(results: wire.ResultList, metric: str | None) -> str:
+    metrics = results["metrics"]
+    if not results["matched"]:
+        raise NotFound(
+            f"none of {results['total']} experiments meets the conditions", "leave --where out, or change it"
+        )
+    if not metrics:
         raise NotFound("no metric was reported so far", "docs/metrics.md shows how code reports one")
     if metric is None:
-        objective = found["objective"]
-        if objective is None and len(known) > 1:
-            raise UsageError("several metrics were reported", f"name one of {', '.join(known)}")
-        return objective["metric"] if objective else known[0]
-    if metric not in known:
-        raise NotFound(f"no metric {metric[:80]!r} was reported", f"there are {', '.join(known)}")
+        objective = results["objective"]
+        if objective is None and len(metrics) > 1:
+            raise UsageError("several metrics were reported", f"name one of {', '.join(metrics)}")
+        return objective["metric"] if objective else metrics[0]
+    if metric not in metrics:
+        raise NotFound(f"no metric {metric[:80]!r} was reported", f"there are {', '.join(metrics)}")
     return metric
 
 
-def _make_curves(client: Client, found: wire.ResultList, metric: str) -> Chart:
+def _make_curves(client: Client, results: wire.ResultList, metric: str) -> Chart:
     from riseml.cli.output.chart import make_curves
 
-    every = [one for one in found["experiments"] if any(each["name"] == metric for each in one["metrics"])]
-    best = found["best"]["id"] if found["best"] else None
-    pairs = [(one, client.get_metric_history(one["id"], metric)) for one in every[:_CURVES]]
+    every = [
+        experiment
+        for experiment in results["experiments"]
+        if any(each["name"] == metric for each in experiment["metrics"])
+    ]
+    best = results["best"]["id"] if results["best"] else None
+    pairs = [(experiment, client.get_metric_history(experiment["id"], metric)) for experiment in every[:_CURVES]]
     chart = make_curves(metric, pairs, best)
     if len(every) <= _CURVES:
         return chart
@@ -97,20 +103,23 @@ def _make_curves(client: Client, found: wire.ResultList, metric: str) -> Chart:
     return replace(chart, note=f"The {which} {_CURVES} of {len(every):,} experiments; --where and --sort choose others")
 
 
-def _make_scatter(found: wire.ResultList, metric: str, parameter: str) -> Chart:
+def _make_scatter(results: wire.ResultList, metric: str, parameter: str) -> Chart:
     from riseml.cli.output.chart import make_scatter
     from riseml.cli.output.results_view import make_columns, make_row
 
-    known = [*found["parameters"], *found["same"]]
-    if parameter not in known:
-        raise UsageError(f"there is no parameter {parameter[:80]!r}", f"there are {', '.join(known) or 'none'}")
-    columns = make_columns(found)
+    parameters = [*results["parameters"], *results["same"]]
+    if parameter not in parameters:
+        raise UsageError(f"there is no parameter {parameter[:80]!r}", f"there are {', '.join(parameters) or 'none'}")
+    columns = make_columns(results)
     read = columns.find_reader(columns.name_metric(metric))
-    values = {one["id"]: (one["parameters"].get(parameter), read(make_row(one))) for one in found["experiments"]}
+    values = {
+        experiment["id"]: (experiment["parameters"].get(parameter), read(make_row(experiment)))
+        for experiment in results["experiments"]
+    }
     points = {
         name: (text, value) for name, (text, value) in values.items() if text is not None and isinstance(value, float)
     }
-    best = found["best"]["id"] if found["best"] else ""
+    best = results["best"]["id"] if results["best"] else ""
     marked = (best, points[best]) if best in points else None
     return make_scatter(metric, parameter, list(points.values()), marked)
 

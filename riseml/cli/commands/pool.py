@@ -48,16 +48,16 @@ def show_pool(context: typer.Context, *, json: JsonOption = False) -> None:
         return
     command: CommandContext = context.obj
     with command.connect() as client:
-        found = client.get_pool()
+        pool = client.get_pool()
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(pool)
         return
-    command.printer.print_lines(list_pool(found, command.printer.style))
-    for warning in list_host_warnings(found["hosts"]):
+    command.printer.print_lines(list_pool(pool, command.printer.style))
+    for warning in list_host_warnings(pool["hosts"]):
         command.printer.warn(warning)
-    if found.get("swarm_trouble"):  # a server of an earlier version does not say
-        command.printer.warn(found["swarm_trouble"])
-    for warning in list_file_warnings(found):
+    if pool.get("swarm_trouble"):  # a server of an earlier version does not say
+        command.printer.warn(pool["swarm_trouble"])
+    for warning in list_file_warnings(pool):
         command.printer.warn(warning)
 
 
@@ -73,7 +73,7 @@ def check_pool(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.print_json({"findings": findings})
     else:
         command.printer.print_lines(list_findings(findings, command.printer.style))
-    failed = sum(one["outcome"] == "failed" for one in findings)
+    failed = sum(finding["outcome"] == "failed" for finding in findings)
     if failed:
         command.printer.say(f"{count_noun(failed, 'check')} failed.")
         raise Exit(1)
@@ -113,18 +113,18 @@ def recover_pool(
 
     command: CommandContext = context.obj
     with command.connect() as client:
-        found = client.recover_pool(host, dry_run=True)
+        recovery = client.recover_pool(host, dry_run=True)
         if not yes:
-            command.printer.say(*describe_recovery(found))
+            command.printer.say(*describe_recovery(recovery))
             if json or not command.asks:
                 raise Refused("no user can agree to that here: nothing was changed", "`--yes` agrees")
-            if not command.ask(f"Make the new majority with {found['leader']}?"):
+            if not command.ask(f"Make the new majority with {recovery['leader']}?"):
                 raise Exit(0)
-        found = client.recover_pool(found["leader"], dry_run=False)
+        recovery = client.recover_pool(recovery["leader"], dry_run=False)
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(recovery)
     else:
-        command.printer.print_lines(list_members(found["members"], command.printer.style))
+        command.printer.print_lines(list_members(recovery["members"], command.printer.style))
 
 
 @pool_app.command("trust")
@@ -147,16 +147,16 @@ def trust_host(
 
     command: CommandContext = context.obj
     with command.connect() as client:
-        found = client.pin_host(host, fingerprint) if fingerprint else client.get_host_keys(host)
+        keys = client.pin_host(host, fingerprint) if fingerprint else client.get_host_keys(host)
         if json:
-            command.printer.print_json(found)
+            command.printer.print_json(keys)
             return
-        command.printer.print_lines(list_keys(found, command.printer.style))
-        if fingerprint is None and any(key["pinned"] != "yes" for key in found["keys"]):
-            shown = [key["fingerprint"] for key in found["keys"]]
-            _confirm_fingerprints(command, host, shown)
-            found = client.pin_host(host, shown)
-    command.printer.print_lines([clean_text(f"Pinned in {found['known_hosts']}.")])
+        command.printer.print_lines(list_keys(keys, command.printer.style))
+        if fingerprint is None and any(key["pinned"] != "yes" for key in keys["keys"]):
+            fingerprints = [key["fingerprint"] for key in keys["keys"]]
+            _confirm_fingerprints(command, host, fingerprints)
+            keys = client.pin_host(host, fingerprints)
+    command.printer.print_lines([clean_text(f"Pinned in {keys['known_hosts']}.")])
 
 
 def _confirm_fingerprints(command: CommandContext, host: str, fingerprints: list[str]) -> None:
@@ -188,12 +188,12 @@ def drain_host(context: typer.Context, host: HostArgument, *, json: JsonOption =
     """Give a host no new jobs; jobs that run there continue."""
     command: CommandContext = context.obj
     with command.connect() as client:
-        found = client.drain_host(host)
+        drained = client.drain_host(host)
         _warn_of_file(command, client)
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(drained)
         return
-    count = len(found["jobs"])
+    count = len(drained["jobs"])
     jobs = "No job runs there."
     if count:
         jobs = f"{count_noun(count, 'job')} still {'runs' if count == 1 else 'run'} there."
@@ -205,9 +205,9 @@ def resume_host(context: typer.Context, host: HostArgument, *, json: JsonOption 
     """Let a drained host take new jobs again."""
     command: CommandContext = context.obj
     with command.connect() as client:
-        found = client.resume_host(host)
+        resumed = client.resume_host(host)
         _warn_of_file(command, client)
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(resumed)
         return
     command.printer.print_lines([f"{host} takes new jobs again."])

@@ -68,14 +68,14 @@ def add_host(  # noqa: PLR0913  # one parameter for each option of the command
     command: CommandContext = context.obj
     if cpus is not None and cpus <= 0:
         raise UsageError(f"--cpus {cpus:g} leaves no core for jobs", "`riseml pool drain` keeps new jobs from a host")
-    said: dict[str, object] = {"name": host, "url": url, "address": address, "cpus": cpus, "mem": mem}
-    said |= {"insecure": insecure, "labels": dict(map(_split_label, label or ()))}
-    said |= {"identity": _make_absolute(command, identity), "tls": _make_absolute(command, tls)}
-    said |= {"fingerprints": host_key, "force": force, "dry_run": dry_run}
-    new = cast("wire.NewHost", {key: value for key, value in said.items() if value} | _read_gpus(gpus))
+    values: dict[str, object] = {"name": host, "url": url, "address": address, "cpus": cpus, "mem": mem}
+    values |= {"insecure": insecure, "labels": dict(map(_split_label, label or ()))}
+    values |= {"identity": _make_absolute(command, identity), "tls": _make_absolute(command, tls)}
+    values |= {"fingerprints": host_key, "force": force, "dry_run": dry_run}
+    new = cast("wire.NewHost", {key: value for key, value in values.items() if value} | _read_gpus(gpus))
     with command.connect() as client:
-        found = _add_trusted(command, client, new, quiet=json)
-    command.printer.print_json(found) if json else _print_added(command, found)
+        added = _add_trusted(command, client, new, quiet=json)
+    command.printer.print_json(added) if json else _print_added(command, added)
 
 
 def _add_trusted(command: CommandContext, client: Client, new: wire.NewHost, *, quiet: bool) -> wire.AddedHost:
@@ -87,36 +87,36 @@ def _add_trusted(command: CommandContext, client: Client, new: wire.NewHost, *, 
     """
     from riseml.cli.output.pool_change_views import list_keys
 
-    found = client.add_host(new)
-    if found["state"] != "untrusted" or found["keys"] is None:
-        return found
-    keys = found["keys"]["keys"]
+    added = client.add_host(new)
+    if added["state"] != "untrusted" or added["keys"] is None:
+        return added
+    keys = added["keys"]["keys"]
     if quiet or not command.asks:
         raise Refused(
             f"the host key of {new['name']} is not pinned, and no user can compare it here: nothing was added",
             f"if you know that it is right: `--host-key {keys[0]['fingerprint']}`",
         )
-    command.printer.print_lines(list_keys(found["keys"], command.printer.style))
+    command.printer.print_lines(list_keys(added["keys"], command.printer.style))
     if not command.ask(f"Is this what {new['name']} has? `ssh-keygen -l` shows it there."):
         raise Exit(0)
     return client.add_host({**new, "fingerprints": [key["fingerprint"] for key in keys]})
 
 
-def _print_added(command: CommandContext, found: wire.AddedHost) -> None:
+def _print_added(command: CommandContext, added: wire.AddedHost) -> None:
     from riseml.cli.output.pool_change_views import describe_added, list_findings
 
-    command.printer.print_lines(list_findings(found["findings"], command.printer.style))
-    command.printer.print_lines(describe_added(found))
-    for one in found["findings"]:
-        if (one["topic"], one["outcome"]) == ("clock", "note"):
-            command.printer.warn(f"the clock of {one['host']} is {one['message']}")
+    command.printer.print_lines(list_findings(added["findings"], command.printer.style))
+    command.printer.print_lines(describe_added(added))
+    for finding in added["findings"]:
+        if (finding["topic"], finding["outcome"]) == ("clock", "note"):
+            command.printer.warn(f"the clock of {finding['host']} is {finding['message']}")
 
 
 def _read_gpus(text: str | None) -> dict[str, object]:
     """Return the GPUs that jobs may use, as pool.yml writes them."""
     if text is None or text == "all":
         return {} if text is None else {"gpus": "all"}
-    return {"gpus": [] if text == "none" else [one.strip() for one in text.split(",")]}
+    return {"gpus": [] if text == "none" else [gpu.strip() for gpu in text.split(",")]}
 
 
 def _make_absolute(command: CommandContext, path: Path | None) -> str | None:
@@ -147,14 +147,14 @@ def remove_host(
 
     command: CommandContext = context.obj
     with command.connect() as client:
-        found = client.remove_host(host, force=force, dry_run=True)
+        removed = client.remove_host(host, force=force, dry_run=True)
         if not dry_run:
             if not (force or json) and command.asks:
-                command.printer.print_lines(describe_remains(found))
-                if not command.ask(f"Remove {host} from {found['file']}?"):
+                command.printer.print_lines(describe_remains(removed))
+                if not command.ask(f"Remove {host} from {removed['file']}?"):
                     raise Exit(0)
-            found = client.remove_host(host, force=force, dry_run=False)
+            removed = client.remove_host(host, force=force, dry_run=False)
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(removed)
         return
-    command.printer.print_lines([*describe_removed(found), *describe_remains(found)])
+    command.printer.print_lines([*describe_removed(removed), *describe_remains(removed)])

@@ -104,7 +104,7 @@ def _begin_run(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
     try:
         missing = _list_variables(unset) + _find_missing(source, client, submission)
         _refuse_missing(command, source, missing, order, unset)
-        if any(one["part"] == "image" for one in missing):
+        if any(part["part"] == "image" for part in missing):
             submission["pinned"] = []
         confirm_rerun(command, source, submission, order.allowed)
         _send_code(source, client)
@@ -131,14 +131,14 @@ def _prepare(command: CommandContext, source: CapsuleSource, order: RerunOrder) 
     settings = [*_keep_shell(command, source), *order.settings]
     spec = _check_config(command, source, parameters, settings)
     names = [variable.name for variable in spec.train.env if variable.value is None]
-    found = {**command.environ, **_read_written(source)}
+    variables = {**command.environ, **_read_written(source)}
     submission: wire.Submission = {
         "project": spec.project,
         "file": _name_file(source),
         "config": source.config,
         "parameters": parameters,
         "settings": settings,
-        "environment": take_variables([name for name in names if name in found], found),
+        "environment": take_variables([name for name in names if name in variables], variables),
         "rerun_of": capsule["experiment"],
         "pinned": _list_images(capsule, order.settings),
     }
@@ -146,7 +146,7 @@ def _prepare(command: CommandContext, source: CapsuleSource, order: RerunOrder) 
         submission["snapshot"] = capsule["code"]["digest"]
     if capsule["code"]["git"] is not None:
         submission["git"] = capsule["code"]["git"]
-    return command.add_executor(submission), [name for name in names if name not in found]
+    return command.add_executor(submission), [name for name in names if name not in variables]
 
 
 def _check_config(command: CommandContext, source: CapsuleSource, parameters: Pairs, settings: Pairs) -> Spec:
@@ -183,8 +183,8 @@ def _read_written(source: CapsuleSource) -> dict[str, str]:
     archive = None if source.place is None else source.place.find_archive()
     if archive is None or not source.capsule["variables"]["written"]:
         return {}
-    found = read_written_variables(read_project_file(archive, _name_file(source)))
-    return {name: value for name, value in found.items() if name in source.capsule["variables"]["written"]}
+    variables = read_written_variables(read_project_file(archive, _name_file(source)))
+    return {name: value for name, value in variables.items() if name in source.capsule["variables"]["written"]}
 
 
 def _list_images(capsule: wire.Capsule, settings: Pairs) -> list[wire.PinnedImage]:
@@ -192,7 +192,9 @@ def _list_images(capsule: wire.Capsule, settings: Pairs) -> list[wire.PinnedImag
     if any(path == name or path.startswith(f"{name}.") for path, _ in settings for name in _IMAGE_SETTINGS):
         return []
     return [
-        {"image": one["image"], "digest": one["digest"]} for one in capsule["environments"] if one["digest"] is not None
+        {"image": environment["image"], "digest": environment["digest"]}
+        for environment in capsule["environments"]
+        if environment["digest"] is not None
     ]
 
 
@@ -217,12 +219,12 @@ def _refuse_missing(
     """
     if not missing:
         return
-    for one in missing:
-        command.printer.warn(clean_text(f"{one['part']}: {one['message']}"))
-    fixed = [one for one in missing if one["part"] in _CANNOT_FORCE]
+    for part in missing:
+        command.printer.warn(clean_text(f"{part['part']}: {part['message']}"))
+    fixed = [part for part in missing if part["part"] in _CANNOT_FORCE]
     if order.force and not fixed:
         return
-    parts = ", ".join(dict.fromkeys(one["part"] for one in missing))
+    parts = ", ".join(dict.fromkeys(part["part"] for part in missing))
     text = f"{source.name} cannot be repeated as it was: {parts} cannot be had; nothing was started"
     raise Refused(text, _suggest_step(fixed or missing, unset))
 
@@ -234,12 +236,13 @@ def _suggest_step(missing: list[wire.MissingPart], unset: list[str]) -> str:
         missing: the missing parts; only those without which the run is impossible, if there are any.
         unset: the variables that are not set here.
     """
-    parts = {one["part"] for one in missing}
+    parts = {part["part"] for part in missing}
     steps = []
     if "code" in parts:
         steps.append("name the folder of a capsule that has project.tar (`riseml rerun OUTPUT/.riseml`)")
     if unset:
-        values, names = " ".join(f"{name}=..." for name in unset), " ".join(f"--allow-env {name}" for name in unset)
+        values = " ".join(f"{name}=..." for name in unset)
+        names = " ".join(f"--allow-env {name}" for name in unset)
         steps.append(f"`export {values}`, and then the same command with `{names}`")
     return "; ".join(steps) or "bring back what is named above, or use --force to run with what there is now"
 
@@ -250,9 +253,10 @@ def confirm_rerun(
     """Ask before sending variables of the user's environment. Values that are in the files need no question."""
     from riseml.cli.questions import confirm_variables
 
-    written, what = _read_written(source), _identify_run(source, submission)
+    written = _read_written(source)
+    run_name = _identify_run(source, submission)
     passed = [
-        PassedVariable(what, submission["project"], name)
+        PassedVariable(run_name, submission["project"], name)
         for name in submission.get("environment", {})
         if name not in written
     ]
@@ -267,7 +271,7 @@ def _identify_run(source: CapsuleSource, submission: wire.Submission) -> str:
     import json
     from hashlib import sha256
 
-    images = [(one["image"], one["digest"]) for one in submission.get("pinned", [])]
+    images = [(pin["image"], pin["digest"]) for pin in submission.get("pinned", [])]
     parts = [submission["config"], source.parameters, images, source.capsule["code"]["digest"]]
     return f"run {sha256(json.dumps(parts).encode()).hexdigest()}"
 
@@ -283,9 +287,9 @@ def _send_code(source: CapsuleSource, client: Client) -> None:
 
 def _announce(command: CommandContext, client: Client, submission: wire.Submission) -> None:
     """Tell the user when install steps run again: they may install other package versions than in the original run."""
-    asked = submission.copy()
-    asked.pop("environment", None)  # a plan needs no values of variables
-    plan = client.plan_submission(asked)
+    request = submission.copy()
+    request.pop("environment", None)  # a plan needs no values of variables
+    plan = client.plan_submission(request)
     if plan["install"] and plan["cached"] is False:
         text = "the environment is made again: its install steps may install other versions of packages"
         command.printer.print_notes([text])

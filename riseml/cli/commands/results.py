@@ -85,8 +85,8 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
         query["limit"] = most
     query |= _choose_experiments(command, identities or [], project)
     with command.connect() as client:
-        found = client.get_results(query)
-    _print_results(command, found, output)
+        results = client.get_results(query)
+    _print_results(command, results, output)
 
 
 def _check_output(output: _Presentation) -> _Presentation:
@@ -112,27 +112,29 @@ def _choose_experiments(command: CommandContext, identities: list[str], project:
     return {"project": project}
 
 
-def _print_results(command: CommandContext, found: wire.ResultList, output: _Presentation) -> None:
+def _print_results(command: CommandContext, results: wire.ResultList, output: _Presentation) -> None:
     from riseml.cli.output.results_view import list_csv, list_results
     from riseml.results.column_names import split_names
 
     printer = command.printer
     chosen = list(split_names(output.columns))
     if output.scaling:
-        _print_scaling(command, found, output)
+        _print_scaling(command, results, output)
     elif output.json:
-        printer.print_json(found)
+        printer.print_json(results)
     else:
-        printer.print_lines(list_csv(found, chosen) if output.csv else list_results(found, printer.style, chosen))
+        printer.print_lines(list_csv(results, chosen) if output.csv else list_results(results, printer.style, chosen))
 
 
-def _print_scaling(command: CommandContext, found: wire.ResultList, output: _Presentation) -> None:
+def _print_scaling(command: CommandContext, results: wire.ResultList, output: _Presentation) -> None:
     from riseml.cli.output.results_view import make_columns, make_row
     from riseml.cli.output.scaling_view import list_scaling, show_scaling
     from riseml.results.ranking import parse_sort
     from riseml.results.scaling import measure_scaling, sort_scaling
 
-    scaling = measure_scaling([make_row(one) for one in found["experiments"]], make_columns(found), output.rate)
+    scaling = measure_scaling(
+        [make_row(experiment) for experiment in results["experiments"]], make_columns(results), output.rate
+    )
     scaling = sort_scaling(scaling, parse_sort(output.sort))
     if output.json:
         command.printer.print_json(show_scaling(scaling))

@@ -45,23 +45,23 @@ def save_output(
         chosen = choose_experiment_id(command, client, identity)
         saved.save_output(chosen, keys)
         try:
-            found = _wait(command, saved, chosen)
+            saved_view = _wait(command, saved, chosen)
         except KeyboardInterrupt:
             command.printer.say("", f"The copy goes on. `riseml show {chosen} --saved` shows how far it is.")
             raise Exit(Interrupted.exit_code) from None
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(saved_view)
     else:
-        command.printer.print_lines(list_saved(found, command.now(), command.printer.style))
-    if found["trouble"]:
+        command.printer.print_lines(list_saved(saved_view, command.now(), command.printer.style))
+    if saved_view["trouble"]:
         raise Exit(Unreachable.exit_code)
 
 
 def _wait(command: CommandContext, saved: SavedClient, identity: str) -> wire.SavedView:
     while True:
-        found = saved.get_saved(identity)
-        if found["state"] != "saving":
-            return found
+        saved_view = saved.get_saved(identity)
+        if saved_view["state"] != "saving":
+            return saved_view
         command.wait(_INTERVAL)
 
 

@@ -29,14 +29,14 @@ def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
     command: CommandContext = context.obj
     settings = command.settings()
     with Client(read_address(settings, command.environ)) as client:
-        found = probe_server(client)
-    if found is None:
+        server = probe_server(client)
+    if server is None:
         where = settings.home if client.address.socket is not None else client.address
         raise Unreachable(f"no riseml server runs for {where}", "every other command starts it when needed")
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(server)
     else:
-        command.printer.print_lines([*list_server(found), f"Log: {settings.log}"])
+        command.printer.print_lines([*list_server(server), f"Log: {settings.log}"])
 
 
 @server_app.command("start")
@@ -49,11 +49,11 @@ def start_server(context: typer.Context, *, json: JsonOption = False) -> None:
 
     command: CommandContext = context.obj
     with command.connect() as client:
-        found = client.get_server()
+        server = client.get_server()
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(server)
     else:
-        command.printer.print_lines(list_server(found))
+        command.printer.print_lines(list_server(server))
 
 
 @server_app.command("stop")
@@ -81,8 +81,8 @@ def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.print_lines([f"No riseml server runs for {settings.home}."])
     else:
         goes_on = f" {count_noun(active, 'experiment')} {'goes' if active == 1 else 'go'} on without it."
-        done = f"Stopped the riseml server (process {stopped['pid']}).{goes_on if active else ''}"
-        command.printer.print_lines([done, *([_describe_searches(searches)] if searches else [])])
+        message = f"Stopped the riseml server (process {stopped['pid']}).{goes_on if active else ''}"
+        command.printer.print_lines([message, *([_describe_searches(searches)] if searches else [])])
 
 
 def _describe_searches(count: int) -> str:
@@ -121,7 +121,8 @@ def move_home(context: typer.Context, *, json: JsonOption = False) -> None:
     if json:
         command.printer.print_json(moved)
         return
-    home, former = moved["home"], moved["former"]
+    home = moved["home"]
+    former = moved["former"]
     if former is None:
         command.printer.print_lines([f"{home} is the home of its experiments already."])
         return
@@ -155,14 +156,16 @@ def back_up_home(
 
     command: CommandContext = context.obj
     path = str((command.folder / file).absolute())
-    made: wire.BackedUpHome = run_home_program(_find_own_home(command), "backup", path)
+    backup: wire.BackedUpHome = run_home_program(_find_own_home(command), "backup", path)
     if json:
-        command.printer.print_json(made)
+        command.printer.print_json(backup)
         return
-    lines = [f"Backed up {made['home']} in {made['file']}: {format_size(made['size'])}. It has keys: keep it private."]
-    if made["left_out"]:
-        lines.append(f"Not in it: {', '.join(made['left_out'])}.")
-    if not made["store"]:
+    lines = [
+        f"Backed up {backup['home']} in {backup['file']}: {format_size(backup['size'])}. It has keys: keep it private."
+    ]
+    if backup["left_out"]:
+        lines.append(f"Not in it: {', '.join(backup['left_out'])}.")
+    if not backup["store"]:
         lines.append("The store is a PostgreSQL and not in it: back it up with pg_dump before the home, not after it.")
     command.printer.print_lines(lines)
 
@@ -183,18 +186,18 @@ def restore_home(
 
     command: CommandContext = context.obj
     path = str((command.folder / file).absolute())
-    made: wire.RestoredHome = run_home_program(_find_own_home(command), "restore", path)
+    restored: wire.RestoredHome = run_home_program(_find_own_home(command), "restore", path)
     if json:
-        command.printer.print_json(made)
+        command.printer.print_json(restored)
         return
-    former = f"{made['former']} on {made['former_host']}"
-    lines = [f"Restored {made['home']}, a backup of {former}."]
-    if not made["store"]:
+    former = f"{restored['former']} on {restored['former_host']}"
+    lines = [f"Restored {restored['home']}, a backup of {former}."]
+    if not restored["store"]:
         lines.append("Its store is a PostgreSQL: restore that, too, and set RISEML_STORE.")
-    if not made["owner"]:
+    if not restored["owner"]:
         lines.append(
             "It is a copy: its commands touch nothing until `riseml server move` says that it lives on instead of"
-            f" {made['former']}."
+            f" {restored['former']}."
         )
     command.printer.print_lines(lines)
 

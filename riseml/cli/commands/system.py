@@ -44,12 +44,12 @@ def show_system(
                 command.printer.warn(warning)
         return
     with command.connect() as client:
-        found = client.get_system()
+        system = client.get_system()
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(system)
         return
-    command.printer.print_lines(list_hosts(found, command.printer.style, long=long))
-    for warning in list_host_warnings(found["hosts"]):
+    command.printer.print_lines(list_hosts(system, command.printer.style, long=long))
+    for warning in list_host_warnings(system["hosts"]):
         command.printer.warn(warning)
 
 
@@ -105,15 +105,15 @@ def _clean_leftovers(command: CommandContext, query: Mapping[str, str], *, yes: 
     from riseml.cli.output.host_views import list_leftovers, summarise_leftovers
 
     with command.connect() as client:
-        found = client.remove_leftovers(query) if yes else client.list_leftovers(query)
+        leftovers = client.remove_leftovers(query) if yes else client.list_leftovers(query)
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(leftovers)
     else:
-        command.printer.print_lines(list_leftovers(found, command.printer.style))
-        command.printer.say(*summarise_leftovers(found, removed=yes))
-        for host in found["silent"]:
+        command.printer.print_lines(list_leftovers(leftovers, command.printer.style))
+        command.printer.say(*summarise_leftovers(leftovers, removed=yes))
+        for host in leftovers["silent"]:
             command.printer.warn(f"host {host} does not answer; what is left over there is not listed")
-    failed = [one for one in found["leftovers"] if one["problem"] is not None]
+    failed = [leftover for leftover in leftovers["leftovers"] if leftover["problem"] is not None]
     if failed:
         raise EngineError(
             f"{count_noun(len(failed), 'thing')} could not be removed: {failed[0]['name']}: {failed[0]['problem']}",

@@ -97,12 +97,16 @@ def run_system_test(  # noqa: PLR0913  # one parameter for each option of the co
         runs = [_finish_host_run(client, run) for run in started]
         pairs = _list_pairs([run.hosts[0] for run in runs if run.report is not None], pool) if network else []
         links = [_finish_link_run(client, _start_link(command, client, pair, plan, pool)) for pair in pairs]
-    findings, connections = _judge_hosts(runs), _judge_links(links)
+    findings = _judge_hosts(runs)
+    connections = _judge_links(links)
     if json:
         command.printer.print_json({"findings": findings, "links": connections})
     else:
-        rows = [[one["host"], one["outcome"], one["id"] or "-", one["message"]] for one in findings]
-        rows += [[" - ".join(one["hosts"]), one["outcome"], one["id"] or "-", one["message"]] for one in connections]
+        rows = [[finding["host"], finding["outcome"], finding["id"] or "-", finding["message"]] for finding in findings]
+        rows += [
+            [" - ".join(connection["hosts"]), connection["outcome"], connection["id"] or "-", connection["message"]]
+            for connection in connections
+        ]
         command.printer.print_lines(build_table(_FINDINGS, rows, command.printer.style))
     _end(command, [*findings, *connections])
 

@@ -51,7 +51,7 @@ def open_tensorboard(
     view = CompanionView("TensorBoard", _PORT, local, json, opens)
     check_local_port(view)
     with command.connect() as client:
-        chosen = [choose_experiment_id(command, client, one) for one in identities or ()]
+        chosen = [choose_experiment_id(command, client, identity) for identity in identities or ()]
         chosen = chosen or [choose_experiment_id(command, client, None)]
         experiment = client.get_experiment(chosen[0]) if len(chosen) == 1 else None
         job = None if experiment is None else _find_running_job(experiment)
@@ -67,8 +67,8 @@ def _find_running_job(experiment: wire.ExperimentView) -> str | None:
     """Return the ID of the TensorBoard that runs as a job of a training."""
     if experiment["type"] != "experiment":
         return None
-    found = [job["id"] for job in experiment["jobs"] if job["name"] == _JOB and job["state"] == "RUNNING"]
-    return found[0] if found else None
+    running = [job["id"] for job in experiment["jobs"] if job["name"] == _JOB and job["state"] == "RUNNING"]
+    return running[0] if running else None
 
 
 def _forward_own(command: CommandContext, client: Client, view: CompanionView, job: str) -> None:
@@ -93,9 +93,9 @@ def _forward_companion(
 
     identity = experiment["id"]
     if experiment["state"] in ENDED_STATES:
-        shown = " ".join(experiment["shows"])
+        names = " ".join(experiment["shows"])
         raise Conflict(
-            f"the TensorBoard {identity} has ended ({experiment['state']})", f"`riseml tensorboard {shown}` starts one"
+            f"the TensorBoard {identity} has ended ({experiment['state']})", f"`riseml tensorboard {names}` starts one"
         )
     port = wait_until_it_listens(command, client, experiment, view.port)
     forward_companion(command, client, view, (f"{identity}.{_JOB}", port), lambda address: address)
@@ -113,8 +113,8 @@ def _forward_new(command: CommandContext, client: Client, view: CompanionView, c
     if executor is not None:
         order["executor"] = executor
     experiment = client.submit_tensorboard(order)
-    what = ", ".join(experiment["shows"])
-    command.printer.say(f"TensorBoard of {what} is job {experiment['id']}.{_JOB}. Ctrl-C ends it.")
+    names = ", ".join(experiment["shows"])
+    command.printer.say(f"TensorBoard of {names} is job {experiment['id']}.{_JOB}. Ctrl-C ends it.")
     try:
         _forward_companion(command, client, view, experiment)
     finally:

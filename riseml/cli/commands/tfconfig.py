@@ -45,12 +45,12 @@ def print_tf_config(
         lambda client, identity: client.get_tf_configs(identity)["configs"],
         _plan_configs,
     )
-    selected = select_jobs(jobs.found, jobs.job)
-    _print_configs(command, selected, jobs.prefix, single=jobs.job in jobs.found, as_json=json)
+    selected = select_jobs(jobs.values, jobs.job)
+    _print_configs(command, selected, jobs.prefix, single=jobs.job in jobs.values, as_json=json)
 
 
 def _plan_configs(planned: PlannedFile) -> Configs:
-    texts = {one["name"]: one["environment"].get("TF_CONFIG") for one in planned.jobs}
+    texts = {job["name"]: job["environment"].get("TF_CONFIG") for job in planned.jobs}
     return {name: None if text is None else loads(text) for name, text in texts.items()}
 
 
@@ -65,8 +65,8 @@ def _print_configs(command: CommandContext, configs: Configs, prefix: str, *, si
         command.printer.print_lines(_indent_json(config) if command.printer.live else [one_line])
     else:
         for at, (name, config) in enumerate(configs.items()):
-            shown = ["none: " + _NO_CONFIG] if config is None else _indent_json(config)
-            command.printer.print_lines([*([""] if at else []), clean_text(f"{prefix}{name}"), *shown])
+            lines = ["none: " + _NO_CONFIG] if config is None else _indent_json(config)
+            command.printer.print_lines([*([""] if at else []), clean_text(f"{prefix}{name}"), *lines])
 
 
 def _indent_json(config: object) -> list[str]:

@@ -87,10 +87,10 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     The exit code is 0 when it finished, 1 when it failed, 130 when it was killed. Ctrl-C leaves the log; it goes on.
     """
     command: CommandContext = replace(context.obj, asks=context.obj.asks and not json)  # --json asks no questions
-    shown = Shown(detach=detach, json=json, long=long)
+    display = Shown(detach=detach, json=json, long=long)
     if identity is not None or trials is not None:
         new = (file, dry_run, parameters, settings, pull, executor)
-        _add_trials(command, check_trials(identity, trials, new), shown, allow_env or [])
+        _add_trials(command, check_trials(identity, trials, new), display, allow_env or [])
         return
     if executor is not None:
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
@@ -102,16 +102,16 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
         return
     confirm_environment(command, source, submission, allow_env or [])
     with closing(_send_with_revision(command, source, submission, json=json)) as client:
-        _show_run(command, client, submit_experiment(command, client, submission), shown)
+        _show_run(command, client, submit_experiment(command, client, submission), display)
 
 
-def _show_run(command: CommandContext, client: Client, experiment: wire.ExperimentView, shown: Shown) -> None:
+def _show_run(command: CommandContext, client: Client, experiment: wire.ExperimentView, display: Shown) -> None:
     """Follow an experiment that the server has accepted, or say that it runs in the background."""
-    if shown.json:
+    if display.json:
         command.printer.print_json(experiment)
-    if not shown.detach:
-        follow_to_end(command, client, experiment, json=shown.json, long=shown.long)
-    if not shown.json:
+    if not display.detach:
+        follow_to_end(command, client, experiment, json=display.json, long=display.long)
+    if not display.json:
         command.printer.print_lines([describe_start(experiment)])
 
 
@@ -124,11 +124,11 @@ class Shown:
     long: bool
 
 
-def _add_trials(command: CommandContext, wanted: tuple[str, int], shown: Shown, allowed: list[str]) -> None:
+def _add_trials(command: CommandContext, request: tuple[str, int], display: Shown, allowed: list[str]) -> None:
     """Add trials to a set, and follow its log."""
-    client, found = add_trials(command, *wanted, allowed)
+    client, experiment = add_trials(command, *request, allowed)
     with closing(client):
-        _show_run(command, client, found, shown)
+        _show_run(command, client, experiment, display)
 
 
 def _send_with_revision(
@@ -157,7 +157,8 @@ def _send_with_revision(
 
 def describe_start(experiment: wire.ExperimentView) -> str:
     """Return the message about an experiment that runs on without this command."""
-    name, members = clean_text(experiment["id"]), experiment["experiments"]
+    name = clean_text(experiment["id"])
+    members = experiment["experiments"]
     if members:
         search = experiment.get("search")
         count = count_noun(search["trials"], "trial") if search else count_noun(len(members), "experiment")
@@ -217,9 +218,9 @@ def _check_file(command: CommandContext, source: ConfigSource, parameters: Pairs
     from riseml.cli.checked_config import CheckedFile
 
     file = CheckedFile(command.settings(), source, parameters, settings)
-    known = file.load()
-    if known is not None:
-        return known
+    saved_values = file.load()
+    if saved_values is not None:
+        return saved_values
     checked, is_clean = _check_unknown_file(command, source, parameters, settings)
     if is_clean:
         file.keep(checked)
@@ -325,13 +326,14 @@ def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.S
     snapshot = sync.name_files(listing)
     with command.connect() as client:  # not `connect_to_run`: a dry run restarts no server
         server = client.get_server()
-        wanted, used = command.settings().executor, server["executor"]
+        executor = command.settings().executor
+        used = server["executor"]
         if client.has_snapshot(snapshot.digest):
             submission["snapshot"] = snapshot.digest
         plan = client.plan_submission(submission)
-    if wanted not in (None, used):
+    if executor not in (None, used):
         command.printer.warn(f"the riseml server uses the {used} executor now, and this is its plan")
-    if server["missing_engine"] and wanted is None:
+    if server["missing_engine"] and executor is None:
         command.printer.warn(make_process_refusal(server["missing_engine"]).message)
     if json:
         command.printer.print_json(plan)
@@ -339,5 +341,5 @@ def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.S
         command.printer.print_lines(list_plan(plan, command.printer.style))
         search = plan.get("search")  # a server of an earlier version does not say it
         count = count_noun(len(plan["experiments"]), "experiment")
-        what = f"A search of {count_noun(search['trials'], 'trial')}" if search else count
-        command.printer.say(f"{what}; nothing was started.")
+        subject = f"A search of {count_noun(search['trials'], 'trial')}" if search else count
+        command.printer.say(f"{subject}; nothing was started.")

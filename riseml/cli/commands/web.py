@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
 
-_LEAST_PORT, _HIGHEST_PORT = 1, 65_535
+_LEAST_PORT = 1
+_HIGHEST_PORT = 65_535
 _LONGEST_OPENING = 10.0  # seconds; some browsers let their caller wait until they are closed
 
 
@@ -67,35 +68,37 @@ def open_web_page(
             left = client.end_web_session(end) if end else client.list_web_sessions()
             _show_sessions(command, left, json=json)
             return
-        found = client.close_web_page() if stop else client.open_web_page(port)
+        page = client.close_web_page() if stop else client.open_web_page(port)
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(page)
     elif stop:
         command.printer.print_lines(["The web page is closed."])
     else:
-        _show_address(command, found)
+        _show_address(command, page)
     if open_browser:
-        _open_in_browser(command, found)
+        _open_in_browser(command, page)
 
 
-def _show_sessions(command: CommandContext, found: wire.WebSessions, *, json: bool) -> None:
+def _show_sessions(command: CommandContext, sessions: wire.WebSessions, *, json: bool) -> None:
     from riseml.cli.output.text import clean_text
 
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(sessions)
         return
-    lines = [f"{one['id']}  opened {one['opened_at']}  until {one['until']}" for one in found["sessions"]]
+    lines = [
+        f"{session['id']}  opened {session['opened_at']}  until {session['until']}" for session in sessions["sessions"]
+    ]
     command.printer.print_lines([*map(clean_text, lines)] or ["No browser has a session."])
 
 
-def _show_address(command: CommandContext, found: wire.WebView) -> None:
+def _show_address(command: CommandContext, view: wire.WebView) -> None:
     from riseml.cli.output.text import clean_text
 
-    command.printer.print_lines([clean_text(str(found["url"]))])
+    command.printer.print_lines([clean_text(str(view["url"]))])
     command.printer.say("The address lets one browser in, once, within ten minutes.")
 
 
-def _open_in_browser(command: CommandContext, found: wire.WebView) -> None:
+def _open_in_browser(command: CommandContext, view: wire.WebView) -> None:
     """Open the address in the browser through a local page that only this user can read.
 
     That page stays in the home, because the browser may read it after this command has ended; its token works once. The
@@ -109,7 +112,8 @@ def _open_in_browser(command: CommandContext, found: wire.WebView) -> None:
 
     from riseml.cli.companion import write_leading_page
 
-    address, folder = str(found["url"]), command.settings().home / "web"
+    address = str(view["url"])
+    folder = command.settings().home / "web"
     if not re.fullmatch(r"http://127\.0\.0\.1:[0-9]{1,5}/enter\?token=[\w-]+", address, re.ASCII):
         raise UsageError("the server answered with an address that is not one of this machine", "open no such page")
     for former in folder.glob("open-*.html"):

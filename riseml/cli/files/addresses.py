@@ -39,25 +39,28 @@ def parse_storage_address(text: str) -> StorageAddress | None:
     Raises:
         UsageError: the text begins as an address, but is not valid.
     """
-    found = _SCHEME.fullmatch(text)
-    if found is None:
+    match = _SCHEME.fullmatch(text)
+    if match is None:
         return None
-    scheme, rest = found.groups()
+    scheme, place = match.groups()
     if scheme == "data":
-        return StorageAddress(StoragePlace("data"), _parse_path(rest, text), rest.endswith("/"))
+        return StorageAddress(StoragePlace("data"), _parse_path(place, text), place.endswith("/"))
     if scheme == "output":
-        return _parse_output(rest, text)
+        return _parse_output(place, text)
     raise UsageError(f"riseml knows no {scheme}://", _EXAMPLES)
 
 
-def _parse_output(rest: str, text: str) -> StorageAddress:
-    first, _, path = rest.partition("/")
+def _parse_output(place: str, text: str) -> StorageAddress:
+    first, _, path = place.partition("/")
     user = project = ""
     if first and not _NUMBERS.fullmatch(first):
-        parts = rest.split("/", 3)
+        parts = place.split("/", 3)
         if len(parts) < 3 or not _NUMBERS.fullmatch(parts[2]):
             raise UsageError(f"{text[:200]!r} names no experiment", _EXAMPLES)
-        user, project, first, path = parts[0], parts[1], parts[2], "".join(parts[3:])
+        user = parts[0]
+        project = parts[1]
+        first = parts[2]
+        path = "".join(parts[3:])
     if not first:
         raise UsageError("output:// alone names no experiment", f"{_EXAMPLES}; `riseml status -a` lists yours")
     identity = str(parse_id(first))

@@ -54,89 +54,92 @@ class CopyWatch:
     is_dry: bool = False  # nothing is written
 
 
-def copy_tree(source: CopyEnd, found: Seen, target: CopyEnd, watch: CopyWatch) -> CopyTally:
+def copy_tree(source: CopyEnd, entry: Seen, target: CopyEnd, watch: CopyWatch) -> CopyTally:
     """Copy a file, or a folder with all below it; `found` is what the source is.
 
     Raises:
         RisemlError: something cannot be read or written. What was copied stays, and is not copied again next time.
     """
     tally = CopyTally()
-    for path, seen in _list_below(source, found, watch):
+    for path, below in _list_below(source, entry, watch):
         at = CopyEnd(source.side, join_paths(source.path, path), source.title)
         to = CopyEnd(target.side, join_paths(target.path, path), target.title)
-        if seen.kind == "folder":
+        if below.kind == "folder":
             if not watch.is_dry:
                 target.side.make_folder(to.path)
-        elif seen.kind == "file":
-            _copy_file(at, seen, to, (watch, tally))
-        elif path and seen.kind == "link" and leads_inside(path, seen.target or ""):
-            _copy_link(at, seen, to, (watch, tally))
+        elif below.kind == "file":
+            _copy_file(at, below, to, (watch, tally))
+        elif path and below.kind == "link" and leads_inside(path, below.target or ""):
+            _copy_link(at, below, to, (watch, tally))
         else:
             tally.left_out.append(f"{at.title}{at.path}")
     return tally
 
 
-def _list_below(source: CopyEnd, found: Seen, watch: CopyWatch) -> Iterator[tuple[str, Seen]]:
+def _list_below(source: CopyEnd, entry: Seen, watch: CopyWatch) -> Iterator[tuple[str, Seen]]:
     """Yield what is copied, folders before what is in them; the path of the source itself is empty."""
-    if found.kind != "folder":
-        watch.note_total(found.size)
-        yield "", found
+    if entry.kind != "folder":
+        watch.note_total(entry.size)
+        yield "", entry
         return
-    yield "", found
-    limit, after = _FIRST_PAGE, None
+    yield "", entry
+    limit = _FIRST_PAGE
+    after = None
     first = True
     while True:
         page = source.side.list_files(ListOrder(source.path, after, limit, deep=True))
-        entries = [one for one in page.entries if not one.path.rpartition("/")[2].startswith(PART)]
+        entries = [entry for entry in page.entries if not entry.path.rpartition("/")[2].startswith(PART)]
         if first:
-            watch.note_total(None if page.next else sum(one.size for one in entries))
-        yield from ((one.path, one) for one in entries)
-        limit, after, first = MOST_ENTRIES, page.next, False
+            watch.note_total(None if page.next else sum(entry.size for entry in entries))
+        yield from ((entry.path, entry) for entry in entries)
+        limit = MOST_ENTRIES
+        after = page.next
+        first = False
         if after is None:
             return
 
 
-def _copy_file(source: CopyEnd, seen: Seen, target: CopyEnd, about: tuple[CopyWatch, CopyTally]) -> None:
+def _copy_file(source: CopyEnd, entry: Seen, target: CopyEnd, about: tuple[CopyWatch, CopyTally]) -> None:
     watch, tally = about
-    there = target.side.look_at(target.path)
-    if there is not None and (there.kind, there.size, there.mtime) == ("file", seen.size, seen.mtime):
+    present = target.side.look_at(target.path)
+    if present is not None and (present.kind, present.size, present.mtime) == ("file", entry.size, entry.mtime):
         tally.unchanged += 1
-        watch.note_bytes(seen.size)
+        watch.note_bytes(entry.size)
         return
-    watch.note_file(f"{source.title}{source.path}", f"{target.title}{target.path}", seen.size)
+    watch.note_file(f"{source.title}{source.path}", f"{target.title}{target.path}", entry.size)
     if not watch.is_dry:
-        size = _copy_content(source, seen, target, watch)
+        size = _copy_content(source, entry, target, watch)
         if size is None:
             tally.changed.append(f"{source.title}{source.path}")
             return
         tally.size += size
     else:
-        tally.size += seen.size
+        tally.size += entry.size
     tally.files += 1
 
 
-def _copy_link(source: CopyEnd, seen: Seen, target: CopyEnd, about: tuple[CopyWatch, CopyTally]) -> None:
+def _copy_link(source: CopyEnd, entry: Seen, target: CopyEnd, about: tuple[CopyWatch, CopyTally]) -> None:
     watch, tally = about
-    there = target.side.look_at(target.path)
-    if there is not None and (there.kind, there.target) == ("link", seen.target):
+    present = target.side.look_at(target.path)
+    if present is not None and (present.kind, present.target) == ("link", entry.target):
         tally.unchanged += 1
         return
     watch.note_file(f"{source.title}{source.path}", f"{target.title}{target.path}", None)
     if not watch.is_dry:
-        target.side.make_link(target.path, seen.target or "")
+        target.side.make_link(target.path, entry.target or "")
     tally.links += 1
 
 
-def _copy_content(source: CopyEnd, seen: Seen, target: CopyEnd, watch: CopyWatch) -> int | None:
+def _copy_content(source: CopyEnd, entry: Seen, target: CopyEnd, watch: CopyWatch) -> int | None:
     """Return how many bytes were copied; None: the file changed during each try."""
     for _ in range(_TRIES):
         reader = _ContentReader(source, watch)
         try:
             target.side.write_file(
-                Incoming(target.path, "", reader.size, 0, seen.mtime, seen.executable), reader.open_content
+                Incoming(target.path, "", reader.size, 0, entry.mtime, entry.executable), reader.open_content
             )
         except Conflict:
-            seen = source.side.look_at(source.path) or seen
+            entry = source.side.look_at(source.path) or entry
             continue
         finally:
             reader.close()
@@ -185,10 +188,10 @@ class _ContentReader:
 def add_tallies(tallies: list[CopyTally]) -> CopyTally:
     """Return the sum of several copies."""
     return CopyTally(
-        sum(one.files for one in tallies),
-        sum(one.size for one in tallies),
-        sum(one.links for one in tallies),
-        sum(one.unchanged for one in tallies),
-        list(chain.from_iterable(one.left_out for one in tallies)),
-        list(chain.from_iterable(one.changed for one in tallies)),
+        sum(tally.files for tally in tallies),
+        sum(tally.size for tally in tallies),
+        sum(tally.links for tally in tallies),
+        sum(tally.unchanged for tally in tallies),
+        list(chain.from_iterable(tally.left_out for tally in tallies)),
+        list(chain.from_iterable(tally.changed for tally in tallies)),
     )

@@ -31,7 +31,7 @@ class OpenedPath:
     """A path that exists."""
 
     end: CopyEnd
-    seen: Seen
+    entry: Seen
     name: str  # its last name, as typed; of a root, the ID of the experiment or `data`
     address: str = ""  # as typed, if that differs from the title and the path of `end`
 
@@ -70,10 +70,10 @@ class Openings:
             NotFound: nothing.
         """
         address = parse_storage_address(text)
-        found = list(self._find_local(text) if address is None else self._find_stored(address))
-        if not found:
+        opened = list(self._find_local(text) if address is None else self._find_stored(address))
+        if not opened:
             raise NotFound(f"{text} names nothing", "`riseml ls` shows what is there")
-        return found
+        return opened
 
     def open_target(self, text: str) -> tuple[CopyEnd, Seen | None, bool]:
         """Return the target of a copy, the entry that exists there, and whether the target must be a folder."""
@@ -123,13 +123,13 @@ class Openings:
         place = address.place
         side = self._storages.get(place) or self._storages.setdefault(place, self._connect_storage(place))
         end = CopyEnd(side, address.path, f"{place}/")
-        seen = end.side.look_at(end.path) if address.path or not address.is_pattern else None
-        if seen is not None:
+        entry = end.side.look_at(end.path) if address.path or not address.is_pattern else None
+        if entry is not None:
             root = address.place.of or "data"
-            yield OpenedPath(end, seen, end.path.rpartition("/")[2] or root)
+            yield OpenedPath(end, entry, end.path.rpartition("/")[2] or root)
         elif address.is_pattern:
-            for path, one in _match_names(end, "", address.path.split("/")):
-                yield OpenedPath(CopyEnd(end.side, path, end.title), one, path.rpartition("/")[2])
+            for path, entry in _match_names(end, "", address.path.split("/")):
+                yield OpenedPath(CopyEnd(end.side, path, end.title), entry, path.rpartition("/")[2])
 
     def _find_local(self, text: str) -> Iterator[OpenedPath]:
         if not text:
@@ -151,33 +151,36 @@ class Openings:
         if name == last:
             title = typed[: -len(last)]
         elif real.is_dir():  # `.`, `..`, or a link to a folder
-            above, last, title = real, "", f"{typed}/"
+            above = real
+            last = ""
+            title = f"{typed}/"
         else:
             title = f"{above}/"
         side = self._folders.get(above) or self._folders.setdefault(above, self._keep_open(LocalSide(above)))
         end = CopyEnd(side, to_path(last), to_path(title))
-        seen = side.look_at(end.path)
-        if seen is None:
+        entry = side.look_at(end.path)
+        if entry is None:
             return None
-        return OpenedPath(end, seen, to_path(real.name if name in ("", ".", "..") else name), to_path(typed))
+        return OpenedPath(end, entry, to_path(real.name if name in ("", ".", "..") else name), to_path(typed))
 
 
 def _match_names(end: CopyEnd, above: str, patterns: list[str]) -> Iterator[tuple[str, Seen]]:
     """Yield the paths that match a pattern, name by name; a name with a leading dot needs one in the pattern."""
-    pattern, rest = patterns[0], patterns[1:]
+    pattern = patterns[0]
+    below = patterns[1:]
     after: str | None = None
     while True:
         page = end.side.list_files(ListOrder(above, after, MOST_ENTRIES))
-        for seen in page.entries:
-            if seen.path.startswith(_HIDDEN) and not pattern.startswith(_HIDDEN):
+        for entry in page.entries:
+            if entry.path.startswith(_HIDDEN) and not pattern.startswith(_HIDDEN):
                 continue
-            if not fnmatchcase(seen.path, pattern):
+            if not fnmatchcase(entry.path, pattern):
                 continue
-            path = join_paths(above, seen.path)
-            if not rest:
-                yield path, seen
-            elif seen.kind == "folder":
-                yield from _match_names(end, path, rest)
+            path = join_paths(above, entry.path)
+            if not below:
+                yield path, entry
+            elif entry.kind == "folder":
+                yield from _match_names(end, path, below)
         after = page.next
         if after is None:
             return

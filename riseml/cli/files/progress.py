@@ -33,7 +33,8 @@ class CopyProgress:
         self._meter = RateMeter()
         self._began = self._drawn = clock()
         self._meter.add_amount(0, self._began)
-        self._done, self._total = 0, 0
+        self._done = 0
+        self._total = 0
         self._knows_total = True
         self._name = ""
         self.watch = CopyWatch(self._note_file, self._note_bytes, self._note_total, is_dry=dry)
@@ -52,8 +53,8 @@ class CopyProgress:
     def _note_file(self, source: str, target: str, size: int | None) -> None:
         self._name = show_name(source)
         if self._names_files:
-            what = "link" if size is None else format_size(size)
-            self._printer.print_lines([f"{self._name} -> {show_name(target)}  {what}"])
+            size_text = "link" if size is None else format_size(size)
+            self._printer.print_lines([f"{self._name} -> {show_name(target)}  {size_text}"])
 
     def _note_bytes(self, count: int) -> None:
         self._done += count

@@ -19,7 +19,7 @@ from riseml.storage_files import ListOrder, translate_files_error
 class FileSide(Protocol):
     """One end of a copy; `FileClient` is the other kind."""
 
-    def list_files(self, wanted: ListOrder) -> Page:
+    def list_files(self, order: ListOrder) -> Page:
         """Return a part of a listing."""
 
     def look_at(self, path: str) -> Seen | None:
@@ -64,9 +64,9 @@ class LocalSide:
     def close(self) -> None:
         os.close(self._root)
 
-    def list_files(self, wanted: ListOrder) -> Page:
+    def list_files(self, order: ListOrder) -> Page:
         with translate_files_error(self._place):
-            return list_page(self._root, wanted.path, wanted.after, wanted.limit, deep=wanted.deep)
+            return list_page(self._root, order.path, order.after, order.limit, deep=order.deep)
 
     def look_at(self, path: str) -> Seen | None:
         try:

@@ -71,14 +71,14 @@ def _describe_host(host: wire.CapsuleHost) -> str:
 
 def _describe_job(job: wire.CapsuleJob) -> str:
     ended = "" if job["exit_code"] is None else f", exit code {job['exit_code']}"
-    shell = f", {found}" if (found := job.get("shell")) else ""
+    shell = f", {shell_name}" if (shell_name := job.get("shell")) else ""
     return f"{job['name']} on {job['host'] or 'no host'}{shell}, {job['state']}{ended}"
 
 
 def _shorten(names: list[str]) -> str:
-    shown = _join_parts(names[:_MOST_NAMES])
+    names_text = _join_parts(names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
-    return shown if more <= 0 else f"{shown} and {count_noun(more, 'other')}"
+    return names_text if more <= 0 else f"{names_text} and {count_noun(more, 'other')}"
 
 
 def _join_parts(parts: Iterable[str]) -> str:

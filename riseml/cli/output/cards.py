@@ -70,13 +70,14 @@ def _list_heads(columns: Sequence[Column], cells: Sequence[str], width: int, *, 
     line: list[str] = []
     used = 0
     for column, cell in zip(columns, cells, strict=False):
-        shown = shorten_to_width(cell, width)
-        size = measure_width(shown)
+        text = shorten_to_width(cell, width)
+        size = measure_width(text)
         if line and used + len(_INDENT) + size > width:
             yield _INDENT.join(line)
-            line, used = [], 0
+            line = []
+            used = 0
         used += size + (len(_INDENT) if line else 0)
-        line.append(column.paint(cell, shown, colour=colour))
+        line.append(column.paint(cell, text, colour=colour))
     yield _INDENT.join(line)
 
 

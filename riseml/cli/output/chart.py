@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from riseml import wire
 
 _BEST = " (best)"
-_LEAST_PLAIN, _MOST_PLAIN = 1e-4, 1e7  # between these ends of a y axis, its numbers are short without an exponent
+_LEAST_PLAIN = 1e-4  # between these ends of a y axis, its numbers are short without an exponent
+_MOST_PLAIN = 1e7
 _Y_TICKS = 7
 _DIGITS = (1, 2, 3, 4, 5)  # digits after the point of a number with an exponent
 _WIDE = 50.0  # a positive axis whose ends differ by this factor is logarithmic
@@ -49,33 +50,33 @@ class Chart:
 
 
 def make_curves(
-    metric: str, found: Sequence[tuple[wire.ResultView, wire.MetricHistoryView]], best: str | None = None
+    metric: str, histories: Sequence[tuple[wire.ResultView, wire.MetricHistoryView]], best: str | None = None
 ) -> Chart:
     """Return the learning curves of experiments: the mean of each part of a history over its last step.
 
     Where no step was reported, the number of the value takes its place. `best` is the ID of the best experiment.
     """
-    every = [bucket for _, history in found for bucket in history["buckets"]]
+    every = [bucket for _, history in histories for bucket in history["buckets"]]
     counted = not every or any(bucket["last_step"] is None for bucket in every)
     series = tuple(
         ChartSeries(
-            _describe_experiment(one, [other for other, _ in found])
-            + (_BEST if one["id"] == best and len(found) > 1 else ""),
+            _describe_experiment(result, [other for other, _ in histories])
+            + (_BEST if result["id"] == best and len(histories) > 1 else ""),
             _list_points(history["buckets"], counted=counted),
-            is_best=one["id"] == best,
+            is_best=result["id"] == best,
         )
-        for one, history in found
+        for result, history in histories
     )
     return Chart(clean_text(metric), "report" if counted else "step", clean_text(metric), series)
 
 
-def _describe_experiment(one: wire.ResultView, every: Sequence[wire.ResultView]) -> str:
+def _describe_experiment(result: wire.ResultView, every: Sequence[wire.ResultView]) -> str:
     """Return an ID with the parameters in which the experiments differ: `144.1 lr=0.1`."""
-    parameters = one["parameters"]
+    parameters = result["parameters"]
     differ = {
         name: text for name, text in parameters.items() if any(other["parameters"].get(name) != text for other in every)
     }
-    return clean_text(f"{one['id']} {format_parameters(differ)}".strip())
+    return clean_text(f"{result['id']} {format_parameters(differ)}".strip())
 
 
 def _list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tuple[tuple[float, float], ...]:
@@ -90,7 +91,7 @@ def _list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tupl
 
 
 def make_scatter(
-    metric: str, parameter: str, found: Sequence[tuple[str, float]], best: tuple[str, tuple[str, float]] | None = None
+    metric: str, parameter: str, points: Sequence[tuple[str, float]], best: tuple[str, tuple[str, float]] | None = None
 ) -> Chart:
     """Return the values of a metric over those of a parameter; a parameter with texts has them in a row.
 
@@ -100,20 +101,21 @@ def make_scatter(
         found: the parameter as written and the metric, of each experiment.
         best: the ID of the best experiment, and its own.
     """
-    numbers = {text: read_number(text) for text, _ in found}
+    numbers = {text: read_number(text) for text, _ in points}
     name = clean_text(parameter)
     title = f"{clean_text(metric)} over {name}"
     texts = sorted(numbers) if None in numbers.values() else []
     places = {text: float(texts.index(text) + 1) if texts else number or 0.0 for text, number in numbers.items()}
-    series: tuple[ChartSeries, ...] = (ChartSeries("", tuple(sorted((places[text], value) for text, value in found))),)
-    if best is not None and best[1] in found and len(found) > 1:
+    series: tuple[ChartSeries, ...] = (ChartSeries("", tuple(sorted((places[text], value) for text, value in points))),)
+    if best is not None and best[1] in points and len(points) > 1:
         text, value = best[1]
         label = clean_text(f"{best[0]} {parameter}={text}{_BEST}")
         series += (ChartSeries(label, ((places[text], value),), is_best=True),)
     if texts:
         names = tuple(clean_text(text) for text in texts)
         return Chart(title, name, clean_text(metric), series, joined=False, x_names=names)
-    low, high = min(places.values()), max(places.values())
+    low = min(places.values())
+    high = max(places.values())
     x_log = low > 0 and high / low >= _WIDE
     return Chart(title, name, clean_text(metric), series, joined=False, x_log=x_log)
 
@@ -150,7 +152,8 @@ def list_y_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 def find_ends(values: Sequence[float]) -> tuple[float, float]:
     """Return the smallest and the largest value; equal ones are moved a little apart."""
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     if low < high:
         return low, high
     space = abs(low) * 0.05 or 0.5

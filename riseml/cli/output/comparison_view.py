@@ -26,17 +26,17 @@ _HEADS = (
 _MISSING = "-"
 
 
-def list_comparison(found: wire.ComparisonView, style: Style) -> list[str]:
+def list_comparison(comparison: wire.ComparisonView, style: Style) -> list[str]:
     """Return the experiments, then a section for each subject in which they differ."""
-    names = [clean_text(one["id"]) for one in found["experiments"]]
+    names = [clean_text(experiment["id"]) for experiment in comparison["experiments"]]
     sections = [
-        ("Parameters", _list_differences(found["parameters"], names, style)),
-        ("riseml.yml, as resolved", _list_differences(found["config"], names, style)),
-        ("Environment", _list_differences(found["environment"], names, style)),
-        ("Metrics", _list_differences(_flatten_metrics(found["metrics"]), names, style)),
-        ("Code", [*_list_files(found["code"], names, style), *_describe_unknown(found["code_unknown"])]),
+        ("Parameters", _list_differences(comparison["parameters"], names, style)),
+        ("riseml.yml, as resolved", _list_differences(comparison["config"], names, style)),
+        ("Environment", _list_differences(comparison["environment"], names, style)),
+        ("Metrics", _list_differences(_flatten_metrics(comparison["metrics"]), names, style)),
+        ("Code", [*_list_files(comparison["code"], names, style), *_describe_unknown(comparison["code_unknown"])]),
     ]
-    lines = build_table(_HEADS, [_make_head_row(one) for one in found["experiments"]], style)
+    lines = build_table(_HEADS, [_make_head_row(experiment) for experiment in comparison["experiments"]], style)
     for title, section in sections:
         if section:
             lines += ["", paint(title, "1", colour=style.colour), *section]
@@ -44,54 +44,56 @@ def list_comparison(found: wire.ComparisonView, style: Style) -> list[str]:
     return [*lines, "", f"The same: {', '.join(same)}."] if same else lines
 
 
-def _make_head_row(one: wire.ComparedExperiment) -> list[str]:
-    started, seconds = one["started_at"], one["seconds"]
+def _make_head_row(experiment: wire.ComparedExperiment) -> list[str]:
+    started = experiment["started_at"]
+    seconds = experiment["seconds"]
     return [
-        one["id"],
-        one["project"],
-        one["state"],
+        experiment["id"],
+        experiment["project"],
+        experiment["state"],
         format_moment(started) if started else _MISSING,
         _MISSING if seconds is None else format_seconds(seconds),
     ]
 
 
-def _list_differences(found: Sequence[wire.Difference], names: Sequence[str], style: Style) -> list[str]:
+def _list_differences(differences: Sequence[wire.Difference], names: Sequence[str], style: Style) -> list[str]:
     """Return short values as a table, and long ones below it, each with the ID of its experiment."""
-    short = [one for one in found if not _is_long(one)]
-    rows = [[one["name"], *(value or _MISSING for value in one["values"])] for one in short]
+    short = [difference for difference in differences if not _is_long(difference)]
+    rows = [[difference["name"], *(value or _MISSING for value in difference["values"])] for difference in short]
     columns = [Column("", shrinks=True), *(Column(name) for name in names)]
     if measure_table(columns, rows) > (style.width or _USUAL_WIDTH):
-        short, rows = [], []
-    long = [one for one in found if one not in short]
+        short = []
+        rows = []
+    long = [difference for difference in differences if difference not in short]
     table = build_table(columns, rows, style) if rows else []
-    return [*table, *(line for one in long for line in _list_long_values(one, names, style))]
+    return [*table, *(line for difference in long for line in _list_long_values(difference, names, style))]
 
 
-def _flatten_metrics(found: Sequence[wire.MetricDifference]) -> list[wire.Difference]:
+def _flatten_metrics(differences: Sequence[wire.MetricDifference]) -> list[wire.Difference]:
     """Return a row for the last value of each metric, and rows for its smallest and largest one where they differ."""
     rows: list[wire.Difference] = []
-    for one in found:
+    for difference in differences:
         parts = {
-            "last": [None if metric is None else format_metric(metric["last"]) for metric in one["metrics"]],
-            "min": [None if metric is None else format_metric(metric["min"]) for metric in one["metrics"]],
-            "max": [None if metric is None else format_metric(metric["max"]) for metric in one["metrics"]],
+            "last": [None if metric is None else format_metric(metric["last"]) for metric in difference["metrics"]],
+            "min": [None if metric is None else format_metric(metric["min"]) for metric in difference["metrics"]],
+            "max": [None if metric is None else format_metric(metric["max"]) for metric in difference["metrics"]],
         }
-        rows.append({"name": f"{one['name']}.last", "values": list(parts["last"])})
+        rows.append({"name": f"{difference['name']}.last", "values": list(parts["last"])})
         for part in ("min", "max"):
             if parts[part] != parts["last"]:
-                rows.append({"name": f"{one['name']}.{part}", "values": list(parts[part])})
+                rows.append({"name": f"{difference['name']}.{part}", "values": list(parts[part])})
     return rows
 
 
-def _is_long(one: wire.Difference) -> bool:
-    return any(value is not None and (len(value) > _LONG or "\n" in value) for value in one["values"])
+def _is_long(difference: wire.Difference) -> bool:
+    return any(value is not None and (len(value) > _LONG or "\n" in value) for value in difference["values"])
 
 
-def _list_long_values(one: wire.Difference, names: Sequence[str], style: Style) -> Iterator[str]:
-    yield f"{clean_text(one['name'])}:"
+def _list_long_values(difference: wire.Difference, names: Sequence[str], style: Style) -> Iterator[str]:
+    yield f"{clean_text(difference['name'])}:"
     label = max(len(name) for name in names) + 4
     room = max(20, (style.width or _USUAL_WIDTH) - label)
-    for name, value in zip(names, one["values"], strict=True):
+    for name, value in zip(names, difference["values"], strict=True):
         texts = [_MISSING] if value is None else [clean_text(line) for line in value.split("\n")]
         lines = [part for text in texts for part in wrap_to_width(text, room)]
         for at, line in enumerate(lines):
@@ -100,21 +102,21 @@ def _list_long_values(one: wire.Difference, names: Sequence[str], style: Style) 
 
 def _list_files(files: Sequence[wire.FileDifference], names: Sequence[str], style: Style) -> list[str]:
     """Return the files that differ: of two experiments with what happened to each, else with their digests."""
-    shown = files[:_MOST_FILES]
-    if not shown:
+    first = files[:_MOST_FILES]
+    if not first:
         return []
     if len(names) == 2:
         width = (style.width or _USUAL_WIDTH) - 10
-        lines = [f"{_describe_change(one):8}  {shorten_to_width(clean_text(one['path']), width)}" for one in shown]
+        lines = [f"{_describe_change(file):8}  {shorten_to_width(clean_text(file['path']), width)}" for file in first]
     else:
-        rows = [[one["path"], *((version or _MISSING)[:7] for version in one["versions"])] for one in shown]
+        rows = [[file["path"], *((version or _MISSING)[:7] for version in file["versions"])] for file in first]
         lines = build_table([Column("", shrinks=True), *(Column(name) for name in names)], rows, style)
-    more = len(files) - len(shown)
+    more = len(files) - len(first)
     return [*lines, f"... and {count_noun(more, 'more file')}; `--json` has them all"] if more > 0 else lines
 
 
-def _describe_change(one: wire.FileDifference) -> str:
-    before, after = one["versions"]
+def _describe_change(difference: wire.FileDifference) -> str:
+    before, after = difference["versions"]
     if before is None:
         return "added"
     return "removed" if after is None else "changed"

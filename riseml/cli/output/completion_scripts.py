@@ -156,20 +156,20 @@ def write_script(shell: str, commands: Sequence[CompletedCommand]) -> str:
 
 def _fill(template: str, commands: Sequence[CompletedCommand], case: Callable[[str, Sequence[str]], str]) -> str:
     rows: dict[str, list[tuple[str, Sequence[str]]]] = {
-        "@WORDS@": [(one.path, one.commands) for one in commands if one.commands],
-        "@OPTIONS@": [(one.path, one.options) for one in commands],
-        "@NAMES@": [(one.path, (one.names,)) for one in commands if one.names],
-        "@PATHS@": [(one.path, ()) for one in commands if one.takes_path],
+        "@WORDS@": [(command.path, command.commands) for command in commands if command.commands],
+        "@OPTIONS@": [(command.path, command.options) for command in commands],
+        "@NAMES@": [(command.path, (command.names,)) for command in commands if command.names],
+        "@PATHS@": [(command.path, ()) for command in commands if command.takes_path],
         "@VALUES@": list(_yield_values(commands)),
     }
-    for name, found in rows.items():
-        template = template.replace(name, "".join(case(key, words) for key, words in found))
+    for name, row in rows.items():
+        template = template.replace(name, "".join(case(key, words) for key, words in row))
     return template
 
 
 def _yield_values(commands: Sequence[CompletedCommand]) -> Iterator[tuple[str, Sequence[str]]]:
-    for one in commands:
-        yield from ((f"{one.path} {option}", values) for option, values in one.values.items())
+    for command in commands:
+        yield from ((f"{command.path} {option}", values) for option, values in command.values.items())
 
 
 def _case_of_sh(key: str, words: Sequence[str]) -> str:

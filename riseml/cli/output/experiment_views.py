@@ -56,29 +56,35 @@ def list_experiments(
 ) -> list[str]:
     """Return a table of experiments; `long` adds the members of sets, and more columns."""
     rows: list[list[str]] = []
-    for one in _yield_with_members(experiments) if long else experiments:
-        row = [one["id"], one["project"], one["state"], format_age(one["created_at"], now), describe_type(one)]
+    for experiment in _yield_with_members(experiments) if long else experiments:
+        row = [
+            experiment["id"],
+            experiment["project"],
+            experiment["state"],
+            format_age(experiment["created_at"], now),
+            describe_type(experiment),
+        ]
         if long:
-            row += [_count_jobs(one), one["reason"], format_parameters(one["parameters"])]
+            row += [_count_jobs(experiment), experiment["reason"], format_parameters(experiment["parameters"])]
         rows.append(row)
     return build_table(_LIST_LONG if long else _LIST, rows, style)
 
 
 def _yield_with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[wire.ExperimentView]:
     """Yield each experiment, and after a set its members; a value that all members share is shown for the set."""
-    for one in experiments:
-        common = _find_common_parameters(one["experiments"])
-        yield one if not common else {**one, "parameters": common}
-        for member in one["experiments"]:
+    for experiment in experiments:
+        common = _find_common_parameters(experiment["experiments"])
+        yield experiment if not common else {**experiment, "parameters": common}
+        for member in experiment["experiments"]:
             yield {**member, "parameters": _drop_parameters(member, common)}
 
 
-def _count_jobs(one: wire.ExperimentView) -> str:
+def _count_jobs(experiment: wire.ExperimentView) -> str:
     """Return how many jobs run, not counting the build: `4/4 run`; of a set, how many members ended: `3/8 ended`."""
-    if one["type"] == "set":
-        ended = sum(member["state"] in ENDED_STATES for member in one["experiments"])
-        return f"{ended}/{len(one['experiments'])} ended"
-    jobs = [job for job in one["jobs"] if not job["id"].endswith(".build")]
+    if experiment["type"] == "set":
+        ended = sum(member["state"] in ENDED_STATES for member in experiment["experiments"])
+        return f"{ended}/{len(experiment['experiments'])} ended"
+    jobs = [job for job in experiment["jobs"] if not job["id"].endswith(".build")]
     return f"{sum(job['state'] == 'RUNNING' for job in jobs)}/{len(jobs)} run"
 
 
@@ -86,7 +92,9 @@ def _find_common_parameters(members: Sequence[wire.ExperimentView]) -> dict[str,
     """Return the parameters that have one value in all members of a set."""
     first = members[0]["parameters"] if members else {}
     return {
-        name: value for name, value in first.items() if all(one["parameters"].get(name) == value for one in members)
+        name: value
+        for name, value in first.items()
+        if all(member["parameters"].get(name) == value for member in members)
     }
 
 
@@ -94,136 +102,143 @@ def _drop_parameters(member: wire.ExperimentView, common: Mapping[str, str]) -> 
     return {name: value for name, value in member["parameters"].items() if name not in common}
 
 
-def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, long: bool = False) -> list[str]:
+def list_experiment(experiment: wire.ExperimentView, now: datetime, style: Style, *, long: bool = False) -> list[str]:
     """Return the fields of one experiment or set, and a table of its jobs or members."""
-    common = _find_common_parameters(one["experiments"])
-    heads = _list_heads({**one, "parameters": common} if common else one, now, style)
-    if one["type"] == "set":
-        metric = _choose_metric(one)
+    common = _find_common_parameters(experiment["experiments"])
+    heads = _list_heads({**experiment, "parameters": common} if common else experiment, now, style)
+    if experiment["type"] == "set":
+        metric = _choose_metric(experiment)
         rows = [
-            _make_member_row(member, _drop_parameters(member, common), now, metric) for member in one["experiments"]
+            _make_member_row(member, _drop_parameters(member, common), now, metric)
+            for member in experiment["experiments"]
         ]
-        printed = [*list_causes(one), *list_last_lines(one), *list_advice(one)]
+        printed = [*list_causes(experiment), *list_last_lines(experiment), *list_advice(experiment)]
         table = build_table(_name_member_columns(metric), rows, style)
         return [*heads, "", *table, *(["", *printed] if printed else [])]
-    if not one["jobs"]:
+    if not experiment["jobs"]:
         return [*heads, "", "No jobs yet."]
-    shown = [*heads, "", *build_table(_JOBS, [_make_job_row(job, now) for job in one["jobs"]], style)]
+    lines = [*heads, "", *build_table(_JOBS, [_make_job_row(job, now) for job in experiment["jobs"]], style)]
     if long:
-        shown += ["", *build_table(_RESOURCES, [_make_resource_row(job) for job in one["jobs"]], style)]
+        lines += ["", *build_table(_RESOURCES, [_make_resource_row(job) for job in experiment["jobs"]], style)]
     else:
-        shown += _list_messages(one)
-    printed = [*list_last_lines(one), *list_advice(one)]
-    return [*shown, "", *printed] if printed else shown
+        lines += _list_messages(experiment)
+    printed = [*list_last_lines(experiment), *list_advice(experiment)]
+    return [*lines, "", *printed] if printed else lines
 
 
-def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[str]:
-    ended, search = one["state"] in ENDED_STATES, one.get("search")  # a server of an earlier version has no searches
+def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style) -> list[str]:
+    ended = experiment["state"] in ENDED_STATES  # a server of an earlier version has no searches
+    search = experiment.get("search")
     heads = format_fields(
         [
-            ("ID", one["id"]),
-            ("Type", describe_type(one)),
-            ("State", one["state"]),
-            ("Reason", _describe_reason(one) if one["reason"] != one["state"] else None),
-            ("Cause", f"{one['id']}.{one['cause']}" if one["cause"] else None),
-            ("Exit Code", one["exit_code"]),
+            ("ID", experiment["id"]),
+            ("Type", describe_type(experiment)),
+            ("State", experiment["state"]),
+            ("Reason", _describe_reason(experiment) if experiment["reason"] != experiment["state"] else None),
+            ("Cause", f"{experiment['id']}.{experiment['cause']}" if experiment["cause"] else None),
+            ("Exit Code", experiment["exit_code"]),
             ("Search", search["message"] if search else None),
             ("Search Config", _describe_search(search) if search else None),
-            ("Project", one["project"]),
-            ("Age", format_age(one["created_at"], now)),
-            ("Ended", f"{format_age(one['ended_at'], now)} ago" if one["ended_at"] else None),
-            ("Image", one["image"]),
-            ("Image Digest", one["image_digest"]),
-            *((f"Image of {role}", image) for role, image in _find_role_images(one).items()),
-            ("Shell", _name_shells(one)),
-            ("Framework", one["framework"]),
-            ("Framework Config", _count_roles(one)),
-            ("Output", one["output"] or None),
-            *_list_saved(one, now),
-            *_list_written(one),
-            ("Parameters", format_parameters(one["parameters"])),
-            ("Metrics", _list_metrics(one)),
-            ("TensorBoard", f"`riseml tensorboard {one['id']}` opens it" if _has_tensorboard(one) else None),
-            ("JupyterLab", f"`riseml notebook {one['id']}` opens it" if _has_notebook(one) else None),
-            ("Cleaning up", "jobs are still being stopped" if ended and not one["closed"] else None),
+            ("Project", experiment["project"]),
+            ("Age", format_age(experiment["created_at"], now)),
+            ("Ended", f"{format_age(experiment['ended_at'], now)} ago" if experiment["ended_at"] else None),
+            ("Image", experiment["image"]),
+            ("Image Digest", experiment["image_digest"]),
+            *((f"Image of {role}", image) for role, image in _find_role_images(experiment).items()),
+            ("Shell", _name_shells(experiment)),
+            ("Framework", experiment["framework"]),
+            ("Framework Config", _count_roles(experiment)),
+            ("Output", experiment["output"] or None),
+            *_list_saved(experiment, now),
+            *_list_written(experiment),
+            ("Parameters", format_parameters(experiment["parameters"])),
+            ("Metrics", _list_metrics(experiment)),
+            (
+                "TensorBoard",
+                f"`riseml tensorboard {experiment['id']}` opens it" if _has_tensorboard(experiment) else None,
+            ),
+            ("JupyterLab", f"`riseml notebook {experiment['id']}` opens it" if _has_notebook(experiment) else None),
+            ("Cleaning up", "jobs are still being stopped" if ended and not experiment["closed"] else None),
         ]
     )
-    heads[2] = f"State: {paint_state(one['state'], one['state'], colour=style.colour)}"
+    heads[2] = f"State: {paint_state(experiment['state'], experiment['state'], colour=style.colour)}"
     return heads
 
 
-def _list_saved(one: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:
+def _list_saved(experiment: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:
     """Return what is saved of its output; nothing without `save`, or if the server is of an earlier version."""
-    saved = one.get("saved")
+    saved = experiment.get("saved")
     if saved is None:
         return []
     from riseml.cli.output.saved_view import describe_restored, describe_saved
 
     begun = [("Restored", describe_restored(saved["restored"]))] if saved["restored"] else []
-    return [("Saved", describe_saved(one["id"], saved, now)), *begun]
+    return [("Saved", describe_saved(experiment["id"], saved, now)), *begun]
 
 
-def _list_written(one: wire.ExperimentView) -> list[tuple[str, str]]:
+def _list_written(experiment: wire.ExperimentView) -> list[tuple[str, str]]:
     """Return what the jobs wrote outside of OUTPUT_DIR; nothing from a server of an earlier version."""
-    written = one.get("written")
+    written = experiment.get("written")
     return [] if written is None else [("Written", clean_text(sentence)) for sentence in written["sentences"]]
 
 
-def _name_shells(one: wire.ExperimentView) -> str | None:
+def _name_shells(experiment: wire.ExperimentView) -> str | None:
     """Return the shell that read the lines: `bash`; where jobs differ, `bash (sh: ps.1)`; None: not known (yet), or the
     server is of an earlier version.
     """
-    shells = {job["name"]: shell for job in one["jobs"] if (shell := job.get("shell"))}
+    shells = {job["name"]: shell for job in experiment["jobs"] if (shell := job.get("shell"))}
     if not shells:
         return None
     first = next(iter(shells.values()))
-    others = [name for name, shell in shells.items() if shell != first]
-    return f"{first} ({shells[others[0]]}: {join_first(others)})" if others else first
+    different = [name for name, shell in shells.items() if shell != first]
+    return f"{first} ({shells[different[0]]}: {join_first(different)})" if different else first
 
 
-def _find_role_images(one: wire.ExperimentView) -> dict[str, str]:
+def _find_role_images(experiment: wire.ExperimentView) -> dict[str, str]:
     """Return the images of roles whose image differs from that of the experiment."""
-    found = {job["name"].partition(".")[0]: job["image"] for job in one["jobs"]}
-    return {role: image for role, image in found.items() if image != one["image"]}
+    images = {job["name"].partition(".")[0]: job["image"] for job in experiment["jobs"]}
+    return {role: image for role, image in images.items() if image != experiment["image"]}
 
 
 def _describe_search(search: wire.SearchView) -> str:
     """Return `tpe, maximize accuracy, seed 7`; the best point comes with the parameters that made it."""
     best = search["best"]
-    shown = f"{search['method']}, {search['goal']} {search['metric']}, seed {search['seed']}"
-    return f"{shown}, best with {format_parameters(best['parameters'])}" if best else shown
+    text = f"{search['method']}, {search['goal']} {search['metric']}, seed {search['seed']}"
+    return f"{text}, best with {format_parameters(best['parameters'])}" if best else text
 
 
-def _count_roles(one: wire.ExperimentView) -> str | None:
+def _count_roles(experiment: wire.ExperimentView) -> str | None:
     """Return how many jobs each role has: `master: 1, worker: 2, ps: 1`; None for a single job."""
-    names = [job["name"] for job in one["jobs"] if job["name"] not in ("build", "train", one["type"])]
+    names = [job["name"] for job in experiment["jobs"] if job["name"] not in ("build", "train", experiment["type"])]
     roles = Counter(name.partition(".")[0] for name in names)
     return ", ".join(f"{role}: {count}" for role, count in roles.items()) or None
 
 
-def describe_type(one: wire.ExperimentView) -> str:
+def describe_type(experiment: wire.ExperimentView) -> str:
     """Return what it is: `Experiment`, `Set`, `TensorBoard of 4, 7`, `Notebook`."""
-    if one["type"] == "tensorboard":
-        return f"TensorBoard of {', '.join(one['shows'])}"
-    return one["type"].capitalize()
+    if experiment["type"] == "tensorboard":
+        return f"TensorBoard of {', '.join(experiment['shows'])}"
+    return experiment["type"].capitalize()
 
 
-def _has_tensorboard(one: wire.ExperimentView) -> bool:
+def _has_tensorboard(experiment: wire.ExperimentView) -> bool:
     """Return whether `riseml tensorboard` opens it: a TensorBoard that runs, or a training that began with one."""
-    if one["type"] == "set":
-        return any(map(_has_tensorboard, one["experiments"]))
-    states = [job["state"] for job in one["jobs"] if job["name"] == "tensorboard"]
-    return "RUNNING" in states or (bool(states) and one["type"] == "experiment" and one["started_at"] is not None)
+    if experiment["type"] == "set":
+        return any(map(_has_tensorboard, experiment["experiments"]))
+    states = [job["state"] for job in experiment["jobs"] if job["name"] == "tensorboard"]
+    return "RUNNING" in states or (
+        bool(states) and experiment["type"] == "experiment" and experiment["started_at"] is not None
+    )
 
 
-def _has_notebook(one: wire.ExperimentView) -> bool:
-    return any(job["name"] == "notebook" and job["state"] == "RUNNING" for job in one["jobs"])
+def _has_notebook(experiment: wire.ExperimentView) -> bool:
+    return any(job["name"] == "notebook" and job["state"] == "RUNNING" for job in experiment["jobs"])
 
 
-def _describe_reason(one: wire.ExperimentView) -> str:
-    message = (one["message"].splitlines() or [""])[0]
-    says_more = message and message.upper() != one["reason"].replace("_", " ")
-    return f"{one['reason']} ({message})" if says_more else one["reason"]
+def _describe_reason(experiment: wire.ExperimentView) -> str:
+    message = (experiment["message"].splitlines() or [""])[0]
+    says_more = message and message.upper() != experiment["reason"].replace("_", " ")
+    return f"{experiment['reason']} ({message})" if says_more else experiment["reason"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +249,12 @@ class _ShownMetric:
     part: Literal["last", "min", "max"]
 
 
-def _choose_metric(one: wire.ExperimentView) -> _ShownMetric | None:
+def _choose_metric(experiment: wire.ExperimentView) -> _ShownMetric | None:
     """Return what the set searches for, by its best value; else the first metric that was reported, by its last one."""
-    search = one.get("search")
+    search = experiment.get("search")
     if search is not None:
         return _ShownMetric(search["metric"], "max" if search["goal"] == "maximize" else "min")
-    names = (metric["name"] for member in one["experiments"] for metric in member.get("metrics", ()))
+    names = (metric["name"] for member in experiment["experiments"] for metric in member.get("metrics", ()))
     first = next(names, None)
     return None if first is None else _ShownMetric(first, "last")
 
@@ -247,25 +262,29 @@ def _choose_metric(one: wire.ExperimentView) -> _ShownMetric | None:
 def _name_member_columns(metric: _ShownMetric | None) -> tuple[Column, ...]:
     if metric is None:
         return _MEMBERS
-    *others, parameters = _MEMBERS
-    return (*others, Column(clean_text(metric.name), right=True), parameters)
+    *columns, parameters = _MEMBERS
+    return (*columns, Column(clean_text(metric.name), right=True), parameters)
 
 
 def _make_member_row(
-    one: wire.ExperimentView, parameters: Mapping[str, str], now: datetime, metric: _ShownMetric | None
+    experiment: wire.ExperimentView, parameters: Mapping[str, str], now: datetime, metric: _ShownMetric | None
 ) -> list[str]:
-    row = [one["id"], name_state(one["state"], one["reason"]), format_age(one["created_at"], now)]
+    row = [
+        experiment["id"],
+        name_state(experiment["state"], experiment["reason"]),
+        format_age(experiment["created_at"], now),
+    ]
     if metric is not None:
-        values = {found["name"]: found[metric.part] for found in one.get("metrics", ())}
+        values = {reported["name"]: reported[metric.part] for reported in experiment.get("metrics", ())}
         row.append(format_metric(values.get(metric.name)))
     return [*row, format_parameters(parameters)]
 
 
-def _list_metrics(one: wire.ExperimentView) -> str:
+def _list_metrics(experiment: wire.ExperimentView) -> str:
     """Return the last value of each metric: `accuracy=0.98, loss=0.2`."""
-    found = one.get("metrics", ())  # a server of an earlier version sends none
-    shown = [f"{metric['name']}={format_metric(metric['last'])}" for metric in found[:_MOST_METRICS]]
-    return ", ".join([*shown, *([f"and {len(found) - _MOST_METRICS} more"] if len(found) > _MOST_METRICS else [])])
+    metrics = experiment.get("metrics", ())  # a server of an earlier version sends none
+    values = [f"{metric['name']}={format_metric(metric['last'])}" for metric in metrics[:_MOST_METRICS]]
+    return ", ".join([*values, *([f"and {len(metrics) - _MOST_METRICS} more"] if len(metrics) > _MOST_METRICS else [])])
 
 
 def _make_job_row(job: wire.JobView, now: datetime) -> list[str]:
@@ -279,11 +298,11 @@ def _make_resource_row(job: wire.JobView) -> list[str]:
     return [job["id"], f"{job['cpus']:g}", f"{job['mem_mib']} MiB", str(job["gpus"]), message[0]]
 
 
-def _list_messages(one: wire.ExperimentView) -> list[str]:
+def _list_messages(experiment: wire.ExperimentView) -> list[str]:
     """Return the messages of failed jobs, when they say more than the exit code in the table."""
     failed = [
         job
-        for job in one["jobs"]
+        for job in experiment["jobs"]
         if job["state"] == "FAILED" and job["message"] not in ("", f"exit code {job['exit_code']}")
     ]
     return ["", *(clean_text(f"{job['id']}: {job['message'].splitlines()[0]}") for job in failed)] if failed else []

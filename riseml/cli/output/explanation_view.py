@@ -18,43 +18,43 @@ _PLACES = (Column("JOB"), Column("HOST"), Column("GPUS"), Column("ADDRESS"), Col
 _MOST_AHEAD = 10  # experiments ahead in the queue that are listed
 
 
-def list_explanation(found: wire.ExplanationView, style: Style) -> list[str]:
+def list_explanation(explanation: wire.ExplanationView, style: Style) -> list[str]:
     """Return the summary, the place in the queue, what each host lacks, and the place of each job."""
-    lines = [clean_text(f"{found['id']} {found['state']}: {found['summary']}")]
-    queue = found["queue"]
+    lines = [clean_text(f"{explanation['id']} {explanation['state']}: {explanation['summary']}")]
+    queue = explanation["queue"]
     if queue is not None:
         behind = f", behind {_join_ids(queue['ahead'])}" if queue["ahead"] else ""
         lines.append(clean_text(f"Place in the queue: {queue['position']} of {queue['length']}{behind}"))
-    if [one["text"] for one in found["blockers"]] not in ([], [found["summary"]]):
-        lines += ["Why:", *(clean_text(f"  {one['text']}") for one in found["blockers"])]
-    lines += [clean_text(": ".join(describe_activity(one))) for one in found["activities"]]
-    if found["hosts"]:
-        lines += ["", *build_table(_SHORTAGES, list(_make_shortage_rows(found["hosts"])), style)]
-    if found["jobs"]:
-        if found["network"] is not None:
-            creator = f", created by {found['network_host']}" if found["network_host"] else ""
-            lines.append(clean_text(f"Network: {found['network']}{creator}"))
-        lines += ["", *_list_places(found["jobs"], style)]
+    if [blocker["text"] for blocker in explanation["blockers"]] not in ([], [explanation["summary"]]):
+        lines += ["Why:", *(clean_text(f"  {blocker['text']}") for blocker in explanation["blockers"])]
+    lines += [clean_text(": ".join(describe_activity(activity))) for activity in explanation["activities"]]
+    if explanation["hosts"]:
+        lines += ["", *build_table(_SHORTAGES, list(_make_shortage_rows(explanation["hosts"])), style)]
+    if explanation["jobs"]:
+        if explanation["network"] is not None:
+            creator = f", created by {explanation['network_host']}" if explanation["network_host"] else ""
+            lines.append(clean_text(f"Network: {explanation['network']}{creator}"))
+        lines += ["", *_list_places(explanation["jobs"], style)]
     return lines
 
 
-def list_set_explanation(found: wire.SetExplanation, style: Style) -> list[str]:
+def list_set_explanation(explanation: wire.SetExplanation, style: Style) -> list[str]:
     """Return what each member of a set does, what each host lacks for the first one that waits, and what follows."""
-    counts = found["counts"]
+    counts = explanation["counts"]
     of_each = ", ".join(f"{count} {state}" for state, count in counts.items())
-    lines = [f"{found['id']} {found['state']}: {count_noun(sum(counts.values()), 'experiment')}: {of_each}"]
-    lines += [f"  {one['id']} {one['state']}: {one['summary']}" for one in found["members"]]
+    lines = [f"{explanation['id']} {explanation['state']}: {count_noun(sum(counts.values()), 'experiment')}: {of_each}"]
+    lines += [f"  {member['id']} {member['state']}: {member['summary']}" for member in explanation["members"]]
     active = sum(count for state, count in counts.items() if state not in ENDED_STATES)
-    if active > len(found["members"]):
-        lines.append(f"  ... and {active - len(found['members'])} more")
-    if found["search"]:
-        lines.append(f"The search {found['search']}.")
-    waiting = next((one for one in found["members"] if one["hosts"]), None)
-    shown = list(map(clean_text, lines))
+    if active > len(explanation["members"]):
+        lines.append(f"  ... and {active - len(explanation['members'])} more")
+    if explanation["search"]:
+        lines.append(f"The search {explanation['search']}.")
+    waiting = next((member for member in explanation["members"] if member["hosts"]), None)
+    cleaned = list(map(clean_text, lines))
     if waiting is None:
-        return shown
+        return cleaned
     table = build_table(_SHORTAGES, list(_make_shortage_rows(waiting["hosts"])), style)
-    return [*shown, "", clean_text(f"Why {waiting['id']} waits:"), *table]
+    return [*cleaned, "", clean_text(f"Why {waiting['id']} waits:"), *table]
 
 
 def _make_shortage_rows(hosts: list[wire.HostFitView]) -> Iterator[list[str]]:
@@ -65,7 +65,7 @@ def _make_shortage_rows(hosts: list[wire.HostFitView]) -> Iterator[list[str]]:
             continue
         lacking = [fit for fit in host["jobs"] if fit["shortages"]]
         for fit in lacking:
-            yield [host["host"], fit["job"], "; ".join(one["text"] for one in fit["shortages"])]
+            yield [host["host"], fit["job"], "; ".join(shortage["text"] for shortage in fit["shortages"])]
         if not lacking:
             yield [host["host"], "each", host["text"] or "has room"]  # a server of an earlier version gives no reason
 
@@ -82,11 +82,11 @@ def _list_places(jobs: list[wire.JobPlaceView], style: Style) -> list[str]:
 
 def _make_place_row(job: wire.JobPlaceView) -> list[str]:
     address = f"{job['address']}:{job['port']}" if job["address"] and job["port"] else job["address"] or "-"
-    others = f" (also possible: {', '.join(job['alternatives'])})" if job["alternatives"] else ""
+    alternatives = f" (also possible: {', '.join(job['alternatives'])})" if job["alternatives"] else ""
     host = job.get("node") or job["host"]  # a server of an earlier version sends no node
-    return [job["job"], host, " ".join(job["gpus"]) or "-", address, f"{job['why']}{others}"]
+    return [job["job"], host, " ".join(job["gpus"]) or "-", address, f"{job['why']}{alternatives}"]
 
 
 def _join_ids(ids: list[str]) -> str:
-    shown = ", ".join(ids[:_MOST_AHEAD])
-    return f"{shown} and {len(ids) - _MOST_AHEAD} more" if len(ids) > _MOST_AHEAD else shown
+    first = ", ".join(ids[:_MOST_AHEAD])
+    return f"{first} and {len(ids) - _MOST_AHEAD} more" if len(ids) > _MOST_AHEAD else first

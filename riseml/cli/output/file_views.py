@@ -32,8 +32,8 @@ _MARKS = {"folder": "/", "link": "@", "other": "|"}
 def list_entries(entries: Sequence[Seen], style: Style, *, long: bool) -> list[str]:
     """Return the lines of `ls`: a name for each entry, or a table."""
     if not long:
-        return [f"{show_name(one.path)}{_MARKS.get(one.kind, '')}" for one in entries]
-    rows = [[one.kind, str(one.size), _format_time(one.mtime), _format_name(one)] for one in entries]
+        return [f"{show_name(entry.path)}{_MARKS.get(entry.kind, '')}" for entry in entries]
+    rows = [[entry.kind, str(entry.size), _format_time(entry.mtime), _format_name(entry)] for entry in entries]
     return build_table(_LONG, rows, style) if rows else []
 
 
@@ -46,8 +46,14 @@ def list_usage(rows: Sequence[wire.UsageView], style: Style) -> list[str]:
 def list_outputs(outputs: Sequence[wire.OutputView], style: Style) -> list[str]:
     """Return a table of outputs that can be removed."""
     rows = [
-        [one["experiment"], one["project"], one["ended_at"] or "-", str(one["files"]), format_size(one["size"])]
-        for one in outputs
+        [
+            output["experiment"],
+            output["project"],
+            output["ended_at"] or "-",
+            str(output["files"]),
+            format_size(output["size"]),
+        ]
+        for output in outputs
     ]
     return build_table(_OUTPUTS, rows, style) if rows else []
 
@@ -56,7 +62,7 @@ def summarise_outputs(outputs: Sequence[wire.OutputView], *, removed: bool = Fal
     """Return how much can be removed, or was removed."""
     if not outputs:
         return "Nothing was removed." if removed else "There is no output to remove."
-    size = format_size(sum(one["size"] for one in outputs))
+    size = format_size(sum(output["size"] for output in outputs))
     return f"{'Removed ' if removed else ''}{count_noun(len(outputs), 'output')}, {size}."
 
 
@@ -70,8 +76,8 @@ def summarise_copy(copied: wire.CopySummary) -> str:
     return "; ".join(parts) + "."
 
 
-def _format_name(one: Seen) -> str:
-    return show_name(one.path) if one.target is None else f"{show_name(one.path)} -> {show_name(one.target)}"
+def _format_name(entry: Seen) -> str:
+    return show_name(entry.path) if entry.target is None else f"{show_name(entry.path)} -> {show_name(entry.target)}"
 
 
 def _format_time(mtime: int) -> str:

@@ -30,7 +30,7 @@ class Course:
     title: str
     pick: Callable[[wire.JobSamples], Values]
     show: Callable[[float], str]
-    asked: Callable[[wire.JobSamples], float] | None = None  # the job's requested amount, in the same unit
+    requested: Callable[[wire.JobSamples], float] | None = None  # the job's requested amount, in the same unit
     most: bool = True  # whether the maximum has a column
 
 
@@ -48,8 +48,8 @@ class TimeScale:
         count = (self.last - self.first) // step + 1
         if count > _MOST_PLACES:
             return values
-        known = {(at - self.first) // step: value for at, value in zip(times, values, strict=False)}
-        return [known.get(place) for place in range(count)]
+        buckets = {(at - self.first) // step: value for at, value in zip(times, values, strict=False)}
+        return [buckets.get(place) for place in range(count)]
 
 
 def _show_cores(value: float) -> str:
@@ -65,18 +65,18 @@ def _show_rate(value: float) -> str:
 
 
 _COURSES = (
-    Course("CPU", lambda one: one["cpu"], _show_cores, lambda one: one["cpus"] * 100),
-    Course("MEM", lambda one: one["mem_used"], format_bytes, lambda one: one["mem_mib"] * 2**20),
-    Course("GPU", lambda one: one["gpu"], _show_percent),
-    Course("GPU MEM", lambda one: one["gpu_mem_used"], format_bytes),
-    Course("NET in", lambda one: one["net_in"], _show_rate, most=False),
-    Course("NET out", lambda one: one["net_out"], _show_rate, most=False),
-    Course("DISK read", lambda one: one["disk_read"], _show_rate, most=False),
-    Course("DISK write", lambda one: one["disk_write"], _show_rate, most=False),
+    Course("CPU", lambda samples: samples["cpu"], _show_cores, lambda samples: samples["cpus"] * 100),
+    Course("MEM", lambda samples: samples["mem_used"], format_bytes, lambda samples: samples["mem_mib"] * 2**20),
+    Course("GPU", lambda samples: samples["gpu"], _show_percent),
+    Course("GPU MEM", lambda samples: samples["gpu_mem_used"], format_bytes),
+    Course("NET in", lambda samples: samples["net_in"], _show_rate, most=False),
+    Course("NET out", lambda samples: samples["net_out"], _show_rate, most=False),
+    Course("DISK read", lambda samples: samples["disk_read"], _show_rate, most=False),
+    Course("DISK write", lambda samples: samples["disk_write"], _show_rate, most=False),
 )
 
 
-def list_past_use(found: wire.SampleHistory, style: Style, *, bars: bool) -> list[str]:
+def list_past_use(history: wire.SampleHistory, style: Style, *, bars: bool) -> list[str]:
     """Return what jobs have used: means over time, and maxima. The bars of all jobs have one scale of time.
 
     Args:
@@ -84,40 +84,40 @@ def list_past_use(found: wire.SampleHistory, style: Style, *, bars: bool) -> lis
         style: has the width.
         bars: draw the course beside each mean.
     """
-    jobs = [one for one in found["jobs"] if one["time"]]
+    jobs = [job for job in history["jobs"] if job["time"]]
     if not jobs:
         return []
-    scale = TimeScale(min(min(one["time"]) for one in jobs), max(max(one["time"]) for one in jobs), found["step"])
-    shown = [course for course in _COURSES if any(_select_known(course.pick(one)) for one in jobs)]
-    hosts = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in jobs)
+    scale = TimeScale(min(min(job["time"]) for job in jobs), max(max(job["time"]) for job in jobs), history["step"])
+    courses = [course for course in _COURSES if any(_select_known(course.pick(job)) for job in jobs)]
+    hosts = any(job["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for job in jobs)
     columns = [Column("ID"), Column("STATE", states=True), *([Column("HOST")] * hosts)]
     heads = len(columns)
-    for course in shown:
-        columns.append(Column(f"{course.title} mean/asked" if course.asked else f"{course.title} mean", right=True))
+    for course in courses:
+        columns.append(Column(f"{course.title} mean/asked" if course.requested else f"{course.title} mean", right=True))
         columns += [Column(f"{course.title} most", right=True)] * course.most
     rows = []
-    for one in jobs:
-        cells = [cell for course in shown for cell in _list_cells(course, one, scale if bars else None)]
-        rows.append([one["id"], one["state"], *([one["host"] or _UNKNOWN] * hosts), *cells])
-    count = sum(len(one["time"]) for one in jobs)
-    span = f"{format_moment(found['since'])} to {format_moment(found['until'])}"
-    note = clean_text(f"{span}: {count_noun(count, 'value')}, each the mean of {found['step']} s")
+    for job in jobs:
+        cells = [cell for course in courses for cell in _list_cells(course, job, scale if bars else None)]
+        rows.append([job["id"], job["state"], *([job["host"] or _UNKNOWN] * hosts), *cells])
+    count = sum(len(job["time"]) for job in jobs)
+    span = f"{format_moment(history['since'])} to {format_moment(history['until'])}"
+    note = clean_text(f"{span}: {count_noun(count, 'value')}, each the mean of {history['step']} s")
     return [*build_cards(columns, rows, heads, style), "", note]
 
 
-def _list_cells(course: Course, one: wire.JobSamples, scale: TimeScale | None) -> list[str]:
+def _list_cells(course: Course, samples: wire.JobSamples, scale: TimeScale | None) -> list[str]:
     """Return the cells of one amount of one job; with bars when there is a scale for them."""
-    values = course.pick(one)
-    known = _select_known(values)
-    if not known:
+    values = course.pick(samples)
+    measured = _select_known(values)
+    if not measured:
         return [_UNKNOWN] * (1 + course.most)
-    mean = course.show(sum(known) / len(known))
-    if course.asked is not None:
-        mean = format_of(mean, course.show(course.asked(one)))
+    mean = course.show(sum(measured) / len(measured))
+    if course.requested is not None:
+        mean = format_of(mean, course.show(course.requested(samples)))
     if scale is not None:
-        asked = 0.0 if course.asked is None else course.asked(one)
-        mean = f"{draw_sparkline(scale.place(one['time'], values), _SPARK, asked)} {mean}"
-    return [mean, *([course.show(max(known))] * course.most)]
+        requested = 0.0 if course.requested is None else course.requested(samples)
+        mean = f"{draw_sparkline(scale.place(samples['time'], values), _SPARK, requested)} {mean}"
+    return [mean, *([course.show(max(measured))] * course.most)]
 
 
 def _select_known(values: Values) -> list[float]:

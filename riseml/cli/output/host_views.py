@@ -91,11 +91,11 @@ def list_host_warnings(hosts: Sequence[wire.HostView]) -> list[str]:
 def list_file_warnings(pool: wire.PoolView) -> list[str]:
     """Return why pool.yml is not in use, and which hosts with jobs it does not name any more."""
     warnings = [f"pool.yml has changed and is not in use: {pool['trouble']}"] if pool["trouble"] else []
-    for gone in pool.get("gone", ()):  # a server of an earlier version does not say
-        jobs = ", ".join(gone["jobs"])
+    for removed_host in pool.get("gone", ()):  # a server of an earlier version does not say
+        jobs = ", ".join(removed_host["jobs"])
         warnings.append(
-            f"host {gone['host']} is not in pool.yml any more, and these jobs run there: {jobs}. They count as lost"
-            f" in {format_seconds(gone['seconds_left'])}, unless the host is back in the file by then"
+            f"host {removed_host['host']} is not in pool.yml any more, and these jobs run there: {jobs}. They count as"
+            f" lost in {format_seconds(removed_host['seconds_left'])}, unless the host is back in the file by then"
         )
     return warnings
 
@@ -113,32 +113,38 @@ def _format_uses(host: wire.HostView) -> list[str]:
     return [f"{host['cpus_used']:g}/{host['cpus']:g}", memory, f"{host['gpus_used']}/{host['gpus']}"]
 
 
-def list_leftovers(found: wire.LeftoversView, style: Style) -> list[str]:
+def list_leftovers(leftovers: wire.LeftoversView, style: Style) -> list[str]:
     """Return a table of what no experiment owns."""
     rows = [
-        [one["kind"], one["name"], one["host"] or "(server)", _format_leftover_size(one), one["why"]]
-        for one in found["leftovers"]
+        [
+            leftover["kind"],
+            leftover["name"],
+            leftover["host"] or "(server)",
+            _format_leftover_size(leftover),
+            leftover["why"],
+        ]
+        for leftover in leftovers["leftovers"]
     ]
     return build_table(_LEFTOVERS, rows, style) if rows else []
 
 
-def summarise_leftovers(found: wire.LeftoversView, *, removed: bool) -> list[str]:
+def summarise_leftovers(leftovers: wire.LeftoversView, *, removed: bool) -> list[str]:
     """Return how much was found or removed, and what other servers left."""
-    rows = found["leftovers"]
-    gone = [one for one in rows if one["removed"]] if removed else rows
-    size = format_size(sum(one["size"] or 0 for one in gone))
+    rows = leftovers["leftovers"]
+    listed = [row for row in rows if row["removed"]] if removed else rows
+    size = format_size(sum(row["size"] or 0 for row in listed))
     if not rows:
         first = "Nothing is left over."
     elif removed:
-        first = f"Removed {count_noun(len(gone), 'thing')}, {size}."
+        first = f"Removed {count_noun(len(listed), 'thing')}, {size}."
     else:
         first = f"{count_noun(len(rows), 'thing')}, {size}. Nothing was removed: add --yes to remove it."
-    others = (
+    foreign = (
         f"Server {server[:8]} has {count_noun(count, 'thing')} on these hosts. If its home is gone for good,"
         f" --foreign {server[:8]} takes them too."
-        for server, count in sorted(found["others"].items())
+        for server, count in sorted(leftovers["others"].items())
     )
-    return [first, *others, *(_describe_disk(disk) for disk in found["disks"])]
+    return [first, *foreign, *(_describe_disk(disk) for disk in leftovers["disks"])]
 
 
 def _describe_disk(disk: wire.DiskView) -> str:
@@ -147,10 +153,10 @@ def _describe_disk(disk: wire.DiskView) -> str:
     if disk["stuck"]:
         text += f": above {disk['clean_above']} %, and nothing is left on it that no experiment needs"
     if disk["removed_at"] is not None:
-        gone = count_noun(disk["removed"], "unused thing")
-        text += f"; the server has removed {gone} by itself, the last at {disk['removed_at']}"
+        removed = count_noun(disk["removed"], "unused thing")
+        text += f"; the server has removed {removed} by itself, the last at {disk['removed_at']}"
     return f"{text}."
 
 
-def _format_leftover_size(one: wire.LeftoverView) -> str:
-    return "-" if one["size"] is None else format_size(one["size"])
+def _format_leftover_size(leftover: wire.LeftoverView) -> str:
+    return "-" if leftover["size"] is None else format_size(leftover["size"])

@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # of a synchronized update
+_BEGIN = "\x1b[?2026h"  # of a synchronized update
+_END = "\x1b[?2026l"
 _CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -96,7 +97,9 @@ class LiveScreen:
             self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
             self._live.start()
         frame = Text("\n").join(map(Text.from_ansi, _cut_frame(lines, self._size.lines)))
-        frame.no_wrap, frame.overflow, frame.end = True, "crop", ""
+        frame.no_wrap = True
+        frame.overflow = "crop"
+        frame.end = ""
         self._live.update(frame, refresh=True)
 
     def _stop(self, *, leave: bool = True) -> None:

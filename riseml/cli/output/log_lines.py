@@ -62,10 +62,10 @@ class LogFormatter:
         ]
 
     def _add_prefix(self, identity: str) -> str:
-        shown = f"{clean_text(identity):<{self.width}} |"
-        jobs = sum(is_job_id(known) for known in self._prefixes)
+        plain = f"{clean_text(identity):<{self.width}} |"
+        jobs = sum(is_job_id(prefix) for prefix in self._prefixes)
         code = _JOB_COLOURS[jobs % len(_JOB_COLOURS)] if is_job_id(identity) else "1"
-        self._prefixes[identity] = paint(shown, code, colour=self.colour) + " "
+        self._prefixes[identity] = paint(plain, code, colour=self.colour) + " "
         return self._prefixes[identity]
 
 
@@ -76,7 +76,8 @@ def is_job_id(identity: str) -> bool:
 
 def _describe_reason(entry: wire.StateEntry) -> Iterator[str]:
     """Yield the reason, the message and the exit code, unless the state already implies them."""
-    reason, message = entry["reason"], entry["message"]
+    reason = entry["reason"]
+    message = entry["message"]
     if reason not in _SELF_EXPLAINING:
         yield f"Reason: {reason}"
         if entry["sentence"].upper() != reason.replace("_", " "):
@@ -91,7 +92,7 @@ def _describe_reason(entry: wire.StateEntry) -> Iterator[str]:
 
 def get_id_width(experiment: wire.ExperimentView) -> int:
     """Return the columns of the IDs in an experiment's log: RiseML's width, or that of a longer ID."""
-    inside = (job for one in (experiment, *experiment["experiments"]) for job in one["jobs"])
+    inside = (job for single in (experiment, *experiment["experiments"]) for job in single["jobs"])
     return max(ID_WIDTH, *(len(job["id"]) for job in inside), 0)
 
 
@@ -125,20 +126,20 @@ def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[st
 def list_causes(experiment: wire.ExperimentView) -> list[str]:
     """Return why members of a set failed, the most common cause first: `Failed: 144.1 and 2 others: exit code 1`."""
     causes: dict[str, list[str]] = {}
-    for one in experiment["experiments"]:
-        if one["state"] == "FAILED":
-            first, *_ = one["message"].splitlines() or [one["reason"]]
-            causes.setdefault(first, []).append(one["id"])
+    for member in experiment["experiments"]:
+        if member["state"] == "FAILED":
+            first, *_ = member["message"].splitlines() or [member["reason"]]
+            causes.setdefault(first, []).append(member["id"])
     ordered = sorted(causes.items(), key=lambda pair: -len(pair[1]))
-    lines = [f"Failed: {_join_first(found)}: {cause}" for cause, found in ordered[:_MOST_CAUSES]]
+    lines = [f"Failed: {_join_first(failed)}: {cause}" for cause, failed in ordered[:_MOST_CAUSES]]
     if len(ordered) > _MOST_CAUSES:
-        lines.append(f"Failed: {sum(len(found) for _, found in ordered[_MOST_CAUSES:])} more, for other reasons")
+        lines.append(f"Failed: {sum(len(failed) for _, failed in ordered[_MOST_CAUSES:])} more, for other reasons")
     return list(map(clean_text, lines))
 
 
 def _join_first(names: list[str]) -> str:
-    others = len(names) - 1
-    return names[0] if not others else f"{names[0]} and {others} other{'' if others == 1 else 's'}"
+    more = len(names) - 1
+    return names[0] if not more else f"{names[0]} and {more} other{'' if more == 1 else 's'}"
 
 
 def list_last_lines(experiment: wire.ExperimentView) -> list[str]:

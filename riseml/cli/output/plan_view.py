@@ -63,8 +63,8 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
             ("Image", _describe_image(plan)),
             ("Base", plan["base"] if plan["base"] != plan["image"] and not plan["replaced_by"] else None),
             *(("Install", step) for step in plan["install"]),
-            *(field for one in plan["role_environments"] for field in _list_role_fields(one)),
-            *(("Data", _describe_data(one)) for one in plan.get("data", [])),  # an earlier server sends none
+            *(field for environment in plan["role_environments"] for field in _list_role_fields(environment)),
+            *(("Data", _describe_data(data)) for data in plan.get("data", [])),  # an earlier server sends none
             ("Saves", _describe_save(plan.get("save"))),
             ("Search", _describe_search(search) if search else None),
             ("Experiment", f"{first['id']}, {'the first trial, ' if search else ''}if it were submitted now"),
@@ -75,9 +75,9 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
     )
 
 
-def _describe_data(one: wire.PlanData) -> str:
-    refused = f": never: {one['refused']}" if one["refused"] else ""
-    return f"{one['url']} as {one['folder']}{refused}"
+def _describe_data(data: wire.PlanData) -> str:
+    refused = f": never: {data['refused']}" if data["refused"] else ""
+    return f"{data['url']} as {data['folder']}{refused}"
 
 
 def _describe_save(save: wire.PlanSave | None) -> str | None:
@@ -94,18 +94,20 @@ def _describe_search(search: wire.PlanSearch) -> str:
     return f"{search['method']}, {count}, {search['goal']} {search['metric']}{stop}"
 
 
-def _list_role_fields(one: wire.PlanRoleEnvironment) -> list[tuple[str, str | None]]:
+def _list_role_fields(environment: wire.PlanRoleEnvironment) -> list[tuple[str, str | None]]:
     """Return the environment of one role, in the form of the common one."""
-    base = one["base"] if one["base"] != one["image"] and not one["replaced_by"] else None
-    role = one["role"]
-    steps = [(f"Install of {role}", step) for step in one["install"]]
-    return [(f"Image of {role}", _describe_image(one)), (f"Base of {role}", base), *steps]
+    base = (
+        environment["base"] if environment["base"] != environment["image"] and not environment["replaced_by"] else None
+    )
+    role = environment["role"]
+    steps = [(f"Install of {role}", step) for step in environment["install"]]
+    return [(f"Image of {role}", _describe_image(environment)), (f"Base of {role}", base), *steps]
 
 
 def _describe_start(plan: wire.PlanView, first: wire.PlanExperiment) -> str:
     every: list[wire.PlanEnvironment] = [plan, *plan["role_environments"]]
-    refused = next((one["refused"] for one in every if one["refused"]), None)
-    refused = refused or next((one["refused"] for one in plan.get("data", []) if one["refused"]), None)
+    refused = next((environment["refused"] for environment in every if environment["refused"]), None)
+    refused = refused or next((data["refused"] for data in plan.get("data", []) if data["refused"]), None)
     save = plan.get("save")
     refused = refused or (save["refused"] if save else None)
     if refused:
@@ -135,7 +137,7 @@ def _wait_for_data(plan: wire.PlanView) -> str:
 
 
 def _wait_for_images(every: Sequence[wire.PlanEnvironment]) -> str:
-    missing = [one for one in every if not one["cached"]]
+    missing = [environment for environment in every if not environment["cached"]]
     if not missing:
         return ""
     if len(every) > 1:
@@ -156,9 +158,10 @@ def _format_gpus(job: wire.PlanJob) -> str:
 
 
 def _format_limits(job: wire.PlanJob) -> str:
-    cpus, mem = job["limit_cpus"], job["limit_mem_mib"]
-    shown = [None if cpus is None else f"cpus {cpus:g}", None if mem is None else f"mem {mem} MiB"]
-    return ", ".join(part for part in shown if part)
+    cpus = job["limit_cpus"]
+    mem = job["limit_mem_mib"]
+    parts = [None if cpus is None else f"cpus {cpus:g}", None if mem is None else f"mem {mem} MiB"]
+    return ", ".join(part for part in parts if part)
 
 
 def _make_command_rows(jobs: Sequence[wire.PlanJob]) -> Iterator[list[str]]:
@@ -167,14 +170,14 @@ def _make_command_rows(jobs: Sequence[wire.PlanJob]) -> Iterator[list[str]]:
     for job in jobs:
         runners.setdefault(tuple(job["run"]), []).append(job["name"])
     for lines, names in runners.items():
-        shown = [part for line in lines for part in line.splitlines() or [""]]
-        yield from _label_rows(_join_job_names(names, len(jobs)), shown)
+        rows = [part for line in lines for part in line.splitlines() or [""]]
+        yield from _label_rows(_join_job_names(names, len(jobs)), rows)
 
 
 def _make_variable_rows(jobs: Sequence[wire.PlanJob]) -> Iterator[list[str]]:
     """Yield the variables that all jobs share, then those of each job."""
     every = [_collect_variables(job) for job in jobs]
-    common = dict(set(every[0].items()).intersection(*(one.items() for one in every)))
+    common = dict(set(every[0].items()).intersection(*(job_variables.items() for job_variables in every)))
     yield from _label_rows(_join_job_names([job["name"] for job in jobs], len(jobs)), _format_assignments(common))
     for job, variables in zip(jobs, every, strict=True):
         own = {name: value for name, value in variables.items() if common.get(name) != value}
@@ -202,13 +205,17 @@ def _join_job_names(names: Sequence[str], total: int) -> str:
 
 def _list_members(experiments: Sequence[wire.PlanExperiment], style: Style) -> list[str]:
     """Return a table of the other experiments; of all of them, with their jobs, when the parameters change the jobs."""
-    differ = len({tuple(_describe_need(job) for job in one["jobs"]) for one in experiments}) > 1
+    differ = len({tuple(_describe_need(job) for job in experiment["jobs"]) for experiment in experiments}) > 1
     listed = experiments if differ else experiments[1:]
     if not listed:
         return []
     rows = [
-        [one["id"], *(_sum_jobs(one["jobs"]) if differ else ()), format_parameters(one["parameters"])]
-        for one in listed[:_MOST_MEMBERS]
+        [
+            experiment["id"],
+            *(_sum_jobs(experiment["jobs"]) if differ else ()),
+            format_parameters(experiment["parameters"]),
+        ]
+        for experiment in listed[:_MOST_MEMBERS]
     ]
     more = len(listed) - _MOST_MEMBERS
     return [

@@ -30,7 +30,8 @@ def write_png(chart: Chart, path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for _, series in chart.drawn:
-        xs, ys = [x for x, _ in series.points], [y for _, y in series.points]
+        xs = [x for x, _ in series.points]
+        ys = [y for _, y in series.points]
         style = "-" if chart.joined and len(xs) > 1 else "o"
         axes.plot(xs, ys, style, label=_escape_formula(series.label), linewidth=3 if series.is_best else 1.5)
     if chart.x_log:

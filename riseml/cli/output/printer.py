@@ -55,8 +55,8 @@ class Printer:
 
     def find_files(self) -> frozenset[tuple[int, int]]:
         """Return device and inode number of each file that a stream is redirected to: `riseml train > train.log`."""
-        found = (_find_file(stream) for stream in (self.out, self.err))
-        return frozenset(one for one in found if one is not None)
+        files = (_find_file(stream) for stream in (self.out, self.err))
+        return frozenset(file for file in files if file is not None)
 
     def print_lines(self, lines: Sequence[str]) -> None:
         """Print lines of the result."""
@@ -82,15 +82,15 @@ class Printer:
                 raw.write(piece)
             raw.flush()
             return
-        held = b""
+        open_line = b""
         for piece in pieces:
-            *whole, held = (held + piece).split(b"\n")
+            *whole, open_line = (open_line + piece).split(b"\n")
             self.print_lines([line.decode("utf-8", "backslashreplace") for line in whole])
-            if len(held) > _LONGEST_LINE:
-                self.print_lines([held.decode("utf-8", "backslashreplace")])
-                held = b""
-        if held:
-            self.print_lines([held.decode("utf-8", "backslashreplace")])
+            if len(open_line) > _LONGEST_LINE:
+                self.print_lines([open_line.decode("utf-8", "backslashreplace")])
+                open_line = b""
+        if open_line:
+            self.print_lines([open_line.decode("utf-8", "backslashreplace")])
 
     def begin_line(self, text: str) -> None:
         """Print the beginning of a line; `print_lines` completes it."""
@@ -119,7 +119,8 @@ class Printer:
             if self._screen is None:
                 from riseml.cli.output.live import LiveScreen
 
-                self._screen, self._stays = LiveScreen(self.out, colour=self.colour, stays=stays), stays
+                self._screen = LiveScreen(self.out, colour=self.colour, stays=stays)
+                self._stays = stays
             self._screen.draw(safe)
 
     def end_redraw(self) -> None:
@@ -173,10 +174,10 @@ def make_printer(environ: Mapping[str, str]) -> Printer:
 def _find_file(stream: TextIO) -> tuple[int, int] | None:
     """Return device and inode number of a stream's file; None for a terminal, a pipe or a stream in memory."""
     try:
-        seen = os.fstat(stream.fileno())
+        status = os.fstat(stream.fileno())
     except (OSError, ValueError):  # io.UnsupportedOperation is both
         return None
-    return (seen.st_dev, seen.st_ino) if stat.S_ISREG(seen.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def _prepare_stream(stream: TextIO | None) -> TextIO:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from riseml.spec.yaml.problems import Problem
 
 _QUOTE_WIDTH = 70  # the most columns of a line of the file that are shown
-_ERROR, _WARNING, _HINT = "1;31", "1;33", "1;36"  # SGR codes
+_ERROR = "1;31"  # SGR codes
+_WARNING = "1;33"
+_HINT = "1;36"
 
 
 def describe_error(error: RisemlError, *, colour: bool = False) -> list[str]:
@@ -65,14 +67,14 @@ def _quote_line(problem: Problem, source: Sequence[str], code: str, *, colour: b
         return ()
     number = f"{problem.line:>5} | "
     whole = source[problem.line - 1].replace("\t", " ")
-    shown = clean_text(whole)
-    if shown != whole or problem.column > len(whole) + 1:
-        return (number + cut_to_width(shown, _QUOTE_WIDTH),)  # a caret could point at the wrong character
+    cleaned = clean_text(whole)
+    if cleaned != whole or problem.column > len(whole) + 1:
+        return (number + cut_to_width(cleaned, _QUOTE_WIDTH),)  # a caret could point at the wrong character
     # A long line is cut around the position of the problem.
-    start = max(0, problem.column - _QUOTE_WIDTH // 2) if measure_width(shown) > _QUOTE_WIDTH else 0
-    before = measure_width(shown[start : problem.column - 1])
+    start = max(0, problem.column - _QUOTE_WIDTH // 2) if measure_width(cleaned) > _QUOTE_WIDTH else 0
+    before = measure_width(cleaned[start : problem.column - 1])
     caret = " " * (len(number) - 2) + "| " + " " * before
-    return (number + cut_to_width(shown[start:], _QUOTE_WIDTH), caret + paint("^", code, colour=colour))
+    return (number + cut_to_width(cleaned[start:], _QUOTE_WIDTH), caret + paint("^", code, colour=colour))
 
 
 def count_problems(problems: Sequence[Problem]) -> str:

@@ -13,8 +13,11 @@ from riseml.records import dataclass
 
 _WINDOW = 10.0  # a rate is the mean over this many seconds
 _SHORTEST_SPAN = 0.5  # a rate over fewer seconds means nothing
-_NARROWEST_BAR, _WIDEST_BAR = 6, 30  # columns of a terminal
-_FULL, _HALF, _EMPTY = "━", "╸", "─"
+_NARROWEST_BAR = 6  # columns of a terminal
+_WIDEST_BAR = 30
+_FULL = "━"
+_HALF = "╸"
+_EMPTY = "─"
 _COLOUR = "32"
 
 
@@ -30,30 +33,30 @@ class RateMeter:
         2500000.0
     """
 
-    _seen: deque[tuple[float, int]] = field(default_factory=deque)  # seconds and amount
+    _amounts: deque[tuple[float, int]] = field(default_factory=deque)  # seconds and amount
 
     def add_amount(self, amount: int, now: float) -> None:
         """Remember an amount. A smaller amount than before begins a new measurement."""
-        if self._seen and amount < self._seen[-1][1]:
-            self._seen.clear()
-        self._seen.append((now, amount))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW:
-            self._seen.popleft()
+        if self._amounts and amount < self._amounts[-1][1]:
+            self._amounts.clear()
+        self._amounts.append((now, amount))
+        while len(self._amounts) > 2 and self._amounts[1][0] <= now - _WINDOW:
+            self._amounts.popleft()
 
     @property
     def rate(self) -> float | None:
         """The growth per second; None: not known yet."""
-        span = self._seen[-1][0] - self._seen[0][0] if self._seen else 0.0
-        return (self._seen[-1][1] - self._seen[0][1]) / span if span >= _SHORTEST_SPAN else None
+        span = self._amounts[-1][0] - self._amounts[0][0] if self._amounts else 0.0
+        return (self._amounts[-1][1] - self._amounts[0][1]) / span if span >= _SHORTEST_SPAN else None
 
 
-def describe_bytes(done: int, total: int | None, rate: float | None) -> str:
+def describe_bytes(amount: int, total: int | None, rate: float | None) -> str:
     """Return amounts, rate and time left: `12.3 MB of 45.6 MB, 8.1 MB/s, 0:04 left`."""
-    parts = [format_size(done) if total is None else f"{format_size(done)} of {format_size(total)}"]
+    parts = [format_size(amount) if total is None else f"{format_size(amount)} of {format_size(total)}"]
     if rate is not None:
         parts.append(f"{format_size(rate)}/s")
         if total is not None and rate > 0:
-            parts.append(f"{format_clock((total - done) / rate)} left")
+            parts.append(f"{format_clock((total - amount) / rate)} left")
     return ", ".join(parts)
 
 
@@ -74,7 +77,8 @@ def draw_progress(title: str, fraction: float | None, amounts: str, style: Style
         style: has the width.
     """
     width = style.width or 80
-    title, amounts = clean_text(title), clean_text(amounts)
+    title = clean_text(title)
+    amounts = clean_text(amounts)
     room = width - measure_width(title) - measure_width(amounts) - 4
     if fraction is None:
         line = f"{title}  {amounts}"

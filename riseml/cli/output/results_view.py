@@ -66,27 +66,27 @@ class _Fitted:
     left_out: Sequence[str] = ()  # titles of columns for which the terminal has no room
 
 
-def make_row(one: wire.ResultView) -> ResultRow:
+def make_row(result: wire.ResultView) -> ResultRow:
     """Return an answer of the server as a row whose columns `riseml.results` finds."""
-    number, _, sub = one["id"].rpartition(".") if "." in one["id"] else (one["id"], "", "0")
+    number, _, sub = result["id"].rpartition(".") if "." in result["id"] else (result["id"], "", "0")
     metrics = {
         metric["name"]: MetricNumbers(
             metric["count"], _read_float(metric["last"]), metric["last_step"], metric["min"], metric["max"]
         )
-        for metric in one["metrics"]
+        for metric in result["metrics"]
     }
     return ResultRow(
-        name=one["id"],
-        state=one["state"],
-        reason=one["reason"],
+        name=result["id"],
+        state=result["state"],
+        reason=result["reason"],
         number=(_read_int(number), _read_int(sub)),
-        parameters=one["parameters"],
+        parameters=result["parameters"],
         metrics=metrics,
-        seconds=one["seconds"],
-        started=one["started_at"] or "",
-        ended=one["ended_at"] or "",
-        hosts=tuple(one["hosts"]),
-        workers=one["workers"],
+        seconds=result["seconds"],
+        started=result["started_at"] or "",
+        ended=result["ended_at"] or "",
+        hosts=tuple(result["hosts"]),
+        workers=result["workers"],
     )
 
 
@@ -98,14 +98,14 @@ def _read_int(text: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def make_columns(found: wire.ResultList) -> Columns:
+def make_columns(results: wire.ResultList) -> Columns:
     """Return the finder of columns for these results."""
-    objective = found["objective"]
+    objective = results["objective"]
     goals = {objective["metric"]: Goal(objective["goal"])} if objective else {}
-    return Columns(frozenset((*found["parameters"], *found["same"])), frozenset(found["metrics"]), goals)
+    return Columns(frozenset((*results["parameters"], *results["same"])), frozenset(results["metrics"]), goals)
 
 
-def list_results(found: wire.ResultList, style: Style, chosen: Sequence[str] = ()) -> list[str]:
+def list_results(results: wire.ResultList, style: Style, chosen: Sequence[str] = ()) -> list[str]:
     """Return the table with the best row marked, then the values that all rows share, and what is left out.
 
     Args:
@@ -116,76 +116,79 @@ def list_results(found: wire.ResultList, style: Style, chosen: Sequence[str] = (
     Raises:
         UsageError: there is no such column.
     """
-    if not found["experiments"]:
-        return [f"None of {count_noun(found['total'], 'experiment')} meets the conditions."]
-    entries = [_Entry(one, make_row(one)) for one in found["experiments"]]
-    fitted = _Fitted(_choose_fields(found, chosen)) if chosen else _fit_fields(found, entries, style)
+    if not results["experiments"]:
+        return [f"None of {count_noun(results['total'], 'experiment')} meets the conditions."]
+    entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
+    fitted = _Fitted(_choose_fields(results, chosen)) if chosen else _fit_fields(results, entries, style)
     fields = fitted.fields
-    cells = [[field.read(one) for field in fields] for one in entries]
+    cells = [[field.read(entry) for field in fields] for entry in entries]
     columns = [field.column for field in fields]
-    if found["best"]:
-        best = found["best"]["id"]
+    if results["best"]:
+        best = results["best"]["id"]
         columns = [Column(""), *columns]
-        cells = [[_BEST if one.view["id"] == best else "", *row] for one, row in zip(entries, cells, strict=True)]
-    return [*build_table(columns, cells, style), *_list_notes(found, fitted.left_out)]
+        cells = [[_BEST if entry.view["id"] == best else "", *row] for entry, row in zip(entries, cells, strict=True)]
+    return [*build_table(columns, cells, style), *_list_notes(results, fitted.left_out)]
 
 
-def _list_notes(found: wire.ResultList, left_out: Sequence[str]) -> list[str]:
+def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
     notes = []
-    objective, best = found["objective"], found["best"]
+    objective = results["objective"]
+    best = results["best"]
     if objective and best:
         better = "largest" if objective["goal"] == "maximize" else "smallest"
         notes.append(f"* {describe_best(best, objective)}: the {better} {objective['metric']}")
-    elif found["metrics"] and not objective:
-        metric = found["metrics"][0]
-        column = make_columns(found).write_metric(metric)
-        shown = metric if metric.replace("/", "").isidentifier() else quote_name(metric)
+    elif results["metrics"] and not objective:
+        metric = results["metrics"][0]
+        column = make_columns(results).write_metric(metric)
+        name_text = metric if metric.replace("/", "").isidentifier() else quote_name(metric)
         notes.append(
             f"Nothing is ranked: --sort -{column} puts the largest {metric} first and marks the best, --sort {column} "
-            f"the smallest. In riseml.yml: `search: {{method: grid, metric: {shown}, goal: maximize}}`, or minimize"
+            f"the smallest. In riseml.yml: `search: {{method: grid, metric: {name_text}, goal: maximize}}`, or minimize"
         )
-    if found["same"]:
-        same = format_parameters(found["same"])
+    if results["same"]:
+        same = format_parameters(results["same"])
         notes.append(f"All have {same if len(same) <= _LONGEST_SAME else f'{same[:_LONGEST_SAME]}...'}")
     if left_out:
         notes.append(f"Too narrow for {', '.join(left_out)}: a wider terminal, --columns or --csv shows them")
-    more = found["matched"] - len(found["experiments"])
+    more = results["matched"] - len(results["experiments"])
     if more > 0:
         notes.append(f"... and {more:,} more; `-n 0` shows all, and so do --csv and --json")
-    left = found["total"] - found["matched"]
+    left = results["total"] - results["matched"]
     if left > 0:
-        notes.append(f"Left out by the conditions: {left:,} of {count_noun(found['total'], 'experiment')}")
+        notes.append(f"Left out by the conditions: {left:,} of {count_noun(results['total'], 'experiment')}")
     return ["", *map(clean_text, notes)] if notes else []
 
 
 def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:
     """Return `144.3 accuracy 0.981 (lr=0.01)`."""
-    metric = next((one for one in best["metrics"] if one["name"] == objective["metric"]), None)
+    metric = next((reported for reported in best["metrics"] if reported["name"] == objective["metric"]), None)
     value = None if metric is None else metric["max" if objective["goal"] == "maximize" else "min"]
     parameters = f" ({format_parameters(best['parameters'])})" if best["parameters"] else ""
     return f"{best['id']} {objective['metric']} {format_metric(value)}{parameters}"
 
 
-def _fit_fields(found: wire.ResultList, entries: Sequence[_Entry], style: Style) -> _Fitted:
+def _fit_fields(results: wire.ResultList, entries: Sequence[_Entry], style: Style) -> _Fitted:
     """Return the usual columns, or fewer where there is little room.
 
     The parameters always stay, because they distinguish the experiments; at last they share one column.
     """
-    heads, parameters = _list_heads(ranked=found["objective"] is not None), _list_parameters(found, together=False)
-    metrics, ends = _list_metrics(found), _list_ends()
+    heads = _list_heads(ranked=results["objective"] is not None)
+    parameters = _list_parameters(results, together=False)
+    metrics = _list_metrics(results)
+    ends = _list_ends()
     fields = [*heads, *parameters, *metrics, *ends]
     state, time, host = ends
     less_wanted = [host, *metrics[:0:-1], time]
-    if found["objective"] and len(metrics) > 1:  # its last value, beside its best one
+    if results["objective"] and len(metrics) > 1:  # its last value, beside its best one
         less_wanted = [host, metrics[1], *metrics[:1:-1], time]
     left_out: list[str] = []
-    for one in less_wanted:
+    for spare in less_wanted:
         if _fits(fields, entries, style):
             return _Fitted(fields, left_out)
-        fields = [field for field in fields if field is not one]
-        left_out.append(one.column.title)
+        fields = [field for field in fields if field is not spare]
+        left_out.append(spare.column.title)
     if not _fits(fields, entries, style):
-        fields = [*heads, *_list_parameters(found, together=True), *metrics[:1], state]
+        fields = [*heads, *_list_parameters(results, together=True), *metrics[:1], state]
     while len(fields) > len(heads) + 1 and not _fits(fields, entries, style):
         left_out.append(fields.pop().column.title)
     return _Fitted(fields, left_out)
@@ -198,8 +201,8 @@ def _fits(fields: Sequence[_Field], entries: Sequence[_Entry], style: Style) -> 
 def _measure_least(fields: Sequence[_Field], entries: Sequence[_Entry]) -> int:
     """Return the fewest terminal columns that a table needs, including the mark of the best row."""
     rows = [
-        [cell[:_NARROWEST] if _is_flexible(field.column) else cell for field in fields for cell in [field.read(one)]]
-        for one in entries
+        [cell[:_NARROWEST] if _is_flexible(field.column) else cell for field in fields for cell in [field.read(entry)]]
+        for entry in entries
     ]
     return measure_table([field.column for field in fields], rows) + len(_BEST) + 2
 
@@ -210,64 +213,65 @@ def _is_flexible(column: Column) -> bool:
 
 def _list_heads(*, ranked: bool) -> list[_Field]:
     rank = _Field(Column("RANK", right=True), _read_rank)
-    return [*([rank] if ranked else []), _Field(Column("ID"), lambda one: one.view["id"])]
+    return [*([rank] if ranked else []), _Field(Column("ID"), lambda entry: entry.view["id"])]
 
 
-def _read_rank(one: _Entry) -> str:
-    rank = one.view["rank"]
+def _read_rank(entry: _Entry) -> str:
+    rank = entry.view["rank"]
     return _MISSING if rank is None else str(rank)
 
 
-def _list_parameters(found: wire.ResultList, *, together: bool) -> list[_Field]:
-    names = found["parameters"]
+def _list_parameters(results: wire.ResultList, *, together: bool) -> list[_Field]:
+    names = results["parameters"]
     if not names:
         return []
     if together or len(names) > _MOST_COLUMNS:
-        return [_Field(Column("PARAMS", folds=True), lambda one: _join_parameters(one.view, names))]
-    titles = map(make_columns(found).name_parameter, names)
+        return [_Field(Column("PARAMS", folds=True), lambda entry: _join_parameters(entry.view, names))]
+    titles = map(make_columns(results).name_parameter, names)
     return [
         _Field(Column(clean_text(title), right=True), _parameter_reader(name))
         for name, title in zip(names, titles, strict=True)
     ]
 
 
-def _join_parameters(one: wire.ResultView, names: Iterable[str]) -> str:
-    return format_parameters({name: one["parameters"][name] for name in names if name in one["parameters"]})
+def _join_parameters(result: wire.ResultView, names: Iterable[str]) -> str:
+    return format_parameters({name: result["parameters"][name] for name in names if name in result["parameters"]})
 
 
 def _parameter_reader(name: str) -> Callable[[_Entry], str]:
-    return lambda one: one.view["parameters"].get(name, _MISSING)
+    return lambda entry: entry.view["parameters"].get(name, _MISSING)
 
 
-def _list_metrics(found: wire.ResultList) -> list[_Field]:
+def _list_metrics(results: wire.ResultList) -> list[_Field]:
     """Return the objective with its best and last value, then the last value of the others."""
-    columns = make_columns(found)
-    objective = found["objective"]
-    first = [objective["metric"]] if objective and objective["metric"] in found["metrics"] else []
-    others = [columns.name_metric(name) for name in found["metrics"] if name not in first]
-    best, last = map(columns.name_metric, first), [columns.name_metric(name, "last") for name in first]
-    names = [*best, *last, *others][:_MOST_COLUMNS]
+    columns = make_columns(results)
+    objective = results["objective"]
+    first = [objective["metric"]] if objective and objective["metric"] in results["metrics"] else []
+    further = [columns.name_metric(name) for name in results["metrics"] if name not in first]
+    best = map(columns.name_metric, first)
+    last = [columns.name_metric(name, "last") for name in first]
+    names = [*best, *last, *further][:_MOST_COLUMNS]
     return [_make_field(name, columns) for name in names]
 
 
 def _list_ends() -> list[_Field]:
     return [
-        _Field(Column("STATE", states=True), lambda one: name_state(one.view["state"], one.view["reason"])),
-        _Field(Column("TIME", right=True), lambda one: format_time(one.row.seconds)),
-        _Field(Column("HOST", shrinks=True), lambda one: ",".join(one.row.hosts) or _MISSING),
+        _Field(Column("STATE", states=True), lambda entry: name_state(entry.view["state"], entry.view["reason"])),
+        _Field(Column("TIME", right=True), lambda entry: format_time(entry.row.seconds)),
+        _Field(Column("HOST", shrinks=True), lambda entry: ",".join(entry.row.hosts) or _MISSING),
     ]
 
 
-def _choose_fields(found: wire.ResultList, chosen: Sequence[str]) -> list[_Field]:
-    columns = make_columns(found)
-    known = {field.column.title.lower(): field for field in (*_list_heads(ranked=True), *_list_ends())}
-    return [known[name] if name in known else _make_field(name, columns) for name in chosen]
+def _choose_fields(results: wire.ResultList, chosen: Sequence[str]) -> list[_Field]:
+    columns = make_columns(results)
+    fields = {field.column.title.lower(): field for field in (*_list_heads(ranked=True), *_list_ends())}
+    return [fields[name] if name in fields else _make_field(name, columns) for name in chosen]
 
 
 def _make_field(name: str, columns: Columns) -> _Field:
     reader = columns.find_reader(name)
     right = not (name in columns.parameters or name in ("id", "reason"))
-    return _Field(Column(clean_text(name), right=right), lambda one: format_metric(reader(one.row)))
+    return _Field(Column(clean_text(name), right=right), lambda entry: format_metric(reader(entry.row)))
 
 
 def format_time(seconds: float | None) -> str:
@@ -282,21 +286,21 @@ def format_time(seconds: float | None) -> str:
     return f"{whole // 3600}h{whole % 3600 // 60:02}m" if whole < 86400 * 3 else format_seconds(seconds)
 
 
-def list_csv(found: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
+def list_csv(results: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
     """Return the results as lines of CSV, the names of the columns first; numbers have all their digits.
 
     Raises:
         UsageError: there is no such column.
     """
-    columns = make_columns(found)
-    names = list(chosen) or _list_csv_names(found, columns)
+    columns = make_columns(results)
+    names = list(chosen) or _list_csv_names(results, columns)
     readers = [None if name == "rank" else columns.find_reader(name) for name in names]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(_show_csv, names))
-    for one in found["experiments"]:
-        row = make_row(one)
-        values = (one["rank"] if read is None else read(row) for read in readers)
+    for experiment in results["experiments"]:
+        row = make_row(experiment)
+        values = (experiment["rank"] if read is None else read(row) for read in readers)
         writer.writerow(["" if value is None else _show_csv(value) for value in values])
     return text.getvalue().splitlines()
 
@@ -309,7 +313,9 @@ def _show_csv(value: str | float) -> str:
     return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def _list_csv_names(found: wire.ResultList, columns: Columns) -> list[str]:
-    parameters = map(columns.name_parameter, (*found["same"], *found["parameters"]))
-    metrics = [columns.name_metric(name, part) for name in found["metrics"] for part in ("last", "min", "max", "step")]
+def _list_csv_names(results: wire.ResultList, columns: Columns) -> list[str]:
+    parameters = map(columns.name_parameter, (*results["same"], *results["parameters"]))
+    metrics = [
+        columns.name_metric(name, part) for name in results["metrics"] for part in ("last", "min", "max", "step")
+    ]
     return ["rank", "id", *parameters, *metrics, "state", "reason", "time", "workers", "host", "started", "ended"]

@@ -24,7 +24,7 @@ def describe_saved(identity: str, saved: wire.SavedSummary, now: datetime | None
     Without `now` the age is left out.
     """
     age = "" if now is None else f", {format_age(saved['saved_at'], now)} ago"
-    there = (
+    present = (
         f"{count_noun(saved['files'], 'file')}, {saved['bytes']:,} bytes{age}" if saved["saved_at"] else "nothing yet"
     )
     trouble = f"; the last try failed: {saved['trouble']}" if saved["trouble"] else ""
@@ -37,31 +37,31 @@ def describe_saved(identity: str, saved: wire.SavedSummary, now: datetime | None
         case "incomplete":
             missing = f"{count_noun(saved['missing'], 'file')} of the output" if saved["missing"] else "the output"
             verb = "is" if saved["missing"] == 1 or not saved["missing"] else "are"
-            what = f"{missing} {verb} not in {saved['place']}"
-            return f"NOT complete: {what}{trouble}; `riseml save {identity}` copies it again"
+            subject = f"{missing} {verb} not in {saved['place']}"
+            return f"NOT complete: {subject}{trouble}; `riseml save {identity}` copies it again"
         case _:
-            return f"{saved['place']}: {there}{trouble}"
+            return f"{saved['place']}: {present}{trouble}"
 
 
 def describe_restored(restored: wire.RestoredView) -> str:
     """Return the files with which the present attempt began."""
     if not restored["files"] and not restored["kept"]:
         return f"attempt {restored['attempt']} began with an empty output: nothing was saved before"
-    kept = f", {count_noun(restored['kept'], 'file')} kept" if restored["kept"] else ""
+    kept_text = f", {count_noun(restored['kept'], 'file')} kept" if restored["kept"] else ""
     count = count_noun(restored["files"], "file")
-    return f"attempt {restored['attempt']} began with {count} from the store ({restored['bytes']:,} bytes){kept}"
+    return f"attempt {restored['attempt']} began with {count} from the store ({restored['bytes']:,} bytes){kept_text}"
 
 
-def list_saved(found: wire.SavedView, now: datetime, style: Style) -> list[str]:
+def list_saved(saved: wire.SavedView, now: datetime, style: Style) -> list[str]:
     """Return every saved file with its size and checksum, and the files that were left out."""
-    lines = [clean_text(f"Saved: {describe_saved(found['id'], found, now)}")]
-    if found["restored"]:
-        lines.append(clean_text(f"Restored: {describe_restored(found['restored'])}"))
-    if found["manifest"]:
-        rows = [[f"{one['size']:,}", one["sha256"][:_SHORT], one["path"]] for one in found["manifest"]]
+    lines = [clean_text(f"Saved: {describe_saved(saved['id'], saved, now)}")]
+    if saved["restored"]:
+        lines.append(clean_text(f"Restored: {describe_restored(saved['restored'])}"))
+    if saved["manifest"]:
+        rows = [[f"{file['size']:,}", file["sha256"][:_SHORT], file["path"]] for file in saved["manifest"]]
         lines += ["", *build_table(_FILES, rows, style)]
-    missing = found["missing_paths"][:_MOST_MISSING]
-    more = len(found["missing_paths"]) - len(missing)
+    missing = saved["missing_paths"][:_MOST_MISSING]
+    more = len(saved["missing_paths"]) - len(missing)
     lines += [clean_text(f"not saved: {path}") for path in missing]
     lines += [f"not saved: {count_noun(more, 'other file')}"] if more else []
-    return lines + [clean_text(f"left out: {one['path']}: {one['why']}") for one in found["left_out"]]
+    return lines + [clean_text(f"left out: {file['path']}: {file['why']}") for file in saved["left_out"]]

@@ -48,9 +48,11 @@ def _make_cells(row: ScalingRow, scaling: Scaling, metrics: list[str]) -> list[s
 
 
 def _list_notes(scaling: Scaling) -> list[str]:
-    what = f"the rate {scaling.rate}" if scaling.rate else "the time; report a rate, and name it with --rate, if they"
+    subject = (
+        f"the rate {scaling.rate}" if scaling.rate else "the time; report a rate, and name it with --rate, if they"
+    )
     more = "" if scaling.rate else " do not all do the same work"
-    notes = [f"Speed-up and efficiency are those of {what}{more}."]
+    notes = [f"Speed-up and efficiency are those of {subject}{more}."]
     if scaling.left_out:
         notes.append(f"{count_noun(scaling.left_out, 'experiment')} not finished, and left out.")
     return [clean_text(note) for note in notes]

@@ -16,11 +16,11 @@ def draw_sparkline(values: Sequence[float | None], width: int, top: float = 0.0)
         >>> draw_sparkline([0, 1, 2, None, 8], 6)
         ' ▁▂▃ █'
     """
-    shown = list(values) if len(values) <= width else [_average(part) for part in _split_evenly(values, width)]
-    highest = max([top, *(value for value in shown if value is not None)])
+    heights = list(values) if len(values) <= width else [_average(part) for part in _split_evenly(values, width)]
+    highest = max([top, *(value for value in heights if value is not None)])
     bars = "".join(
         " " if value is None else _BARS[round(value / highest * (len(_BARS) - 1)) if highest > 0 else 0]
-        for value in shown
+        for value in heights
     )
     return bars.rjust(width)
 
@@ -31,5 +31,5 @@ def _split_evenly(values: Sequence[float | None], parts: int) -> Iterator[Sequen
 
 
 def _average(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    measured = [value for value in values if value is not None]
+    return sum(measured) / len(measured) if measured else None

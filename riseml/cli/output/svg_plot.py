@@ -8,8 +8,12 @@ from xml.sax.saxutils import escape
 
 from riseml.cli.output.chart import Chart, choose_ticks, find_ends, list_x_ticks
 
-_WIDTH, _HEIGHT = 800, 480
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 40, 60
+_WIDTH = 800
+_HEIGHT = 480
+_LEFT = 70
+_RIGHT = 20
+_TOP = 40
+_BOTTOM = 60
 _LINE = 18  # height of a line of the legend
 _MOST_LABELS = 40
 _COLOURS = (
@@ -64,7 +68,8 @@ def _draw_lines(chart: Chart) -> Iterator[str]:
 
 
 def _draw_axes(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> Iterator[str]:
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    bottom = _HEIGHT - _BOTTOM
+    right = _WIDTH - _RIGHT
     yield (
         f'<path d="M{_LEFT},{_TOP} V{bottom} H{right}" fill="none" stroke="#444"/>'  # the y axis, then the x axis
     )

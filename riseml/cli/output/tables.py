@@ -92,8 +92,8 @@ def _sum_widths(widths: Sequence[int], gap: int) -> int:
 def _join_cells(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], gap: str, style: Style) -> str:
     cells = []
     for column, width, cell in zip(columns, widths, row, strict=True):
-        shown = shorten_to_width(cell, width)
-        space = " " * (width - measure_width(shown))
-        painted = column.paint(cell, shown, colour=style.colour)
+        text = shorten_to_width(cell, width)
+        space = " " * (width - measure_width(text))
+        painted = column.paint(cell, text, colour=style.colour)
         cells.append(space + painted if column.right else painted + space)
     return gap.join(cells).rstrip()

@@ -11,12 +11,14 @@ from riseml.cli.output.style import Style
 from riseml.cli.output.widths import shorten_to_width
 
 _USUAL_WIDTH = 80  # columns, where the output is not a terminal
-_LEAST_WIDTH, _MOST_WIDTH = 30, 160
+_LEAST_WIDTH = 30
+_MOST_WIDTH = 160
 _HEIGHT = 20  # lines
 _TICKS = 6  # on the x axis
 _COLOURS = ("cyan", "orange", "green", "magenta", "blue", "red", "cyan+", "orange+", "green+", "magenta+")
 _CODES = ("36", "33", "32", "35", "34", "31", "96", "93", "92", "95")
-_BEST, _PLAIN_BEST = "•", "*"  # the marks of the best of several curves
+_BEST = "•"  # the marks of the best of several curves
+_PLAIN_BEST = "*"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _BEST_POINT = "◆"
@@ -83,16 +85,16 @@ def _set_axes(plotext: Any, chart: Chart) -> None:
 
 
 def _list_labels(chart: Chart, style: Style, width: int, *, unicode: bool) -> list[str]:
-    shown = [(at, series) for at, series in enumerate(chart.series) if series.label]
+    labelled = [(at, series) for at, series in enumerate(chart.series) if series.label]
     lines = []
-    for at, series in shown:
+    for at, series in labelled:
         label = shorten_to_width(series.label, width - 4)
         empty = "" if series.points else " (nothing reported)"
         mark = _choose_mark(at, chart, style, unicode=unicode)
         if style.colour:
             line = "--" if mark == "braille" else mark * 2
             lines.append(f"\x1b[{_CODES[at % len(_CODES)]}m{line}\x1b[0m {label}{empty}")
-        elif len(shown) > 1 or series.is_best:
+        elif len(labelled) > 1 or series.is_best:
             lines.append(f"{_LETTERS[at % len(_LETTERS)] if mark == 'braille' else mark}  {label}{empty}")
         else:
             lines.append(f"{label}{empty}")

@@ -36,8 +36,8 @@ def clean_text(text: str, *, colours: bool = False) -> str:
     if not colours:
         return _clean_piece(text)
     parts = _COLOUR.split(text.rstrip("\r"))
-    kept = "".join(part if at % 2 else _clean_piece(part) for at, part in enumerate(parts))
-    return kept + _RESET if len(parts) > 1 else kept
+    cleaned = "".join(part if at % 2 else _clean_piece(part) for at, part in enumerate(parts))
+    return cleaned + _RESET if len(parts) > 1 else cleaned
 
 
 def clean_lines(lines: Sequence[str], *, colours: bool) -> Sequence[str]:
@@ -67,7 +67,7 @@ def escape_json(text: str) -> str:
         >>> escape_json('"\\x9b"')
         '"\\\\u009b"'
     """
-    return text if text.isprintable() else _compile(_ODD).sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if text.isprintable() else _compile(_ODD).sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _clean_piece(text: str) -> str:
@@ -82,8 +82,8 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _show_odd(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _show_odd(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
