@@ -139,6 +139,7 @@ class FakeServer:
         self.incoming.mkdir(parents=True, exist_ok=True)
         for pack in self.incoming.iterdir():
             pack.unlink()
+        shutil.rmtree(self.home / "cache", ignore_errors=True)  # what commands of other tests have cached
         for name in ("experiments", "entries", "cuts", "lost", "answers", "asked", "bodies", "plans"):
             getattr(self, name).clear()
         for name in ("snapshots", "manifests", "contents"):
