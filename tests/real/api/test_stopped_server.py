@@ -10,6 +10,9 @@ from contextlib import contextmanager
 
 from tests.support.command import start_riseml
 from tests.support.rig import GO, Rig, single
+from tests.support.waiting import DEADLINE
+
+GO_ON = GO.replace("/go", "/go-on")
 
 
 @contextmanager
@@ -39,7 +42,7 @@ def test_a_server_that_is_stopped_is_named_and_followed_again(process_rig: Rig) 
         following(rig, ("logs", "-f", "1")) as log,
         following(rig, ("logs", "-f", "--json", "1")) as entries,
         following(rig, ("status", "--watch", "1")) as view,
-        following(rig, ("exec", "1", "--", "sh", "-c", f"echo begun; {GO}; echo over")) as command,
+        following(rig, ("exec", "1", "--", "sh", "-c", f"echo begun; {GO_ON}; echo over")) as command,
     ):
         followers = (log, entries, view, command)
         for _ in range(2):  # each time that it stands still
@@ -51,6 +54,8 @@ def test_a_server_that_is_stopped_is_named_and_followed_again(process_rig: Rig) 
                 os.kill(pid, signal.SIGCONT)
             for follower in followers:
                 assert read_message(follower, "again") == "The riseml server answers again.\n"
+        rig.go_file("1").with_name("go-on").touch()  # the end of the job would end its command
+        command.wait(DEADLINE)
         rig.go_file("1").touch()
         outputs = [follower.communicate()[0] for follower in followers]
         assert [follower.returncode for follower in followers] == [0, 0, 0, 0]

@@ -90,9 +90,14 @@ def start_all(bench: Bench, script: str, code: ProjectFiles) -> list[JobKey]:
 
 
 def read_tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Return mode, time in seconds and content of everything below a folder; no time of folders that are not empty."""
+    """Return mode, time in seconds and content of everything below a folder; no time of folders that are not empty.
+
+    The folder `.riseml`, which each job gets beside its project, is left out.
+    """
     found = {}
     for path in folder.rglob("*"):
+        if path == folder / ".riseml":
+            continue
         info = path.lstat()
         content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
         counts = (path.is_file() and not path.is_symlink()) or (not content and not any(path.glob("*")))

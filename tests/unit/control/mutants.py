@@ -209,7 +209,7 @@ def forget_the_first_cause(original: Callable[..., Experiment]) -> Callable[...,
 
 def share_from_anywhere(original: Callable[..., Any]) -> Callable[..., Any]:
     def mutant(self: Any, experiment: Experiment, reference: str, host: Any) -> Any:
-        return next((name for name in self._seen.hosts if name != host), None)
+        return next((name for name in self._observation.hosts if name != host), None)
 
     return mutant
 
