@@ -132,6 +132,7 @@ class _Connection:
     def __init__(self, door: socket.socket) -> None:
         self.door = door
         self.reader = AnswerReader(door)
+        self.is_reused = False  # it has brought an answer before
 
 
 class SocketConnections:
@@ -170,7 +171,8 @@ class SocketConnections:
         patience: float | None = None,
     ) -> Iterator[SocketAnswer]:
         """Send a request and give its answer. The connection is closed when the caller does not read the answer to its
-        end.
+        end. A GET whose connection was idle, and closes without an answer, is sent once more on a new one: the server
+        closes idle connections, and one that was stopped for a while does so when it goes on (RFC 9112, 9.3.1).
 
         Args:
             request: what is sent.
@@ -182,22 +184,26 @@ class SocketConnections:
             AnswerCut: the connection broke.
             AnswerOverdue: the server was silent for too long.
         """
-        connection = self._take_connection(timeout)
+        with self._lock:
+            closings = self._closings
+        connection = self._take_connection(timeout, closings)
         is_usable = False
         try:
-            is_sent = _send_request(connection, request)
-            with _translate_errors():
-                if on_silence is not None and not _wait_for_data(connection.door, patience or PATIENCE):
-                    on_silence(connection.door)
-                head = connection.reader.read_head(request.method)
+            try:
+                is_sent, head = _ask(connection, request, on_silence, patience or PATIENCE)
+            except AnswerCut:
+                if not connection.is_reused or request.method != "GET":
+                    raise
+                self._give_back(connection, is_usable=False)
+                connection = self._open_connection(timeout, closings)
+                is_sent, head = _ask(connection, request, on_silence, patience or PATIENCE)
             yield SocketAnswer(head, connection.reader)
             is_usable = is_sent and connection.reader.is_complete
         finally:
             self._give_back(connection, is_usable=is_usable)
 
-    def _take_connection(self, timeout: float) -> _Connection:
-        with self._lock:
-            closings = self._closings
+    def _take_connection(self, timeout: float, closings: int) -> _Connection:
+        """Return an idle connection, or open one; see `_open_connection`."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -230,9 +236,28 @@ class SocketConnections:
             is_ours = connection in self._busy
             self._busy.discard(connection)
             if is_ours and is_usable and len(self._idle) < _MOST_IDLE:
+                connection.is_reused = True
                 self._idle.append(connection)
                 return
         connection.door.close()
+
+
+def _ask(
+    connection: _Connection,
+    request: SocketRequest,
+    on_silence: Callable[[socket.socket], None] | None,
+    patience: float,
+) -> tuple[bool, AnswerHead]:
+    """Send a request and read the head of its answer; see `SocketConnections.open_answer`.
+
+    Returns:
+        True when the whole request was sent; and the head.
+    """
+    is_sent = _send_request(connection, request)
+    with _translate_errors():
+        if on_silence is not None and not _wait_for_data(connection.door, patience):
+            on_silence(connection.door)
+        return is_sent, connection.reader.read_head(request.method)
 
 
 def _send_request(connection: _Connection, request: SocketRequest) -> bool:

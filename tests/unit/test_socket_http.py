@@ -133,6 +133,27 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used(open_door: Ca
     assert door.dialled == 2
 
 
+def answer_one_of_two(door: socket.socket) -> None:
+    """Answer the first request, and close the connection when the second one has come."""
+    hear(door)
+    door.sendall(OK)
+    hear(door)
+
+
+def test_a_get_whose_idle_connection_closes_without_an_answer_is_sent_once_more(open_door: Callable[..., Door]) -> None:
+    door = open_door(answer_one_of_two, say(OK))
+    assert [door.ask(), door.ask()] == [b"ok", b"ok"]
+    assert door.dialled == 2
+
+
+def test_a_post_whose_idle_connection_closes_is_cut(open_door: Callable[..., Door]) -> None:
+    door = open_door(answer_one_of_two)
+    door.ask()
+    with pytest.raises(AnswerCut), door.connections.open_answer(make_request("POST", "/x", {}), _PATIENCE):
+        pass
+    assert door.dialled == 1
+
+
 def test_an_answer_that_is_not_read_closes_its_connection(open_door: Callable[..., Door]) -> None:
     door = open_door(say(CHUNKS), say(OK))
     with door.connections.open_answer(GET, _PATIENCE):
