@@ -20,7 +20,11 @@ from typing import Any
 from riseml.executors.timestamps import to_datetime
 from riseml.records import dataclass
 
-_LATE = 2.0  # seconds that the out-of-memory event may arrive after the exit event; 0.26 were seen on a busy machine
+_LATE = 0.5
+"""Seconds that the out-of-memory event may arrive after the exit event; 0.26 were seen on a busy machine.
+
+Meanwhile the job counts as running. Its peers fail within a second or two, and must not look like the cause.
+"""
 
 Clock = Callable[[], float]
 """Returns seconds that only grow."""

@@ -82,11 +82,11 @@ def test_the_out_of_memory_event_counts_on_either_side_of_the_exit(order: tuple[
     assert found.out_of_memory
 
 
-def test_an_exit_settles_two_seconds_after_its_event() -> None:
+def test_an_exit_settles_half_a_second_after_its_event() -> None:
     scene = Scene()
     assert scene.find().settles_in == 0
-    assert scene.note(event("die", "137")).settles_in == 2.0
-    scene.seconds = 1.9
+    assert scene.note(event("die", "137")).settles_in == 0.5
+    scene.seconds = 0.4
     assert scene.find().settles_in == pytest.approx(0.1)
-    scene.seconds = 2.1
+    scene.seconds = 0.6
     assert scene.find().settles_in == 0
