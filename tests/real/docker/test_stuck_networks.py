@@ -10,7 +10,6 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
-from ipaddress import IPv4Network
 from pathlib import Path
 
 import docker
@@ -24,10 +23,10 @@ from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.networks import remove_written_off
 from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import Image, JobKey, Launch, Owner
-from riseml.names import HostName, JobName
-from riseml.spec.config.types import Limits, Resources
+from riseml.model import Launch
+from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
+from tests.support.launches import make_sleeping_launch
 from tests.support.rig import BASE
 from tests.support.waiting import DEADLINE
 
@@ -64,22 +63,7 @@ class Held:
 
     def launch(self, attempt: int, address: int) -> Launch:
         """Return a job with an address of the network: its first one is 1, the gateway's."""
-        return Launch(
-            key=JobKey(1, JobName("train"), attempt),
-            server=self.server,
-            title="paul.1.train",
-            hostname="train",
-            image=Image(BASE),
-            command=("sleep", "600"),
-            environment=(),
-            resources=Resources(0.1, 32, 0),
-            limits=Limits(),
-            shm_size=64,
-            owner=Owner("paul", 1000, 1000),
-            snapshot="",
-            subnet=self.subnets[0],
-            address=str(IPv4Network(self.subnets[0])[address]),
-        )
+        return make_sleeping_launch(self.server, attempt, self.subnets[0], address)
 
     def close(self) -> None:
         self.api.remove_container(self.stranger, force=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from ipaddress import IPv4Network
 
 import pytest
 
@@ -13,13 +12,13 @@ from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.networks import remove_written_off
 from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import Image, JobKey, Launch, Owner
-from riseml.names import HostName, JobName
-from riseml.spec.config.types import Limits, Resources
+from riseml.model import Launch
+from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
 from tests.real.pool.conftest import PoolRig
 from tests.real.pool.engines import EngineHost
+from tests.support.launches import make_sleeping_launch
 from tests.support.rig import BASE
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -31,23 +30,7 @@ def make_executor(host: EngineHost, server: str) -> DockerExecutor:
 
 
 def make_launch(server: str, subnet: str, attempt: int) -> Launch:
-    return Launch(
-        key=JobKey(1, JobName("worker.1"), attempt),
-        server=server,
-        title="paul.1.worker.1",
-        hostname="worker-1",
-        image=Image(BASE),
-        command=("sleep", "600"),
-        environment=(),
-        resources=Resources(0.1, 32, 0),
-        limits=Limits(),
-        shm_size=64,
-        owner=Owner("paul", 1000, 1000),
-        snapshot="",
-        network=Network.OVERLAY,
-        subnet=subnet,
-        address=str(IPv4Network(subnet)[9]),
-    )
+    return make_sleeping_launch(server, attempt, subnet, 9, Network.OVERLAY)
 
 
 def test_another_attempt_has_a_network_that_the_other_hosts_find(pool_rig: PoolRig) -> None:
