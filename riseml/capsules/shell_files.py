@@ -85,6 +85,7 @@ kill -TERM "$tasks" 2>/dev/null || :
 exit "$code"
 """
 
+# `mktemp` replaces the X's of its template; the folder is fixed because pip does not read a path with a space.
 _CONSTRAINTS = """\
 PIP_CONSTRAINT=$(mktemp /tmp/riseml.XXXXXX) # pip reads a space in the name as the end of it
 export PIP_CONSTRAINT UV_CONSTRAINT="$PIP_CONSTRAINT"
@@ -110,6 +111,7 @@ echo "$code" > "work/exit-$job"
 exit "$code"
 """
 
+# `mktemp` replaces the X's of its template; the links are for scripts that cannot have the characters of a user's path.
 _PATHS = """\
 # Scripts name these folders without quotes: paths with other characters are reached through links.
 links=""

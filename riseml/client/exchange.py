@@ -252,7 +252,7 @@ class Exchange:
 
     Args:
         address: of the server.
-        silence: is told when the server is silent.
+        silence: hears when the server is silent, and when it answers again.
         patience: seconds without a sign of life after which it is silent; None: `PATIENCE`.
     """
 

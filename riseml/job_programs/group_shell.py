@@ -19,7 +19,7 @@ LISTING_END = b"\n"
 
 HOME_FOLDER = "/tmp/home"
 """The home folder of jobs in containers. It comes with the project, else the shell makes it. It is not /tmp itself,
-whose files nobody keeps."""
+whose files are never kept."""
 
 _AROUND = r"""set -f
 exec 3>&2 2>/dev/null

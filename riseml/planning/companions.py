@@ -47,7 +47,8 @@ host=0.0.0.0
 """
 """A companion that shares the network of its machine listens on the loopback alone: the forward reaches it there."""
 
-# Where the job may not write into its working directory, `mktemp` makes the folder of links among temporary files.
+# Where the job may not write into its working directory, `mktemp` makes the folder of links among temporary files; it
+# replaces the X's of its template.
 _TENSORBOARD_SCRIPT = """\
 {has_program} || {{
   echo 'error: the environment of experiment {first} has no {packages}: add it to train.install' >&2

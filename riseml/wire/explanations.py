@@ -75,7 +75,7 @@ class ActivityView(TypedDict):
     # data: the server fetches data
     work: Literal["pull", "install", "send", "data"]
     what: str  # the image, the install step that runs, or the address of the data  # names: of the API
-    done: int  # bytes; of install steps the number of the one that runs, from 1  # names: of the API
+    done: int  # bytes; of install steps the number of the step that runs, from 1  # names: of the API
     total: int | None  # in the same unit; None: not known yet
 
 

@@ -137,7 +137,7 @@ MACHINE_FAILURES: tuple[KnownFailure, ...] = (
     ),
     KnownFailure(
         "process-killed",
-        "a process that the job started was killed (SIGKILL), probably for want of memory: use fewer processes or"
+        "a process that the job started was killed (SIGKILL), probably because memory ran out: use fewer processes or"
         " smaller batches, or ask for more with `mem` in `train.resources`",
         patterns=(
             r"DataLoader worker \(pid[^)]*\) is killed by signal: Killed",

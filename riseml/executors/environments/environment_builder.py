@@ -69,7 +69,7 @@ class EnvironmentBuilder:
         for _ in range(MOST_WRITES):
             try:
                 self._write_end(error)
-            except OSError as problem:  # the disk is full, and its file system lets nobody reserve room
+            except OSError as problem:  # the disk is full, and its file system cannot reserve room
                 error = error or str(problem)
                 self.is_full = True
                 subprocess.call(["rm", "-rf", self.target])

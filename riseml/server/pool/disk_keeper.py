@@ -79,7 +79,7 @@ class DiskTrouble:
 
     @property
     def text(self) -> str:
-        """What a user is told."""
+        """The sentence for a user."""
         if not self.removed:
             return f"The disk of {self.name} was full, and nothing is left on it that no experiment needs"
         what = f"{self.removed} of what no experiment needs"

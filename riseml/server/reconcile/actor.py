@@ -141,7 +141,7 @@ class Actor:
         try:
             self.logs.append_frames(key, [Frame(stamp(), 1, f"{trouble.text}\n".encode())])
             self.logs.finish_job(key)
-        except OSError as error:  # this disk is the one that is full
+        except OSError as error:  # this disk is full, too
             log.warning("%s; the log of %s cannot say so: %s", trouble.text, experiment.id, error.strerror)
         self.notifier.publish_lines(experiment.id)
 

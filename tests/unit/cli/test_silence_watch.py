@@ -36,7 +36,7 @@ def test_a_read_that_waits_is_told_once_and_each_time() -> None:
 
     def read() -> Iterator[bytes]:
         for piece in (b"a", b"b"):
-            assert told.acquire(timeout=DEADLINE), "the silence before each piece is told"
+            assert told.acquire(timeout=DEADLINE), "the watch notes the silence before each piece"
             yield piece
 
     with SilenceWatch(told.release) as watch:
