@@ -21,7 +21,7 @@ from docker.errors import APIError
 from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, RisemlError, Unreachable
-from riseml.executors.base import BuildOrder, NotThere, Output, Report, Share, ignore_report
+from riseml.executors.base import BuildOrder, NotThere, Output, Report, Share, SubnetTaken, ignore_report
 from riseml.executors.capabilities import (
     DiskUse,
     Finding,
@@ -174,7 +174,7 @@ class DockerExecutor:
             containers={one.seen.key: one.seen for one in merged},
             images=present,
             networks={**self._shares, **subnets.own},
-            foreign_subnets=(*subnets.foreign, *self._list_machine_subnets(subnets)),
+            foreign_subnets=(*subnets.foreign, *self._networks.list_taken(), *self._list_machine_subnets(subnets)),
             labels={**dict(self._host.labels), HOST_LABEL: self.name},
             address=self._host.address or facts.address,
             swarm=min(facts.managers, default=""),
@@ -287,7 +287,11 @@ class DockerExecutor:
             if share.output is not None:
                 helper_container.make_output(api, self._helpers, share.experiment, share.output)
             if share.creates_network and share.network is not Network.HOST:
-                ensure_network(api, self._server, self.name, share, self._stuck.written_off())
+                try:
+                    ensure_network(api, self._server, self.name, share, self._stuck.written_off())
+                except SubnetTaken:
+                    self._networks.note_taken(share.subnet or "")
+                    raise
             else:
                 self._shares[share.experiment] = share.subnet or ""
 

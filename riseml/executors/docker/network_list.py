@@ -3,10 +3,16 @@
 A manager then leaves the networks of the swarm out of its list without reporting an error (seen with Engine 20.10).
 Without this module the server would close an experiment whose network seemed to be gone, and the network would come
 back with the next leader and stay.
+
+The list does not show what else has addresses of another machine: an interface, or a network of a second engine there.
+Only the refusal of a network does.
 """
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +24,7 @@ from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.names import HostName
 
 _NO_LEADER = "the swarm has no leader, so that the engine does not say which networks it has"
+_TAKEN_FOR = 600.0  # seconds; what refused a subnet may be gone then
 _HINT = "start the other managers of the swarm: more than half of them must reach each other"
 
 
@@ -27,11 +34,15 @@ class NetworkList:
     Args:
         server: id of this server.
         host: the host of the engine.
+        clock: returns seconds that only grow.
     """
 
-    def __init__(self, server: str, host: HostName) -> None:
+    def __init__(self, server: str, host: HostName, clock: Callable[[], float] = time.monotonic) -> None:
         self._server = server
         self._host = host
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._taken: dict[str, float] = {}  # subnet that the host has refused -> until when it counts as taken
         self.last: NetworkSubnets | None = None  # what was read last; None: nothing yet
         self._across: dict[int, str] = {}  # subnets of the networks across hosts that this host created, by experiment
 
@@ -39,6 +50,18 @@ class NetworkList:
         """Return the subnets; without a leader, those of the swarm's networks come from the last complete list."""
         self.last = self._read_now(api, written_off)
         return self.last
+
+    def note_taken(self, subnet: str) -> None:
+        """Remember that the host has refused a subnet, so that the next network gets another one."""
+        with self._lock:
+            self._taken[subnet] = self._clock() + _TAKEN_FOR
+
+    def list_taken(self) -> tuple[str, ...]:
+        """Return the subnets that the host has refused in the last ten minutes."""
+        with self._lock:
+            moment = self._clock()
+            self._taken = {subnet: until for subnet, until in self._taken.items() if until > moment}
+            return tuple(self._taken)
 
     def _read_now(self, api: docker.APIClient, written_off: frozenset[str]) -> NetworkSubnets:
         found = list_network_subnets(api, self._server, self._host, written_off)

@@ -129,6 +129,7 @@ def test_a_subnet_that_another_interface_of_this_machine_has_is_refused(held: He
         assert held.count() == 1, "the network was removed"
     finally:
         subprocess.run(["ip", "link", "del", interface], check=True)
+    assert held.subnets[1] in held.executor.observe(frozenset()).foreign_subnets, "the next network has another one"
     held.executor.prepare(Share(2, held.subnets[1]))
     assert held.networks() == {1: held.subnets[0], 2: held.subnets[1]}
 

@@ -60,3 +60,14 @@ def test_a_network_of_a_swarm_without_a_leader_is_there_until_a_leader_says_othe
     api.found.clear()
     assert known.read(api, nothing) == NetworkSubnets({}, ())
     known.remove(api, 4, StuckNetworks())
+
+
+def test_a_subnet_that_a_host_has_refused_counts_as_taken_for_ten_minutes() -> None:
+    seconds = [0.0]
+    networks = NetworkList(SERVER, HostName("h1"), lambda: seconds[0])
+    networks.note_taken("10.213.0.0/26")
+    seconds[0] = 300.0
+    networks.note_taken("10.213.0.64/26")
+    assert networks.list_taken() == ("10.213.0.0/26", "10.213.0.64/26")
+    seconds[0] = 601.0
+    assert networks.list_taken() == ("10.213.0.64/26",)
