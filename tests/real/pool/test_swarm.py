@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import docker
 import pytest
+import requests
 
 from riseml.executors.docker.labels import EXPERIMENT, HELPER, JOB, SERVER
+from riseml.executors.docker.swarm import leave_swarm
+from riseml.executors.transports.engine_client import Engine
 from tests.real.pool.conftest import PoolRig
 from tests.real.pool.engines import EngineHost
 from tests.real.pool.test_commands import ask
 from tests.support.rig import BASE, GO, gang, single
+from tests.support.waiting import DEADLINE, wait_for
 
 
 def leave_swarms(engines: tuple[EngineHost, ...]) -> None:
@@ -22,9 +27,8 @@ def leave_swarms(engines: tuple[EngineHost, ...]) -> None:
         host.mend()
         if host.process is None or host.process.poll() is not None:
             host.start()
-        api = docker.APIClient(base_url=host.socket, version="1.41", timeout=60)
-        with api, suppress(docker.errors.APIError):  # it is in none
-            api.leave_swarm(force=True)
+        if host.api.info()["Swarm"]["LocalNodeState"] != "inactive":
+            leave_swarm(Engine(host.socket))
 
 
 @pytest.fixture
@@ -204,3 +208,49 @@ def test_a_swarm_survives_each_host_and_a_new_majority_survives_two(rig: PoolRig
     rig.wait_state("2", "RUNNING")
     assert len(set(rig.where().values())) == 2
     rig.wait("all three manage the swarm again", lambda: len(managers(rig)) == 3)
+
+
+def test_an_engine_that_refuses_at_first_leaves_its_swarm(engines: tuple[EngineHost, ...]) -> None:
+    """It attaches a container while no other manager answers, and ends its part in the swarm late."""
+    leave_swarms(engines)
+    first, *others = engines
+    first.api.init_swarm(advertise_addr=first.address)
+    token = first.api.inspect_swarm()["JoinTokens"]["Manager"]
+    for host in others:
+        host.api.join_swarm([first.address], token, advertise_addr=host.address)
+    first.api.create_network("across", driver="overlay", attachable=True)
+    request = {"Image": BASE, "Cmd": ["true"], "HostConfig": {"NetworkMode": "across"}}
+    container = first.api.create_container_from_config(request)["Id"]
+    log = first.folder / "dockerd.log"
+    said = log.stat().st_size
+    try:
+        for host in others:
+            host.cut()
+        starting = threading.Thread(target=start_in_vain, args=(first, container))
+        starting.start()
+        wait_for("it starts the container", lambda: is_held(first, container), DEADLINE)
+        leave_swarm(Engine(first.socket))
+        assert first.api.info()["Swarm"]["LocalNodeState"] == "inactive"
+        starting.join()
+        assert b"failed to shut down cluster node" in log.read_bytes()[said:], "it has refused at first"
+    finally:
+        first.api.remove_container(container, force=True)
+        leave_swarms(engines)
+
+
+def start_in_vain(host: EngineHost, container: str) -> None:
+    with (
+        docker.APIClient(base_url=host.socket, version="1.41", timeout=DEADLINE) as api,
+        suppress(docker.errors.APIError),
+    ):
+        api.start(container)
+
+
+def is_held(host: EngineHost, container: str) -> bool:
+    """Whether the engine says nothing of a container, as while it starts it."""
+    with docker.APIClient(base_url=host.socket, version="1.41", timeout=2) as api:
+        try:
+            api.inspect_container(container)
+        except requests.exceptions.ReadTimeout:
+            return True
+    return False
