@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ def remove_tree(folder: Path) -> None:
 
 @contextlib.contextmanager
 def fill_new_folder(target: Path) -> Iterator[Path]:
-    """Yield a new folder beside `target`; rename it to `target` at the end of the block. An error removes it.
+    """Yield a new folder beside `target`; rename it to `target` at the end of the block. An error removes it, and so
+    does a target that another thread or process has filled meanwhile: the first one stays.
 
     Example:
         with fill_new_folder(folder / "code") as fresh:
@@ -40,8 +42,20 @@ def fill_new_folder(target: Path) -> Iterator[Path]:
     fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{target.name}."))
     try:
         yield fresh
-        fresh.rename(target)
+        if not _rename_to_new(fresh, target):
+            remove_tree(fresh)
     except BaseException:
         with contextlib.suppress(EngineError):  # the error of the block says more
             remove_tree(fresh)
         raise
+
+
+def _rename_to_new(folder: Path, target: Path) -> bool:
+    """Rename a folder, and return False when there is a folder with files at its new place (rename(2))."""
+    try:
+        folder.rename(target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True

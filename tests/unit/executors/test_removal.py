@@ -30,6 +30,15 @@ def test_a_new_folder_that_cannot_be_filled_leaves_nothing(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_folder_that_another_thread_filled_first_stays(tmp_path: Path) -> None:
+    with fill_new_folder(tmp_path / "code") as fresh:
+        (fresh / "a").write_text("second")
+        with fill_new_folder(tmp_path / "code") as first:
+            (first / "a").write_text("first")
+    assert [path.name for path in tmp_path.iterdir()] == ["code"]
+    assert (tmp_path / "code" / "a").read_text() == "first"
+
+
 def test_a_folder_of_any_depth_is_removed_and_read_only_ones_too(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
