@@ -463,12 +463,12 @@ class DockerExecutor:
 
     def _end_forgotten(self, running: list[str]) -> None:
         """End and remove leftovers of a server that was killed. Events do not wait for it: it has its own thread."""
-        try:
-            with self.engine.api(patient=True) as api:
-                self._helpers.remove_forgotten(api)
-                self._builds.find_forgotten(api)
-        except RisemlError as error:
-            log.warning("what an earlier server left on host %s is removed later: %s", self.name, error.message)
+        for find_forgotten in (self._builds.find_forgotten, self._helpers.remove_forgotten):
+            try:
+                with self.engine.api(patient=True) as api:
+                    find_forgotten(api)
+            except RisemlError as error:
+                log.warning("what an earlier server left on host %s is removed later: %s", self.name, error.message)
         end_forgotten_commands(self.engine, running)
 
 

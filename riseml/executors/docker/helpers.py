@@ -227,10 +227,13 @@ class Helpers:
         for row in api.containers(all=True, filters=ours):
             name = str(row["Names"][0]).lstrip("/")
             if labels.is_helper(row["Labels"]) and not self.registry.is_used(name):
-                remove_container(api, row["Id"])
+                self.discard(api, name)
         for row in api.networks(filters=ours):
             if not self.registry.is_used(row["Name"]):
-                api.remove_network(row["Id"])
+                try:
+                    api.remove_network(row["Id"])
+                except APIError as error:  # it was removed meanwhile, or one of its containers is still being removed
+                    log.info("the network %s is removed later: %s", row["Name"], error.explanation or error)
 
 
 def remove_container(api: docker.APIClient, name: str) -> bool:

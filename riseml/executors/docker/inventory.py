@@ -29,7 +29,7 @@ def list_items(
     Args:
         api: the engine.
         host: its name in the pool.
-        is_at_work: returns True for the name of a container that this process uses now; it is left out.
+        is_at_work: returns True for the name of a container or a network that this process uses now; it is left out.
     """
     ours = {"label": labels.SERVER}
     networks = [row for row in api.networks(filters=ours) if _labels(row).get(labels.HOST, "") in ("", host)]
@@ -43,7 +43,7 @@ def list_items(
             for row in api.containers(all=True, filters=ours)
             if not is_at_work(_find_name(row))
         ),
-        *(_describe_network(row) for row in networks),
+        *(_describe_network(row) for row in networks if not is_at_work(row["Name"])),
         *(_describe_layer(row) for row in api.images(filters={"reference": CODE_REPOSITORY})),
         *environments,
         *_find_environments(api, steps, environments),
@@ -122,7 +122,7 @@ def _is_layer(row: dict[str, Any]) -> bool:
 
     A layer without a name is below another layer, and is removed with it.
     """
-    names = row.get("RepoTags") or []
+    names = [name for name in row.get("RepoTags") or [] if name != _UNNAMED]
     return any(map(is_layer, names)) or (not names and labels.CODE in _labels(row))
 
 

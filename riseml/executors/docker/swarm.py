@@ -267,7 +267,12 @@ class SwarmManagement:
         with engine.api() as api:
             containers = [row for mark in _WORK for row in api.containers(all=True, filters={"label": mark})]
             networks = api.networks(filters={"label": labels.EXPERIMENT})
-        others = [row for row in containers if _find_server(row) not in ("", self._server)]
+        # helpers run in images of environments, whose label of a build they have, too
+        others = [
+            row
+            for row in containers
+            if _find_server(row) not in ("", self._server) and not labels.is_helper(row["Labels"])
+        ]
         made = [row["Created"] for row in others if row["State"] == "created"]
         made += [
             datetime.fromisoformat(row["Created"]).timestamp()

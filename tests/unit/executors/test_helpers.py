@@ -192,6 +192,7 @@ def test_a_helper_that_an_engine_makes_without_an_answer_goes_when_it_is_there(p
         ({labels.SERVER: OTHER, labels.JOB: "train"}, "created", 9999, False),  # its server is gone
         ({labels.SERVER: OTHER, labels.JOB: "train"}, "exited", 1, False),
         ({labels.SERVER: OTHER, labels.HELPER: "disk"}, "running", 1, False),
+        ({labels.SERVER: OTHER, labels.HELPER: "files", labels.BUILD_SERVER: ""}, "running", 1, False),
         ({labels.SERVER: SERVER, labels.JOB: "train", labels.BUILD_SERVER: ""}, "running", 1, False),
         ({labels.BUILD_SERVER: ""}, "running", 1, False),  # a user's own, of an image that riseml made
     ],
