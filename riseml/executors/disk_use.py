@@ -10,8 +10,8 @@ from pathlib import Path
 from riseml.errors import DiskFull
 from riseml.executors.capabilities import DiskUse
 
-FULL_PERCENT = 99
-"""Per cent of a disk from which on it counts as full when something fails on it."""
+FULL_PERCENT = 100
+"""Per cent of a disk, rounded up, from which on it counts as full when something fails on it: more than 99."""
 
 FULL_DISK_HINT = "its disk was full: free some space there"
 """What follows the failure of a build that has filled its disk."""

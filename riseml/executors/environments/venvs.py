@@ -230,22 +230,9 @@ class VirtualEnvironments:
         ]
         incomplete = [folder for folder in folders if not (folder / READY).exists()]
         used = frozenset(map(self.find_folder, list_used())) if incomplete else frozenset()
-        incomplete = [folder for folder in incomplete if folder not in used]
-        if incomplete:
-            threading.Thread(
-                target=self._remove_incomplete, args=(incomplete,), name="end-removals", daemon=True
-            ).start()
-
-    def _remove_incomplete(self, folders: list[Path]) -> None:
-        for folder in folders:
-            try:
-                with open(os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
-                    is_left = _try_lock(lock.fileno()) and not folder.with_suffix(BUILD_SUFFIX).exists()
-                    if is_left and not (folder / READY).exists():
-                        remove_tree(folder)
-                        log.info("the environment %s is gone: an earlier server was removing it", folder.name)
-            except (RisemlError, OSError) as error:
-                log.warning("the incomplete environment %s stays: %s", folder.name, error)
+        for folder in incomplete:
+            if folder not in used:
+                self._end_in_thread(folder)
 
     def _end_in_thread(self, folder: Path) -> None:
         """End the build of an environment in a thread, which tries until it succeeds or another thread follows the

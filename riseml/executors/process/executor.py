@@ -160,12 +160,14 @@ class ProcessExecutor:
 
     def remove(self, key: JobKey) -> None:
         self._watch.forget_folder(self._folders.job_folder(key))
-        self._folders.discard_folder(self._folders.job_folder(key))
+        with _translate_os_errors("the folder of the job"):
+            self._folders.discard_folder(self._folders.job_folder(key))
 
     def release(self, experiment: int) -> None:
         for key in [key for key in self._folders.list_jobs() if key.experiment == experiment]:
             self._watch.forget_folder(self._folders.job_folder(key))
-        self._folders.discard_folder(self._folders.experiment_folder(experiment))
+        with _translate_os_errors("the folder of the experiment"):
+            self._folders.discard_folder(self._folders.experiment_folder(experiment))
 
     def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with _translate_os_errors("RISEML_HOME"):
