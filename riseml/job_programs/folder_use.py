@@ -34,6 +34,8 @@ def _count_inside(folder: int, prefix: bytes, depth: int, linked: set[tuple[int,
                 found = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+            except OSError as error:  # a folder that may be listed, and not entered
+                raise translate(error, encode_name(prefix + os.fsencode(entry.name))) from None
             if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
                 if (found.st_dev, found.st_ino) in linked:
                     continue

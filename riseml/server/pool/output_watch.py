@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 
+from riseml.amounts import format_bytes
 from riseml.errors import Refused, RisemlError
 from riseml.model import Experiment, World
 from riseml.names import CanonicalId, HostName
@@ -21,7 +22,6 @@ from riseml.states import TERMINAL, State
 
 _PAUSE = 5.0  # seconds between two measurements at least
 _REST = 10  # times as long as the measurement took
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class OutputWatch:
         clock: returns seconds that only grow.
 
     Example:
-        watch.find_over(world)  # {4: "its output takes 2.0 GiB, and RISEML_OUTPUT_LIMIT allows 1.0 GiB"}
+        watch.find_over(world)  # {4: "its output takes 2 GiB, and RISEML_OUTPUT_LIMIT allows 1 GiB"}
     """
 
     def __init__(self, hosts: HostSet, limit: int | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,8 +50,10 @@ class OutputWatch:
         """Return the experiments whose outputs were too large, with a sentence for each, and measure again when that is
         due. Returns at once.
         """
-        running = [one for one in world.experiments if _writes(one)]
-        if self._limit is not None and running and self._clock() >= self._not_before and not self._is_measuring():
+        if self._limit is None or self._clock() < self._not_before or self._is_measuring():
+            return self._over
+        running = [experiment for experiment in world.experiments if _writes(experiment)]
+        if running:
             self._worker = threading.Thread(
                 target=self._measure_all, args=(running, self._limit), name="outputs", daemon=True
             )
@@ -95,13 +97,7 @@ class OutputWatch:
             return None
         if used <= limit:
             return None
-        return f"its output takes {format_size(used)}, and RISEML_OUTPUT_LIMIT allows {format_size(limit)}"
-
-
-def format_size(size: int) -> str:
-    """Return a size for people: `1.5 GiB`."""
-    power = max(0, min((size.bit_length() - 1) // 10, len(_UNITS) - 1))
-    return f"{size} {_UNITS[0]}" if power == 0 else f"{size / 1024**power:.1f} {_UNITS[power]}"
+        return f"its output takes {format_bytes(used)}, and RISEML_OUTPUT_LIMIT allows {format_bytes(limit)}"
 
 
 def _writes(experiment: Experiment) -> bool:

@@ -305,3 +305,18 @@ def test_what_lies_deeper_than_riseml_goes_is_not_counted_as_nothing(root: int, 
     make_deep_folders(folder, 300)
     with fails(Trouble.DEEP):
         count_used(root)
+
+
+def test_what_may_be_listed_and_not_entered_is_not_counted_as_nothing(root: int, folder: Path) -> None:
+    """A folder of mode 744 in the output of a job of another user. Root may enter it all the same."""
+    (folder / "listed").mkdir()
+    (folder / "listed" / "large").write_bytes(bytes(1 << 20))
+    (folder / "listed").chmod(0o444)
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    try:
+        with fails(Trouble.DENIED):
+            count_used(root)
+    finally:
+        os.seteuid(user)
+        (folder / "listed").chmod(0o755)
