@@ -334,6 +334,22 @@ def test_an_end_waits_no_longer_than_the_patience(scene: Scene, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("then")
+def test_pings_come_while_an_end_waits_for_a_line(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.server.api.merged_log.log_gate.PATIENCE", 60.0)
+    scene.save(State.FINISHED, 10)
+
+    async def run() -> None:
+        with scene.notifier.subscribe((1,)):
+            positions = parse_stream_cursor("", 1)
+            request = StreamRequest(parse_id("1"), (1,), follow=True, positions=positions, heartbeat=0.05)
+            async for piece in stream_entries(request, scene.experiments, scene.logs, scene.notifier):
+                if any("ping" in word for word in shown(list(parse(piece)))):
+                    return
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+@pytest.mark.usefixtures("then")
 @given(st.data())
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_line_is_behind_the_end_of_its_job_whatever_comes_first(

@@ -71,7 +71,7 @@ async def stream_entries(
                 continue
             if not request.follow:
                 return
-            patience = log_gate.PATIENCE if reader.holds_event else heartbeat
+            patience = min(heartbeat, log_gate.PATIENCE) if reader.holds_event else heartbeat
             if not await subscription.wait_for_change(patience):
                 sent_at = time.monotonic()
                 if reader.holds_event or sent_at - checked_at >= _HEARTBEAT:  # in case a notification was missed
