@@ -53,8 +53,6 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
             return client
         server = ensure_server(client, settings, printer.say)
         if _is_stale(server):
-            if compare_versions(server["version"], __version__) is VersionOrder.SAME:
-                check_replaceable(server)
             server = _replace_server(client, settings, server, printer)
         _warn_of_state(server, printer)
         _warn_of_settings(server, settings, environ, printer)
@@ -293,15 +291,18 @@ def _hint_at_log(settings: Settings) -> str:
 
 
 def _replace_server(client: Client, settings: Settings, server: wire.ServerView, printer: Printer) -> wire.ServerView:
+    fresh = server
     for _ in range(_MOST_REPLACED):
+        if compare_versions(fresh["version"], __version__) is VersionOrder.SAME:
+            check_replaceable(fresh)
         stop_server(client, settings)
         fresh = ensure_server(client, settings, printer.say)
         if not _is_stale(fresh):
             break
     else:  # such a command starts the server that it has lost
         raise Refused(
-            f"another command starts an older riseml server again (process {fresh['pid']}) when this one replaces it",
-            "end the commands of the older riseml that follow experiments, such as `riseml train`; training goes on",
+            f"another command starts another riseml server again (process {fresh['pid']}) when this one replaces it",
+            "end the commands of the other riseml that follow experiments, such as `riseml train`; training goes on",
         )
     if fresh["pid"] != server["pid"]:
         former = server["version"]

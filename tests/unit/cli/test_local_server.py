@@ -178,7 +178,7 @@ def test_an_older_server_that_another_command_starts_again_is_not_called_replace
     printer = Printer(io.StringIO(), io.StringIO())
     settings = read_settings({"RISEML_HOME": str(fake_server.home)})
     if times > stopped:
-        with pytest.raises(Refused, match=r"starts an older riseml server again \(process 11\)"):
+        with pytest.raises(Refused, match=r"starts another riseml server again \(process 11\)"):
             connect_client(settings, {}, printer)
     else:
         connect_client(settings, {}, printer).close()
@@ -376,11 +376,11 @@ def replaced(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> list[i
     """The processes of servers that commands replaced; their successor is process 8, of this revision."""
     found: list[int] = []
 
-    def replace_server(client: Client, settings: Settings, server: dict[str, Any], printer: Printer) -> dict[str, Any]:
-        found.append(server["pid"])
-        return {**server, "pid": 8}
+    def stop_server(client: Client, settings: Settings) -> None:
+        found.append(fake_server.server["pid"])
+        fake_server.server |= {"pid": 8, "revision": wire_revision.read_revision()}
 
-    monkeypatch.setattr(local_server, "_replace_server", replace_server)
+    monkeypatch.setattr(local_server, "stop_server", stop_server)
     return found
 
 
