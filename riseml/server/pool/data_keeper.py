@@ -105,7 +105,7 @@ class DataKeeper:
                 places = {folder: str(self._fetch_source(url, fetch)) for folder, url in sources}
                 cache.note_use(experiment.id, places)
         except OSError as error:
-            raise EngineError(f"{cache.folder} cannot be used: {error.strerror or error}", permanent=True) from None
+            raise EngineError(f"{cache.folder} cannot be used: {error.strerror or error}", permanent=True) from error
         finally:
             self._running.pop(experiment.id, None)
 
@@ -122,7 +122,7 @@ class DataKeeper:
                 self.copies.copy_set(CopyOrder(host, cache.find_files(key), limit, report, stop))
         except OSError as error:
             home = self._hosts.settings.home
-            raise EngineError(f"{home} cannot be written: {error.strerror or error}", advise_on_write(error)) from None
+            raise EngineError(f"{home} cannot be written: {error.strerror or error}", advise_on_write(error)) from error
         finally:
             self._copying.pop((experiment.id, host), None)
 

@@ -18,7 +18,7 @@ from riseml.data_stores.save_notes import RestoreNote, SaveNote, SaveNotes
 from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, Taken, claim_place, save_output
 from riseml.data_stores.save_target import SaveTarget, open_target
 from riseml.data_stores.store_file import Store, add_passed_keys, check_passed, find_save_store, read_stores
-from riseml.errors import EngineError, NotFound, Refused, RisemlError
+from riseml.errors import EngineError, NotFound, Refused, RisemlError, advise_on_write
 from riseml.executors.base import Report, Work, WorkCancelled, WorkReport
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.names import CanonicalId, HostName, experiment_name
@@ -294,7 +294,7 @@ class SaveKeeper:
             raise EngineError(error.message, error.hint, permanent=True) from None
         except OSError as error:
             text = f"{self._hosts.settings.home / _FOLDER} cannot be written: {error.strerror or error}"
-            raise EngineError(text, "free some space there") from None
+            raise EngineError(text, advise_on_write(error)) from error
 
 
 class _Draft:

@@ -309,7 +309,8 @@ class WrittenTally:
 
     def make_record(self) -> WrittenRecord:
         """Return what was counted."""
-        patterns = dict.fromkeys([*self._asked, *self._lost.list_patterns()])
+        added = self._lost.list_patterns()
+        patterns = dict.fromkeys([*self._asked, *added])
         lost_files = self._lost.files + self._left_out.files
         return WrittenRecord(
             self._kept.files,
@@ -318,7 +319,7 @@ class WrittenTally:
             lost_files,
             self._lost.bytes + self._left_out.bytes,
             (*self._left_out.list_names(), *self._lost.list_names())[: MOST_NAMES + 1],
-            f"`outputs: [{', '.join(map(_quote, patterns))}]`" if self._lost.files else "",
+            f"`outputs: [{', '.join(map(_quote, patterns))}]`" if added else "",
             self._trouble,
             self._more and lost_files > 0,
         )
@@ -348,12 +349,15 @@ class _FileCount:
         return tuple(map(show_name, names[: MOST_NAMES + 1]))
 
     def list_patterns(self) -> list[str]:
-        """Return patterns that mean all of these files; few enough for a line, or the one for everything.
+        """Return patterns that mean all of these files of the working folder; few enough for a line, or the one for
+        everything.
 
-        In the home folder no pattern means everything, nor a name with characters that patterns read otherwise.
+        In the home folder no pattern means everything, nor a name with characters that patterns read otherwise: the
+        line has the first names.
         """
         names = [top.removesuffix("/") for top in self._home_tops]
-        return [*self._list_folder_patterns(), *(f"~/{name}" for name in names if _write_pattern(name) == name)]
+        in_home = [f"~/{name}" for name in names if _write_pattern(name) == name]
+        return [*self._list_folder_patterns(), *in_home[:MOST_NAMES]]
 
     def _list_folder_patterns(self) -> list[str]:
         if len(self._tops) <= MOST_NAMES:
