@@ -14,7 +14,7 @@ from riseml.spec.scalars.texts import BadText, quote_text
 
 _ANY_FOLDERS = "**"
 _HINT = "write it as below OUTPUT_DIR: `checkpoints/**`, `*.json`"
-_BRACES_HINT = "write a pattern for each: `a.pt`, `b.pt` for `{a,b}.pt`; `[{]` for a brace of a name"
+_BRACES_HINT = "write a pattern for each: `a.pt`, `b.pt` for `{a,b}.pt`; `?` for a brace of a name"
 _ALTERNATIVES = re.compile(r"\{[^{}/]*,[^{}/]*\}")
 
 
