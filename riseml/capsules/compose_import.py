@@ -19,7 +19,7 @@ from riseml.capsules.foreign_fields import (
 from riseml.capsules.imported_yaml import write_config
 from riseml.records import dataclass
 from riseml.spec.config.parameters import is_set_by_riseml
-from riseml.spec.config.roles_section import JOBS_OF_RISEML
+from riseml.spec.config.roles_section import RESERVED_NAMES, is_role_name
 
 _REASONS = {
     "volumes": "jobs have the files of the project, OUTPUT_DIR, and DATA_DIR to read",
@@ -44,7 +44,7 @@ _BYTES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 
 _MIB = 2**20
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # of a variable that a shell can set
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_LONGEST_ROLE = 30  # characters
+_LONGEST_ROLE = 30  # characters of a name that is made from that of a service
 _VARIABLE = re.compile(
     r"\$(?:(?P<escaped>\$)|(?P<plain>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?::?-(?P<default>[^{}]*)|:?\?[^{}]*)?\})"
 )
@@ -161,17 +161,21 @@ def _make_place(service: _ComposeService, services: Sequence[_ComposeService], n
 
 
 def _name_roles(services: Sequence[str]) -> dict[str, str]:
-    """Return the name of the role of each service: small letters and `-`."""
-    roles: dict[str, str] = {}
+    """Return the name of the role of each service: small letters and `-`. A service whose name a role may have keeps
+    it, because other services call it by this name.
+    """
+    roles = {service: service for service in services if is_role_name(service)}
     for service in services:
+        if service in roles:
+            continue
         spoken = re.sub(r"\d", lambda digit: f"-{_DIGITS[int(digit[0])]}-", service.lower())
         role = re.sub(r"[^a-z]+", "-", spoken).strip("-")[:_LONGEST_ROLE].strip("-") or "service"
-        if role in JOBS_OF_RISEML:
+        if role in RESERVED_NAMES:
             role = f"{role}-service"
         while role in roles.values():
             role = f"{role}-too"
         roles[service] = role
-    return roles
+    return {service: roles[service] for service in services}
 
 
 def _read_service(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from riseml.records import dataclass
@@ -11,6 +12,7 @@ from riseml.spec.config.outputs_key import read_outputs
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.types import Resources, RoleEnd, RoleSection, Shell
 from riseml.spec.scalars.texts import quote_text
+from riseml.spec.schema.contract import CONFIG_CONTRACT
 from riseml.spec.schema.sentences import suggest_word
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
@@ -25,6 +27,9 @@ _TAKEN_VARIABLES = {  # names of roles whose variables mean something else
     "docker": "DOCKER_HOST",  # the engine that every Docker client asks
     "ray": "RAY_ADDRESS",  # the cluster that ray.init() joins
 }
+RESERVED_NAMES = JOBS_OF_RISEML | {_LOCALHOST, *_TAKEN_VARIABLES}
+"""Names that no role may have."""
+
 _MOST_JOBS = 1_000  # jobs; all addresses are in one variable, and Linux allows at most 128 KiB for each variable
 
 Waits = tuple[tuple[str, int | None], ...]
@@ -37,6 +42,13 @@ class RoleDefaults:
     resources: Resources
     install: tuple[str, ...]  # for roles without an image of their own
     shell: Shell
+
+
+def is_role_name(text: str) -> bool:
+    """Return True when a role may have a text as its name."""
+    names = CONFIG_CONTRACT.at(_PATH)["propertyNames"]
+    fits = len(text) <= names["maxLength"] and re.fullmatch(names["pattern"], text) is not None
+    return fits and text not in RESERVED_NAMES
 
 
 def list_role_names(file: SourceFile) -> tuple[str, ...]:
@@ -138,14 +150,15 @@ def _check_beside(file: SourceFile) -> None:
 
 
 def _check_name(file: SourceFile, name: str) -> None:
-    path = (*_PATH, name)
+    if name not in RESERVED_NAMES:
+        return
     if name in JOBS_OF_RISEML:
-        file.refuse_key(path, f"riseml itself has a job named {name}", "rename the role")
+        problem = f"riseml itself has a job named {name}"
     elif name == _LOCALHOST:
-        file.refuse_key(path, "in every job this name leads to the job itself", "rename the role")
-    elif name in _TAKEN_VARIABLES:
+        problem = "in every job this name leads to the job itself"
+    else:
         problem = f"the role would set {_TAKEN_VARIABLES[name]}, which has another meaning"
-        file.refuse_key(path, problem, "rename the role")
+    file.refuse_key((*_PATH, name), problem, "rename the role")
 
 
 def _choose_ends(file: SourceFile, names: Sequence[str]) -> dict[str, RoleEnd]:

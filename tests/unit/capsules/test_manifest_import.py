@@ -219,3 +219,31 @@ def test_no_name_in_a_compose_file_becomes_a_command(form: str) -> None:
         "COMMAND",
     ]
     assert found.left_out == tuple(f"services.a.environment: no shell sets a variable named {name}" for name in names)
+
+
+def import_services(*services: str) -> list[tuple[str, str]]:
+    """Import a compose file with some services; return each role with its service, in the order of riseml.yml."""
+    bodies = {name: {"image": "a", "command": f"run {place}"} for place, name in enumerate(services)}
+    found = import_manifest(json.dumps({"services": bodies}), "compose.yaml")
+    assert check_config(found.text).problems == ()
+    roles = yaml.safe_load(found.text)["train"]["roles"]
+    return [(services[int(role["run"].removeprefix("run "))], name) for name, role in roles.items()]
+
+
+def test_services_whose_names_no_role_may_have_become_roles_with_others() -> None:
+    names = ("localhost", "role", "riseml", "docker", "ray", "build", "tensorboard", "notebook")
+    assert import_services(*names) == [(name, f"{name}-service") for name in names]
+
+
+@pytest.mark.parametrize(
+    ("services", "roles"),
+    [
+        (("a_b", "c", "a-b"), ("a-b-too", "c", "a-b")),
+        (("A", "a_", "a"), ("a-too", "a-too-too", "a")),
+        (("ray", "ray-service"), ("ray-service-too", "ray-service")),
+        (("w" * 40, "w" * 41), ("w" * 40, "w" * 30)),
+        (("a--b", "a\n"), ("a--b", "a")),
+    ],
+)
+def test_a_service_whose_name_a_role_may_have_keeps_it(services: tuple[str, ...], roles: tuple[str, ...]) -> None:
+    assert import_services(*services) == list(zip(services, roles, strict=True))
