@@ -76,6 +76,14 @@ _ARGUMENTS: dict[str, tuple[re.Pattern[str], str, str]] = {
 }
 """Arguments of commands that both shells have."""
 
+_END_AT_OPERANDS = frozenset({"echo", "exec", "printf", "type"})
+"""Commands whose options end at the first operand: the `-l` of `exec bash -l` is an option of bash."""
+
+_OPERANDS = frozenset({".", "[", "exit", "return", "test", "trap", "unset"})
+"""Commands whose arguments above are no options: they mean the same behind `--`, as in `trap -- ... ERR`."""
+
+_BEFORE_UNARY = re.compile(r"(?:\[|test|!|-[ao]|\\\()[ \t]+\Z")  # what an operator with one operand stands behind
+_LONGEST_BEFORE = 20  # characters that are searched for it
 _BEFORE_COMMANDS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "{", "time"})
 _SYNTAX_ERROR = "ends with a syntax error"
 _OPERATORS = (
@@ -103,7 +111,9 @@ _EXPANSION = re.compile(
     r"|\$\{?(?:RANDOM|SRANDOM|SECONDS|PIPESTATUS|EPOCH(?:SECONDS|REALTIME)|BASH(?:PID|_\w+)?|FUNCNAME|EUID|UID"
     r"|OSTYPE|MACHTYPE|HOSTTYPE)\b"
 )
-_READ_FILE = re.compile(r"\$\(\s*<(?![<(&])")
+_READ_FILE = re.compile(  # with a command behind it, `<` is a plain redirection
+    r"\$\(\s*<(?![<(&])(?=\s*(?:\"[^\"]*\"|'[^']*'|\\.|\$\([^()]*\)|[^\s()\"'\\;|&<>])+\s*\))"
+)
 _INCREMENT = re.compile(r"\w(?:\+\+|--)(?!\w)|(?<![\w)])(?:\+\+|--)[A-Za-z_]|\*\*")
 _END_OF_WORD = frozenset(" \t\n;&|()<>")
 _DEEPEST = 50  # levels of `$( $( ...`; a script with more is not searched
@@ -273,10 +283,28 @@ class _Scanner:
             self._begin_command(start, word, closer)
         else:
             self._note_braces(start, word)
-            pattern, *sentences = _ARGUMENTS.get(self.command, (None, "", ""))
-            if isinstance(pattern, re.Pattern) and pattern.fullmatch(word):
-                command = f"echo {word}" if self.command == "echo" else word
-                self._note(start, command, str(sentences[0]), str(sentences[1]))
+            self._read_argument(start, word)
+
+    def _read_argument(self, start: int, word: str) -> None:
+        """Note an argument that only bash knows."""
+        pattern, *sentences = _ARGUMENTS.get(self.command, (None, "", ""))
+        if isinstance(pattern, re.Pattern) and pattern.fullmatch(word) and not self._is_compared(start, word):
+            command = f"echo {word}" if self.command == "echo" else word
+            self._note(start, command, str(sentences[0]), str(sentences[1]))
+        elif self._ends_options(word):
+            self.command = "?"
+
+    def _is_compared(self, start: int, word: str) -> bool:
+        """Return True for the `-v` of `[ "$1" = -v ]`, which is a text and no operator."""
+        before = max(0, start - _LONGEST_BEFORE)
+        is_operator = not word.startswith("-") or _BEFORE_UNARY.search(self.text, before, start) is not None
+        return self.command in ("[", "test") and not is_operator
+
+    def _ends_options(self, word: str) -> bool:
+        if word.startswith("-"):
+            return word == "--" and self.command not in _OPERANDS
+        is_descriptor = word.isdigit() and self.text.startswith(("<", ">"), self.at)  # the `2` of `2>&1`
+        return self.command in _END_AT_OPERANDS and not is_descriptor
 
     def _read_assignment(self, start: int, assignment: re.Match[str], word: str) -> None:
         name = assignment[0]

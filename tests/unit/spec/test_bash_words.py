@@ -59,6 +59,10 @@ FOUND = {
     "exit -1": ["-1"],
     "unset a[0]; ulimit -n 100; ulimit -u 10": ["a[0]", "-u"],
     "builtin cd; compgen -A x": ["builtin", "compgen"],
+    "trap -- 'echo x' ERR; unset -- a[0]; exit -- -1": ["ERR", "a[0]", "-1"],
+    "exec 2>&1 {log}>file": ["{log}"],
+    "[ ! -v x ] || [ a -o -v x ] || [ -n x -a -R y ] || test \\( -v x \\)": ["-v", "-v", "-R", "-v"],
+    "a=$(<\"$(find f)\"); b=$(<$(find f)); c=$(<'a b'); d=$(< a\\ b )": ["$(<"] * 4,
 }
 
 ALIKE = [
@@ -87,6 +91,17 @@ ALIKE = [
     "echo -n a; set -eu; trap 'exit 1' TERM EXIT",
     "sh -c 'source x; [[ a ]]'",
     "time python train.py & wait",
+    'exec python -c "print(1)"',
+    "exec bash -l",
+    "exec 2>&1 bash -l; exec -- bash -l",
+    "type ls -a",
+    "echo a -e; printf '%s\\n' -v",
+    '[ "$1" = -v ]',
+    '[ "$1" = -R ] || test "$1" != -v',
+    "set -- -E x",
+    "read -- line; kill -- -SIGTERM; printf -- -v",
+    "$(<FILE wc -c)",
+    "$(<FILE; wc -c) $(<FILE|wc -c)",
 ]
 
 
@@ -118,7 +133,9 @@ def test_pipes_are_found_outside_of_quotes() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["((", "$((", "[[ ", "${", "`", "$(", "{", "'", '"', "<<", "a=(", "{a,", "\\"])
+@pytest.mark.parametrize(
+    "text", ["((", "$((", "[[ ", "${", "`", "$(", "{", "'", '"', "<<", "a=(", "{a,", "\\", '$(<"', "$(<$(", "[ -v "]
+)
 def test_no_script_takes_long_or_ends_the_search_with_an_error(text: str) -> None:
     began = time.process_time()
     find_bash_words(text * 20_000)
