@@ -94,19 +94,21 @@ class IncompleteFinder:
 
         if not self._long_files:
             return []
-        inside = os.fsdecode(self._trees[0].inside) if self._trees and not self._trees[0].at else ""
-        prefix = f"{inside}/" if inside else ""
+        tree = self._trees[0] if self._trees and not self._trees[0].at else None
+        parts = os.fsdecode(tree.inside).split("/") if tree is not None and tree.inside else []
+        prefix = "".join(f"{part}/" for part in parts)
         folders = {f"{prefix}{folder}".rstrip("/"): self._folder / folder for folder in self._attributes}
-        for depth in range(inside.count("/") + 1 if inside else 0):
-            folders["/".join(inside.split("/")[:depth])] = self._folder.joinpath(
-                *[".."] * (inside.count("/") + 1 - depth)
-            )
+        if tree is not None:
+            for depth in range(len(parts)):  # `..` of a project that is a link leads elsewhere
+                folders["/".join(parts[:depth])] = tree.repository.top.joinpath(*parts[:depth])
         kept = []
         for base, folder in folders.items():
             text = _read(folder / ".gitattributes", _LARGEST_ATTRIBUTES)
             patterns = [pattern.strip(b'"') for pattern in _LFS_PATTERN.findall(text)]
             if (rules := parse_rules(patterns, os.fsencode(base))) is not None:
                 kept.append((os.fsencode(f"{base}/" if base else ""), (rules,)))
+        if not kept:
+            return []
         names = {os.fsencode(prefix + path): path for path in sorted(self._long_files)}
         return [
             path
@@ -123,7 +125,7 @@ def _read(path: Path, most: int) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
-            return file.read(most)
+            return file.read(most) or b""  # None: a pipe that has a writer, and nothing to read
     except OSError:
         return b""
 

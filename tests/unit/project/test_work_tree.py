@@ -19,6 +19,9 @@ from riseml.project.listing import Listing, ReservedName, Surroundings, list_pro
 from tests.unit.project.builders import fill_folder, list_paths
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0123456789abcdef" * 4 + "\nsize 12345678\n"
+LONG_POINTER = POINTER.replace(
+    "oid", "ext-0-crypt sha256:{0}\next-1-zip sha256:{0}\noid".format("0123456789abcdef" * 4)
+)
 
 
 def git(folder: Path, *words: str) -> str:
@@ -302,21 +305,40 @@ def test_pointers_of_git_lfs_are_named_with_the_command(tmp_path: Path) -> None:
 
 
 def test_pointers_of_git_lfs_with_lines_of_extensions_are_named(tmp_path: Path) -> None:
-    digest = "0123456789abcdef" * 4
-    start, end = POINTER.splitlines(keepends=True)[0], "".join(POINTER.splitlines(keepends=True)[1:])
-    long = f"{start}ext-0-crypt sha256:{digest}\next-1-zip sha256:{digest}\n{end}"
     fill_folder(tmp_path, "sub/a.py")
     commit_all(tmp_path)
     (tmp_path / ".gitattributes").write_text('*.bin filter=lfs diff=lfs -text\n"my data/*" text filter=lfs\n')
     (tmp_path / "sub" / ".gitattributes").write_text("# one kind\nweights filter=lfs\n*.py text\n")
     fill_folder(tmp_path, "sub/weights", "sub/x.bin", "my data/x", "weights", "large.bin")
     for path in ("sub/weights", "sub/x.bin", "my data/x", "weights"):
-        (tmp_path / path).write_text(long)
-    (tmp_path / "large.bin").write_text("x" * len(long))
+        (tmp_path / path).write_text(LONG_POINTER)
+    (tmp_path / "large.bin").write_text("x" * len(LONG_POINTER))
     [found] = list_project_files(tmp_path).incomplete
     assert found.paths == ("my data/x", "sub/weights", "sub/x.bin"), "no rule says that Git LFS keeps weights"
     [found] = list_project_files(tmp_path / "sub").incomplete
     assert found.paths == ("weights", "x.bin"), "a rule above the project counts"
+
+
+def test_the_rules_above_a_project_that_is_a_link_are_those_of_its_repository(tmp_path: Path) -> None:
+    fill_folder(tmp_path, "repository/a.py", "elsewhere/x.bin", "elsewhere/weights")
+    commit_all(tmp_path / "repository")
+    (tmp_path / "repository" / ".gitattributes").write_text("*.bin filter=lfs\n")
+    (tmp_path / ".gitattributes").write_text("weights filter=lfs\n")
+    for name in ("x.bin", "weights"):
+        (tmp_path / "elsewhere" / name).write_text(LONG_POINTER)
+    (tmp_path / "repository" / "link").symlink_to("../elsewhere")
+    [found] = list_project_files(tmp_path / "repository" / "link").incomplete
+    assert found.paths == ("x.bin",)
+
+
+def test_attributes_that_are_a_pipe_with_a_writer_are_none(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_text(LONG_POINTER)
+    os.mkfifo(tmp_path / ".gitattributes")
+    writer = os.open(tmp_path / ".gitattributes", os.O_RDWR)
+    try:
+        assert list_project_files(tmp_path).incomplete == ()
+    finally:
+        os.close(writer)
 
 
 def test_sockets_pipes_and_the_folders_of_riseml_stay_here(tmp_path: Path) -> None:
