@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.rig import single
+
 
 @contextmanager
 def mount_disk(folder: Path, mebibytes: int, files: int = 0) -> Iterator[Path]:
@@ -44,3 +46,9 @@ def mount_ext4(folder: Path, mebibytes: int) -> Iterator[Path]:
     finally:
         subprocess.run(["umount", "-l", place], check=True)
         image.unlink()
+
+
+def write_filling(megabytes: int, run: str = "true") -> str:
+    """Return a riseml.yml whose environment, a new one each time, takes some megabytes more than an empty one."""
+    step = f'head -c {megabytes}000000 /dev/zero > "${{VIRTUAL_ENV:-}}/content" # {uuid.uuid4().hex}'
+    return single(run, install=[step], stop_grace=1)

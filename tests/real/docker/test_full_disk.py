@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,8 +10,8 @@ import pytest
 
 from riseml.names import CODE_REPOSITORY, STEP_REPOSITORY
 from tests.chaos.dockerd import PrivateEngine, private_engine
-from tests.support.disks import mount_ext4
-from tests.support.rig import GO, Rig, single
+from tests.support.disks import mount_ext4, write_filling
+from tests.support.rig import GO, Rig
 from tests.support.root import need_root
 
 _ENVIRONMENT = "riseml/environment"
@@ -28,11 +27,6 @@ def small_engine(engine_url: str) -> Iterator[PrivateEngine]:
         private_engine(disk, engine_url, live_restore=False) as engine,
     ):
         yield engine
-
-
-def write_filling(megabytes: int, run: str = "true") -> str:
-    step = f"head -c {megabytes}000000 /dev/zero > /content # {uuid.uuid4().hex}"
-    return single(run, install=[step], stop_grace=1)
 
 
 def list_images(engine: PrivateEngine) -> dict[str, set[str]]:

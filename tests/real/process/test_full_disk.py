@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.archives import find_digest, pack
-from tests.support.disks import mount_disk
-from tests.support.rig import GO, Rig, single
+from tests.support.disks import mount_disk, write_filling
+from tests.support.rig import GO, Rig
 from tests.support.root import need_root
 
 ROOM = "The disk of this-machine and riseml's home and the cache of data was full: "
@@ -27,10 +27,6 @@ def open_small_rig(mark: str) -> Iterator[Rig]:
         Rig(disk / "home", None, RISEML_CLEAN_ABOVE=mark) as rig,
     ):
         yield rig
-
-
-def write_filling(megabytes: int, run: str = "true") -> str:
-    return single(run, install=[f'head -c {megabytes}000000 /dev/zero > "$VIRTUAL_ENV/content"'], stop_grace=1)
 
 
 def list_environments(rig: Rig) -> list[str]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from riseml.executors.removal import remove_tree
-from tests.support.rig import GO, Rig, single
+from tests.support.disks import write_filling
+from tests.support.rig import GO, Rig
 from tests.support.slurm_cluster import SlurmCluster
-
-
-def write_filling(megabytes: int, run: str = "true") -> str:
-    return single(run, install=[f'head -c {megabytes}000000 /dev/zero > "$VIRTUAL_ENV/content"'], stop_grace=1)
 
 
 def list_environments(folder: Path) -> set[str]:
