@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 
 import docker
-import pytest
 
 from tests.real.docker.test_outputs import find_said, list_output
 from tests.support.engine_builds import EngineBuilds
@@ -24,14 +22,6 @@ pathlib.Path("log.csv").write_text("y" * size)
 riseml.report(loss=1.5)
 """
 PROJECT = {"write.py": WRITES, "log.csv": "x" * 100, "kept.csv": "x"}
-
-
-@pytest.fixture
-def builds(engine_url: str) -> Iterator[EngineBuilds]:
-    """Give builds of a new server; remove what they made afterwards."""
-    made = EngineBuilds(engine_url)
-    yield made
-    made.clean_up()
 
 
 def test_sh_runs_the_lines_and_what_they_wrote_is_found(shared_docker_rig: Rig, busybox_image: str) -> None:

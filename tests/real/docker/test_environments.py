@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import uuid
-from collections.abc import Iterator
 
 import docker
 import pytest
@@ -49,14 +48,6 @@ with zipfile.ZipFile("thing-1-py3-none-any.whl", "w") as wheel:
     wheel.writestr("thing-1.dist-info/RECORD", "")
 X
 """
-
-
-@pytest.fixture
-def builds(engine_url: str) -> Iterator[EngineBuilds]:
-    """Give builds of a new server; remove what they made afterwards."""
-    made = EngineBuilds(engine_url)
-    yield made
-    made.clean_up()
 
 
 def leave_out_saving(lines: list[str]) -> list[str]:
