@@ -72,13 +72,10 @@ def check_reach(api: docker.APIClient, helpers: Helpers, subnets: str) -> tuple[
         helpers: of the engine.
         subnets: the range of the networks of experiments.
     """
-    deadline = time.monotonic() + _PATIENCE
-    for image in choose_names(api.images()):
-        if time.monotonic() > deadline:
-            break
-        # an image without Python, one that was just removed, no subnet is free, or the engine is busy
-        with suppress(DockerException, RequestException, ValueError):
-            return tuple(describe_reach(_try_networks(api, helpers, image, subnets)))
+    images = choose_names(api.images())
+    reach = _try_images(api, helpers, images, subnets) if images else None
+    if reach is not None:
+        return tuple(describe_reach(reach))
     message = "not known: the host has no image with Python, or its engine can make no network"
     return (Finding(_TOPIC, Outcome.NOTE, f"what jobs reach is {message}"),)
 
@@ -105,14 +102,27 @@ def close_host(network: str) -> str:
     return f"iptables -I INPUT -s {network} -m conntrack --ctstate NEW -j DROP"
 
 
-def _try_networks(api: docker.APIClient, helpers: Helpers, image: str, subnets: str) -> Reach:
-    """Return what containers reach from each network by which jobs go out.
+def _try_images(api: docker.APIClient, helpers: Helpers, images: Sequence[str], subnets: str) -> Reach | None:
+    """Return what containers reach, by the first image in which they run; None: there is no such image or network."""
+    deadline = time.monotonic() + _PATIENCE
+    reach: Reach | None = None
+    # no subnet is free, or the engine is busy, also at the end: what was found out counts
+    with suppress(DockerException, RequestException, ValueError), _lend_network(api, helpers, subnets) as network:
+        for image in images:
+            if time.monotonic() > deadline:
+                break
+            # an image without Python, one that was just removed, or the engine is busy
+            with suppress(DockerException, RequestException, ValueError):
+                reach = _try_networks(api, helpers, image, subnets, network)
+                break
+    return reach
 
-    Raises:
-        ValueError: no subnet is free.
+
+def _try_networks(api: docker.APIClient, helpers: Helpers, image: str, subnets: str, network: str) -> Reach:
+    """Return what containers reach from `network`, which has a subnet of `subnets`, and from each other network by
+    which jobs go out.
     """
-    with _lend_network(api, helpers, subnets) as network:
-        answers = {subnets: _try_connections(api, helpers, image, network)}
+    answers = {subnets: _try_connections(api, helpers, image, network)}
     for row in api.networks(names=[f"^{_GATEWAY_BRIDGE}$"]):
         for pool in row["IPAM"].get("Config") or ():
             if ":" not in pool["Subnet"]:
@@ -125,7 +135,11 @@ def _try_networks(api: docker.APIClient, helpers: Helpers, image: str, subnets: 
 
 @contextmanager
 def _lend_network(api: docker.APIClient, helpers: Helpers, subnets: str) -> Iterator[str]:
-    """Give the name of a network with a subnet from the range of those of experiments; it is removed afterwards."""
+    """Give the name of a network with a subnet from the range of those of experiments; it is removed afterwards.
+
+    Raises:
+        ValueError: no subnet is free.
+    """
     with helpers.claim_name("reach") as name:
         identity = _make_network(api, name, helpers.make_marks("reach"), _choose_subnets(subnets))
         try:

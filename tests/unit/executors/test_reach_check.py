@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import docker
+import pytest
 
 from riseml.executors.capabilities import Outcome
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
@@ -37,6 +38,10 @@ def test_each_network_by_which_jobs_go_out_has_its_own_rule() -> None:
 class ManyImages(HeldContainers):
     """An engine whose newest images have no Python."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.acts: list[str] = []  # on networks
+
     def images(self, *_: Any, **_options: Any) -> Any:
         return [{"RepoTags": [f"image:{number}"], "Created": number} for number in range(20)]
 
@@ -46,10 +51,11 @@ class ManyImages(HeldContainers):
         super().create_container_from_config(config, name)
 
     def create_network(self, *_: Any, **_options: Any) -> Any:
+        self.acts.append("create")
         return {"Id": "4e70" * 16}
 
     def remove_network(self, *_: Any, **_options: Any) -> None:
-        pass
+        self.acts.append("remove")
 
     def start(self, *_: Any, **_options: Any) -> None:
         pass
@@ -61,8 +67,36 @@ class ManyImages(HeldContainers):
         return b'{"host": true, "metadata": false}'
 
 
+def find_reach(api: ManyImages) -> list[str]:
+    """Return what the check says, up to the first comma of each sentence."""
+    findings = check_reach(api, Helpers(FakeEngine(api), "5e17e4", HelperRegistry()), "10.213.0.0/16")
+    return [finding.message.partition(",")[0] for finding in findings]
+
+
 def test_what_jobs_reach_is_found_out_with_any_image_that_has_python() -> None:
     api = ManyImages()
-    findings = check_reach(api, Helpers(FakeEngine(api), "5e17e4", HelperRegistry()), "10.213.0.0/16")
-    assert [one.message.partition(",")[0] for one in findings][1] == "jobs reach services of this host"
+    assert find_reach(api)[1] == "jobs reach services of this host"
     assert api.rows == {}
+
+
+def test_the_images_are_tried_in_one_network() -> None:
+    api = ManyImages()
+    find_reach(api)
+    assert api.acts == ["create", "remove"]
+
+
+def test_an_engine_without_images_gets_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = ManyImages()
+    monkeypatch.setattr(api, "images", lambda: [])
+    assert find_reach(api)[0].startswith("what jobs reach is not known: the host has no image with Python")
+    assert api.acts == []
+
+
+def test_a_network_that_cannot_be_removed_hides_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = ManyImages()
+
+    def refuse(*_: Any, **_options: Any) -> None:
+        raise docker.errors.APIError("the engine is busy")
+
+    monkeypatch.setattr(api, "remove_network", refuse)
+    assert find_reach(api)[1] == "jobs reach services of this host"
