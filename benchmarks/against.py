@@ -98,7 +98,8 @@ def make_pairs(context: BenchContext, stack: ExitStack, other: str) -> Iterator[
         yield docker.pair(words[0], 40, _command(words, lines))
     yield docker.pair("cold start of the server", 10, _start_cold)
     files = _make_files(context)
-    yield docker.pair("sync of 3,000 files, one changed", 9, lambda home, turn: _train(home, files, turn))
+    yield docker.pair("sync of 3,000 files, one changed", 25, lambda home, turn: _train(home, files, turn, "-d"))
+    yield docker.pair("train of 3,000 files to its end", 15, lambda home, turn: _train(home, files, turn))
     processes = _Homes(context, stack, "process", other, RISEML_EXECUTOR="process")
     yield processes.pair("train of 4 processes", 15, lambda home, turn: _train(home, gang[home.is_new], turn))
     pieces = write_project(context.folder / "pieces", {**_SINGLE, "run": _PIECES})
@@ -142,9 +143,9 @@ def _command(words: list[str], project: Path) -> Callable[[_VersionHome, int], f
     return lambda home, turn: home.run(*words, cwd=project).seconds
 
 
-def _train(home: Home, project: Path, turn: int) -> float:
+def _train(home: Home, project: Path, turn: int, *options: str) -> float:
     change_code(project, turn)
-    seconds = home.run("train", cwd=project).seconds
+    seconds = home.run("train", *options, cwd=project).seconds
     home.wait_closed(str(max(int(one["id"]) for one in home.get("/experiments", all=True)["experiments"])))
     return seconds
 
@@ -156,10 +157,15 @@ def _start_cold(home: Home, turn: int) -> float:
 
 
 def _make_files(context: BenchContext) -> Path:
-    """Make a project of 3,000 files, 60 MB together, whose job does nothing."""
+    """Make a project of 3,000 files, 60 MB together, whose job does nothing.
+
+    The job has a core: with 5 % of one, each millisecond of its shell takes 20 ms, and hides what the files take.
+    """
     random = os.urandom(20_000).hex()[:20_000]
     files = {f"module_{number}.py": f"# {number}\n{random}" for number in range(3000)}
-    return write_project(context.folder / "files", {**_SINGLE, "run": "true"}, files)
+    return write_project(
+        context.folder / "files", {**_SINGLE, "resources": {"cpus": 1, "mem": "64MiB"}, "run": "true"}, files
+    )
 
 
 if __name__ == "__main__":
