@@ -96,6 +96,7 @@ class HostSet:
         self._helpers = HelperRegistry()
         self._swarm_lock = threading.Lock()  # held while the swarm of the pool is changed
         self._file = PoolFile(settings.pool_file)
+        self._is_applying = False  # the file has been read, and its hosts are not in force yet
         self._now = _HostsInForce(LocalMode(DOCKER))
 
     def open_hosts(self, world: World) -> None:
@@ -113,17 +114,18 @@ class HostSet:
             self._apply(self._load_pool(world), world)
 
     def is_outdated(self) -> bool:
-        """Return True when pool.yml has changed since it was read, or the user has chosen processes since then."""
-        return self._file.has_changed() or self._has_new_consent()
+        """Return True until pool.yml as it is now, and the user's choice of processes, are in force or refused."""
+        return self._is_applying or self._must_apply()
 
     def refresh(self, world: World) -> tuple[Executor, ...]:
         """Apply a change of pool.yml or the user's choice of processes, and return the hosts that are new."""
-        if not self.is_outdated():
+        if not self._must_apply():
             return ()
         if self.settings.executor == PROCESS:
             self._file.mark_read()
             return ()
         before = set(self.pool.executors.values())
+        self._is_applying = True
         try:
             self._apply(self._load_pool(world), world)
             self.trouble = None
@@ -132,7 +134,12 @@ class HostSet:
         except RisemlError as error:
             self.trouble = error
             log.warning("pool.yml cannot be used, the version before stays in force: %s", error.message)
+        finally:
+            self._is_applying = False
         return tuple(executor for executor in self.pool.executors.values() if executor not in before)
+
+    def _must_apply(self) -> bool:
+        return self._file.has_changed() or self._has_new_consent()
 
     def join_swarm(self) -> dict[HostName, Membership]:
         """Make one Docker Swarm of the pool's hosts that answer, and return what each host had to do for it.
