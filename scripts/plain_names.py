@@ -24,6 +24,7 @@ ROOMS = (
             "cli",
             "client",
             "control",
+            "executors/docker",
             "frameworks",
             "planning",
             "results",

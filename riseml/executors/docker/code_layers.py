@@ -51,7 +51,7 @@ class _Ground:
 
     image: str  # its id
     depth: int = 0  # of the new layer
-    wanted: frozenset[str] | None = None  # paths of the entries to write; None: all entries
+    paths: frozenset[str] | None = None  # paths of the entries to write; None: all entries
     size: int = 0  # bytes of these entries
 
 
@@ -80,20 +80,20 @@ class CodeLayers:
         self._helpers = helpers
         self._server = helpers.server
         self._changed = threading.Condition()
-        self._taken: set[str] = set()  # names of layers that a thread finds or makes at this moment
+        self._busy: set[str] = set()  # names of layers that a thread finds or makes at this moment
         self._users: dict[tuple[str, ...], int] = {}  # the first experiment with each small project, oldest first
         self._environments: dict[str, str] = {}  # the image behind each reference, from the last observation
-        self._known: dict[tuple[str, ...], str] = {}  # layers that jobs got, by their content, oldest first
+        self._layers: dict[tuple[str, ...], str] = {}  # layers that jobs got, by their content, oldest first
 
     def note_images(self, present: Mapping[str, ImageSeen]) -> None:
         """Remember the environments that an observation has found."""
-        self._environments = {name: one.resolved or name for name, one in present.items() if one.present}
+        self._environments = {name: image.resolved or name for name, image in present.items() if image.present}
 
-    def note_use(self, layer: str | None, *, found: bool) -> None:
+    def note_use(self, layer: str | None, *, exists: bool) -> None:
         """Forget a layer that a job needed and that the engine no longer had."""
-        if not found:
+        if not exists:
             with self._changed:
-                self._known = {what: name for what, name in self._known.items() if name != layer}
+                self._layers = {description: name for description, name in self._layers.items() if name != layer}
 
     @contextmanager
     def lend(
@@ -115,14 +115,14 @@ class CodeLayers:
         Raises:
             EngineError: a file is damaged.
         """
-        what = self._describe_layer(launch, code)
-        known = self._known.get(what)
-        if known is not None:
-            yield known
+        description = self._describe_layer(launch, code)
+        earlier_layer = self._layers.get(description)
+        if earlier_layer is not None:
+            yield earlier_layer
             return
         with self._find_layer(api, launch, code, compresses=compresses) as layer:
-            if layer is not None and all(what):
-                self._note_layer(what, layer)
+            if layer is not None and all(description):
+                self._note_layer(description, layer)
             yield layer
 
     @contextmanager
@@ -144,11 +144,11 @@ class CodeLayers:
             yield None
             self._make_for_later(api, order)
 
-    def _note_layer(self, what: tuple[str, ...], layer: str) -> None:
+    def _note_layer(self, description: tuple[str, ...], layer: str) -> None:
         with self._changed:
-            self._known[what] = layer
-            while len(self._known) > _REMEMBERED:
-                del self._known[next(iter(self._known))]
+            self._layers[description] = layer
+            while len(self._layers) > _REMEMBERED:
+                del self._layers[next(iter(self._layers))]
 
     def _describe_layer(self, launch: Launch, code: ProjectFiles) -> tuple[str, ...]:
         """Return the content of a layer for this job; a part is empty when it is not known."""
@@ -160,9 +160,9 @@ class CodeLayers:
         """Return True when a remembered earlier experiment had the same code in the same environment."""
         if not isinstance(code, KeptState):
             return False
-        what = (code.identity, launch.image.reference, f"{launch.owner.uid}:{launch.owner.gid}")
+        combination = (code.identity, launch.image.reference, f"{launch.owner.uid}:{launch.owner.gid}")
         with self._changed:
-            first = self._users.setdefault(what, launch.key.experiment)
+            first = self._users.setdefault(combination, launch.key.experiment)
             while len(self._users) > _REMEMBERED:
                 del self._users[next(iter(self._users))]
         return first != launch.key.experiment
@@ -170,7 +170,7 @@ class CodeLayers:
     def _make_for_later(self, api: docker.APIClient, order: _Order) -> None:
         """Make a layer unless another thread does. The job runs already, so a failure here must not end it."""
         with self._changed:
-            if order.name in self._taken:
+            if order.name in self._busy:
                 return
         try:
             with ExitStack() as stack:
@@ -191,24 +191,24 @@ class CodeLayers:
         return order.name
 
     def _make_order(self, api: docker.APIClient, launch: Launch, code: ProjectFiles) -> _Order | None:
-        found = find_local_image(api, launch.image.reference)
-        if found is None or not isinstance(code, KeptState) or hides_code(found):
+        image = find_local_image(api, launch.image.reference)
+        if image is None or not isinstance(code, KeptState) or hides_code(image):
             return None
-        what = f"{self._server} {found['Id']} {launch.owner.uid}:{launch.owner.gid} {code.identity}"
-        layer = f"{CODE_REPOSITORY}:{hashlib.sha256(what.encode()).hexdigest()[:32]}"
-        return _Order(layer, str(found["Id"]), launch, code)
+        cache_key = f"{self._server} {image['Id']} {launch.owner.uid}:{launch.owner.gid} {code.identity}"
+        layer = f"{CODE_REPOSITORY}:{hashlib.sha256(cache_key.encode()).hexdigest()[:32]}"
+        return _Order(layer, str(image["Id"]), launch, code)
 
     @contextmanager
     def _lock_layer(self, layer: str) -> Iterator[None]:
         """Lock a layer, so that two gangs that start at once make it only once."""
         with self._changed:
-            self._changed.wait_for(lambda: layer not in self._taken)
-            self._taken.add(layer)
+            self._changed.wait_for(lambda: layer not in self._busy)
+            self._busy.add(layer)
         try:
             yield
         finally:
             with self._changed:
-                self._taken.discard(layer)
+                self._busy.discard(layer)
                 self._changed.notify_all()
 
     def _make_layer(self, api: docker.APIClient, order: _Order, stack: ExitStack) -> None:
@@ -216,7 +216,7 @@ class CodeLayers:
         request = {"Image": ground.image, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
         helper = self._helpers.make(api, "code", request)
         stack.callback(self._helpers.discard, api, helper)
-        send_archive(api, helper, "/", pack_working_directory(order.code, order.launch.owner, wanted=ground.wanted))
+        send_archive(api, helper, "/", pack_working_directory(order.code, order.launch.owner, paths=ground.paths))
         reach(Point.LAYER_FILLED)
         repository, _, tag = order.name.partition(":")
         answer = api.post(
@@ -232,13 +232,13 @@ class CodeLayers:
         """Return the layer of an earlier state that needs the fewest bytes on top, or the environment."""
         best = _Ground(order.base, 0, None, order.code.size)
         for row in self._list_layers(api)[: 4 * _CONSIDERED]:
-            held = row["Labels"]
-            depth = int(held.get(labels.CODE_DEPTH, "0")) + 1
-            if (held.get(labels.CODE_BASE), held.get(labels.CODE_OWNER)) != (order.base, order.owner):
+            row_labels = row["Labels"]
+            depth = int(row_labels.get(labels.CODE_DEPTH, "0")) + 1
+            if (row_labels.get(labels.CODE_BASE), row_labels.get(labels.CODE_OWNER)) != (order.base, order.owner):
                 continue
             if depth > MOST_DEPTH:
                 continue
-            changes = order.code.find_changes(held.get(labels.CODE_SNAPSHOT, ""), held[labels.CODE])
+            changes = order.code.find_changes(row_labels.get(labels.CODE_SNAPSHOT, ""), row_labels[labels.CODE])
             if changes is not None and changes.size <= best.size // 2:
                 best = _Ground(str(row["Id"]), depth, changes.paths, changes.size)
         return best
@@ -257,8 +257,8 @@ class CodeLayers:
 
     def _list_layers(self, api: docker.APIClient) -> list[dict[str, Any]]:
         """Return the layers of this server, the newest first."""
-        ours = {"reference": CODE_REPOSITORY, "label": labels.label_filter(labels.SERVER, self._server)}
-        return sorted(api.images(filters=ours), key=lambda row: int(row["Created"]), reverse=True)
+        filters = {"reference": CODE_REPOSITORY, "label": labels.label_filter(labels.SERVER, self._server)}
+        return sorted(api.images(filters=filters), key=lambda row: int(row["Created"]), reverse=True)
 
     def _remove_surplus(self, api: docker.APIClient) -> None:
         """Remove the oldest layers above the bounds. A later call removes what this call could not remove."""
@@ -299,13 +299,14 @@ def find_layer_name(row: Mapping[str, Any]) -> str:
 
 def choose_surplus(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the layers above the bounds, of a list that begins with the newest. The newest one always stays."""
-    kept, size = 0, 0
+    count = 0
+    size = 0
     for row in layers:
         size += int((row.get("Labels") or {}).get(labels.CODE_SIZE, "0"))
-        if kept and (kept >= MOST_LAYERS or size > MOST_BYTES):
+        if count and (count >= MOST_LAYERS or size > MOST_BYTES):
             break
-        kept += 1
-    return layers[kept:]
+        count += 1
+    return layers[count:]
 
 
 def stores_compressed(info: dict[str, Any]) -> bool:

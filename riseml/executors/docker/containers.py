@@ -21,7 +21,8 @@ _OOM_SCORE = 500  # when a host has no memory left, its kernel kills jobs first,
 # that moment loses lines. In the file, a byte takes six at most, and a line 74 more. The server keeps
 # RISEML_LOG_LIMIT, in which a line takes its text and about 45 bytes: it is full long before the file is.
 _LOG_FACTOR = 8
-_LEAST_LOG, _MOST_LOG = 64 * 2**20, 4 * 2**30  # bytes of one file
+_LEAST_LOG = 64 * 2**20  # bytes of one file
+_MOST_LOG = 4 * 2**30  # bytes of one file
 _MIB = 2**20
 
 
@@ -85,14 +86,14 @@ def find_log_size(log_limit: int) -> int:
     return min(max(_LOG_FACTOR * log_limit, _LEAST_LOG), _MOST_LOG)
 
 
-def describe_mounts(seen: Iterable[Mount]) -> list[dict[str, Any]]:
+def describe_mounts(mounts: Iterable[Mount]) -> list[dict[str, Any]]:
     """Return mounts in the engine's form, except those of `describe_binds`."""
-    return [_volume_mount(mount) if mount.volume else _folder_mount(mount) for mount in seen if not mount.makes]
+    return [_volume_mount(mount) if mount.volume else _folder_mount(mount) for mount in mounts if not mount.makes]
 
 
-def describe_binds(seen: Iterable[Mount]) -> list[str]:
+def describe_binds(mounts: Iterable[Mount]) -> list[str]:
     """Return the mounts whose missing folder the engine creates; only this older form of mounts does that."""
-    return [f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in seen if mount.makes]
+    return [f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in mounts if mount.makes]
 
 
 def _folder_mount(mount: Mount) -> dict[str, Any]:
@@ -100,11 +101,11 @@ def _folder_mount(mount: Mount) -> dict[str, Any]:
 
 
 def _volume_mount(mount: Mount) -> dict[str, Any]:
-    found: dict[str, Any] = {"Type": "volume", "Source": mount.source, "Target": mount.target}
+    description: dict[str, Any] = {"Type": "volume", "Source": mount.source, "Target": mount.target}
     options: dict[str, Any] = {"NoCopy": True}
     if mount.volume is not None:
         options["DriverConfig"] = {"Name": mount.volume.driver, "Options": dict(mount.volume.options)}
-    return {**found, "ReadOnly": mount.read_only, "VolumeOptions": options}
+    return {**description, "ReadOnly": mount.read_only, "VolumeOptions": options}
 
 
 def _endpoint(launch: Launch) -> dict[str, Any]:

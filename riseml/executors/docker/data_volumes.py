@@ -26,7 +26,8 @@ from riseml.planning.launch import DATA
 from riseml.records import dataclass
 from riseml.spec.pool.types import Volume
 
-_MISSING, _CONFLICT = 404, 409
+_MISSING = 404
+_CONFLICT = 409
 _PIECE = 1 << 18  # bytes
 
 
@@ -43,9 +44,9 @@ class EngineData:
         return (Finding("copies", Outcome.OK, text),) if count else ()
 
     def list_volumes(self) -> frozenset[str]:
-        wanted = [labels.label_filter(labels.SERVER, self.helpers.server), labels.DATA]
+        label_filters = [labels.label_filter(labels.SERVER, self.helpers.server), labels.DATA]
         with self.helpers.engine.api() as api:
-            return frozenset(row["Name"] for row in api.volumes(filters={"label": wanted})["Volumes"] or [])
+            return frozenset(row["Name"] for row in api.volumes(filters={"label": label_filters})["Volumes"] or [])
 
     def make_volume(self, volume: DataVolume) -> None:
         own = {labels.SERVER: self.helpers.server, labels.DATA: volume.key}

@@ -80,9 +80,9 @@ class EnvironmentBuilds:
         self._server = helpers.server
         self._settings = settings
         self._changed = threading.Condition()
-        self._taken: set[str] = set()  # names of builds that a thread makes or removes at this moment
+        self._busy: set[str] = set()  # names of builds that a thread makes or removes at this moment
         self._left: set[str] = set()  # names of builds that an earlier server has left
-        self._wanted: frozenset[str] | None = None  # environments that experiments wait for; None: not known yet
+        self._requested: frozenset[str] | None = None  # environments that experiments wait for; None: not known yet
         self._steps_guard = threading.Lock()  # of the next field; held while the image of a step is removed
         self._steps: Counter[str] = Counter()  # how many builds may go on from the image of a step
 
@@ -136,29 +136,29 @@ class EnvironmentBuilds:
 
     def end_unwanted_builds(self, references: frozenset[str]) -> None:
         """Remove what an earlier server has left of builds that no experiment waits for, in a thread."""
-        wanted = frozenset(map(self._name_build, references))
+        requested = frozenset(map(self._name_build, references))
         with self._changed:
-            self._wanted = wanted
-            unwanted = self._left - wanted - self._taken
-            self._taken |= unwanted
+            self._requested = requested
+            unwanted = self._left - requested - self._busy
+            self._busy |= unwanted
         if unwanted:
             threading.Thread(target=self._remove_all, args=(unwanted,), name="end-builds", daemon=True).start()
 
     def find_forgotten(self, api: docker.APIClient) -> None:
         """Find what an earlier server has left of its builds."""
-        ours = {"label": labels.label_filter(labels.BUILD_SERVER, self._server)}
-        names = {str(row["Names"][0]).lstrip("/") for row in api.containers(all=True, filters=ours)}
-        names |= {str(row["Name"]) for row in api.networks(filters=ours)}
+        filters = {"label": labels.label_filter(labels.BUILD_SERVER, self._server)}
+        names = {str(row["Names"][0]).lstrip("/") for row in api.containers(all=True, filters=filters)}
+        names |= {str(row["Name"]) for row in api.networks(filters=filters)}
         with self._changed:
             self._left = {name for name in names if name.startswith(self._name_build(""))}
-            wanted = self._wanted
-        if wanted is not None:
-            self._end_left(wanted)
+            requested = self._requested
+        if requested is not None:
+            self._end_left(requested)
 
-    def _end_left(self, wanted: frozenset[str]) -> None:
+    def _end_left(self, requested: frozenset[str]) -> None:
         with self._changed:
-            unwanted = self._left - wanted - self._taken
-            self._taken |= unwanted
+            unwanted = self._left - requested - self._busy
+            self._busy |= unwanted
         if unwanted:
             self._remove_all(unwanted)
 
@@ -166,7 +166,7 @@ class EnvironmentBuilds:
         for name in names:
             self._remove_quietly(name)
             with self._changed:
-                self._taken.discard(name)
+                self._busy.discard(name)
                 self._changed.notify_all()
 
     def _remove_quietly(self, name: str) -> None:
@@ -189,16 +189,16 @@ class EnvironmentBuilds:
         """Hold a build, so that one thread at a time makes an environment."""
         order.cancellation.attach(self._wake_waiting)
         with self._changed:
-            if name in self._taken:
+            if name in self._busy:
                 order.emit("Waiting for another build of the same environment")
-            self._changed.wait_for(lambda: name not in self._taken or order.cancellation.asked)
+            self._changed.wait_for(lambda: name not in self._busy or order.cancellation.asked)
             order.cancellation.check()
-            self._taken.add(name)
+            self._busy.add(name)
         try:
             yield
         finally:
             with self._changed:
-                self._taken.discard(name)
+                self._busy.discard(name)
                 self._changed.notify_all()
 
     def _wake_waiting(self) -> None:
@@ -220,7 +220,7 @@ class _Build:
         self._order = order
         self._name = name  # of its container and its network
         self._late = threading.Event()  # set when it has taken longer than a build may take
-        self._held = order.read_held()
+        self._earlier_lines = order.read_held()
 
     def run(self, api: docker.APIClient, base: str, most_mem: int, hold_steps: HoldSteps) -> None:
         """Run the steps that have no image yet; no image of a step is removed meanwhile (`hold_steps`)."""
@@ -230,16 +230,16 @@ class _Build:
             first = str(api.inspect_image(base)["Id"])
             steps = list(list_steps(image, first, files))
             stack.enter_context(hold_steps(frozenset(step.image for step in steps)))
-            done = next((n for n in range(len(steps) - 1, 0, -1) if inspect_image(api, steps[n - 1].image)), 0)
-            if done:
-                self._emit_cached(steps[:done])
+            cached = next((n for n in range(len(steps) - 1, 0, -1) if inspect_image(api, steps[n - 1].image)), 0)
+            if cached:
+                self._emit_cached(steps[:cached])
             mem = self._settings.limits.find_most_mem(most_mem)
             host_config = make_host_config(mem, self._ensure_network(api))
             watchdog = threading.Timer(self._settings.limits.seconds, self._end_late)
             watchdog.daemon = True
             watchdog.start()
             try:
-                for step in steps[done:]:
+                for step in steps[cached:]:
                     below = first if step is steps[0] else steps[steps.index(step) - 1].image
                     self._order.cancellation.check()
                     self._run_step(api, step, below, host_config, archive if step is steps[0] else None)
@@ -249,7 +249,7 @@ class _Build:
     def _emit_cached(self, steps: list[BuildStep]) -> None:
         """Name the steps whose images an earlier build has left, unless an earlier server did."""
         for step in steps:
-            if f"{STEP_MARK}{step.line}".partition("\n")[0] not in self._held:
+            if f"{STEP_MARK}{step.line}".partition("\n")[0] not in self._earlier_lines:
                 self._order.emit(f"{STEP_MARK}{step.line}")
                 self._order.emit("An earlier build has made this step")
 
@@ -279,18 +279,18 @@ class _Build:
     def _find_left(self, api: docker.APIClient, step: BuildStep) -> int | None:
         """Return how many lines of this step an earlier server has passed on; None: none has begun it."""
         try:
-            found = api.inspect_container(self._name)
+            container = api.inspect_container(self._name)
         except APIError:
             return None
-        state = found["State"]
-        if found["Config"]["Labels"].get(labels.STEP) != step.digest or state["Status"] == "created":
+        state = container["State"]
+        if container["Config"]["Labels"].get(labels.STEP) != step.digest or state["Status"] == "created":
             return None
         if state["Status"] != "running" and state["ExitCode"] in _ENDED_WITH_ENGINE and not state["OOMKilled"]:
             return None
         if not step.line:
             return 0
         mark = f"{STEP_MARK}{step.line}".rstrip().rpartition("\n")[2]  # a step may have several lines
-        lines = [line for line in self._held if not line.startswith(SAVING)]
+        lines = [line for line in self._earlier_lines if not line.startswith(SAVING)]
         passed = next((count for count, line in enumerate(reversed(lines)) if line == mark), None)
         if passed is None:
             self._order.emit(f"{STEP_MARK}{step.line}")
@@ -321,15 +321,15 @@ class _Build:
 
     def _judge_end(self, api: docker.APIClient, step: BuildStep) -> None:
         state = api.inspect_container(self._name)["State"]
-        what = f"install step {step.number}" if step.line else "the list of packages"
+        subject = f"install step {step.number}" if step.line else "the list of packages"
         if self._late.is_set():
             problem, hint = EXCESS_HINTS["seconds"]
-            raise EngineError(f"{what} ({step.line}) {problem}", hint, permanent=True)
+            raise EngineError(f"{subject} ({step.line}) {problem}", hint, permanent=True)
         if state["ExitCode"] == OUT_OF_MEMORY or (state["OOMKilled"] and state["ExitCode"] != 0):
             problem, hint = EXCESS_HINTS["memory"]
-            raise EngineError(f"{what} ({step.line}) {problem}", hint, permanent=True)
+            raise EngineError(f"{subject} ({step.line}) {problem}", hint, permanent=True)
         if state["ExitCode"] != 0:
-            problem = f"{what} failed with exit code {state['ExitCode']}: {step.line}"
+            problem = f"{subject} failed with exit code {state['ExitCode']}: {step.line}"
             if self._has_filled_disk():
                 raise DiskFull(problem, FULL_DISK_HINT, permanent=True)
             raise EngineError(problem, permanent=True)
@@ -348,8 +348,8 @@ class _Build:
         """Make an image of what a step has left, and say so when it takes longer than a moment."""
         image = self._order.image
         name = step.image if step.line else image.reference
-        what = f"what install step {step.number} has changed" if step.line else "the environment"
-        notice = threading.Timer(_SAVING_AFTER, self._order.emit, (f"{SAVING}: the engine writes {what}",))
+        subject = f"what install step {step.number} has changed" if step.line else "the environment"
+        notice = threading.Timer(_SAVING_AFTER, self._order.emit, (f"{SAVING}: the engine writes {subject}",))
         notice.daemon = True
         notice.start()
         repository, _, tag = name.partition(":")

@@ -19,25 +19,25 @@ class FramedCodec:
     """Frames of the outputs; the input is sent as it is, and ends with the sending side of the connection."""
 
     def __init__(self) -> None:
-        self._rest = b""  # of a header that is not complete
+        self._remainder = b""  # of a header that is not complete
         self._channel = Channel.OUTPUT
         self._left = 0  # bytes that the current frame still has
 
     def decode(self, data: bytes) -> list[StreamMessage]:
-        found: list[StreamMessage] = []
-        data, self._rest = self._rest + data, b""
+        messages: list[StreamMessage] = []
+        data, self._remainder = self._remainder + data, b""
         while data:
             if not self._left:
                 if len(data) < _HEADER.size:
-                    self._rest = data
+                    self._remainder = data
                     break
                 self._begin_frame(data[: _HEADER.size])
                 data = data[_HEADER.size :]
                 continue
             content, data = data[: self._left], data[self._left :]
             self._left -= len(content)
-            found.append(Piece(self._channel, content))
-        return found
+            messages.append(Piece(self._channel, content))
+        return messages
 
     def encode(self, message: StreamMessage) -> bytes | None:
         match message:

@@ -32,7 +32,8 @@ SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; f
 
 _EXEC = ("/bin/sh", "-c", 'exec "$@"', "sh")  # so that the shell itself reports a command that it cannot run
 _DETACH_KEYS = ",".join(["ctrl-@", "ctrl-_", "ctrl-@", "ctrl-^"] * 8)  # keys that no user types
-_MISSING, _CONFLICT = 404, 409
+_MISSING = 404
+_CONFLICT = 409
 _GRACE = 2.0  # seconds between SIGHUP and SIGKILL
 _SWEEPS = 5  # most sweeps with SIGKILL: the next sweep finds processes that were forked during the last one
 _CHUNK = 65536  # bytes
@@ -126,11 +127,11 @@ class _ExecControl:
             NotThere: the container was removed, and the command with it.
         """
         try:
-            found = api.exec_inspect(self._identity)
+            inspection = api.exec_inspect(self._identity)
         except NotFound:
             raise NotThere("the job has ended before the command") from None
-        code = found.get("ExitCode")
-        return None if found.get("Running") or code is None else int(code)
+        code = inspection.get("ExitCode")
+        return None if inspection.get("Running") or code is None else int(code)
 
     def _wait_for_end(self, api: docker.APIClient) -> None:
         """Wait for the event that the exit code is written; the engine also sends events since the command began."""
@@ -174,7 +175,7 @@ def _create_exec(
 ) -> str:
     with engine.api() as api:
         try:
-            found = api.exec_create(
+            execution = api.exec_create(
                 name,
                 command,
                 stdin=True,
@@ -186,19 +187,21 @@ def _create_exec(
             if error.status_code in (_MISSING, _CONFLICT):
                 raise NotThere(str(error.explanation or error)) from error
             raise
-    return str(found["Id"])
+    return str(execution["Id"])
 
 
 def _read_output(stream: socket.socket, received: bytes) -> str:
     """Return the output of a command: all of it, or the part that arrived within the time for a sweep."""
-    codec, said, end = FramedCodec(), b"", time.monotonic() + _LONGEST_SWEEP
+    codec = FramedCodec()
+    output = b""
+    end = time.monotonic() + _LONGEST_SWEEP
     while True:
-        said += b"".join(piece.content for piece in codec.decode(received) if isinstance(piece, Piece))
+        output += b"".join(piece.content for piece in codec.decode(received) if isinstance(piece, Piece))
         try:
             stream.settimeout(max(0.001, end - time.monotonic()))
             received = stream.recv(_CHUNK)
         except OSError as error:
             log.debug("a sweep was cut: %s", error)
             received = b""
-        if not received or len(said) > _MOST_ANSWER:
-            return said.decode("ascii", "replace").strip()
+        if not received or len(output) > _MOST_ANSWER:
+            return output.decode("ascii", "replace").strip()

@@ -53,17 +53,17 @@ def _find_addresses(engine: Engine, name: str) -> tuple[str, ...]:
     """Return the addresses of a running container. On the network of its host it has all addresses of the host."""
     with engine.api() as api:
         try:
-            found: dict[str, Any] = api.inspect_container(name)
+            container: dict[str, Any] = api.inspect_container(name)
         except APIError as error:
             if error.status_code == _MISSING:
                 raise NotThere("the job does not run") from error
             raise
-    if not found["State"]["Running"]:
+    if not container["State"]["Running"]:
         raise NotThere("the job does not run")
-    if found["HostConfig"]["NetworkMode"] == "host":
+    if container["HostConfig"]["NetworkMode"] == "host":
         return ("127.0.0.1",)
-    networks: dict[str, Any] = found["NetworkSettings"]["Networks"] or {}
-    return tuple(str(one["IPAddress"]) for one in networks.values() if one.get("IPAddress"))
+    networks: dict[str, Any] = container["NetworkSettings"]["Networks"] or {}
+    return tuple(str(network["IPAddress"]) for network in networks.values() if network.get("IPAddress"))
 
 
 def _open_relay(engine: Engine, name: str, port: int, addresses: tuple[str, ...]) -> JobStream:
@@ -72,14 +72,14 @@ def _open_relay(engine: Engine, name: str, port: int, addresses: tuple[str, ...]
     codec = FramedCodec()
     try:
         stream.socket.settimeout(_RELAY)
-        found = _read_word(stream, codec)
+        first = _read_word(stream, codec)
         stream.socket.settimeout(None)
     except (OSError, ValueError) as error:
         stream.socket.close()
         stream.control.end()
         raise EngineError(f"the relay to port {port} did not answer: {error}") from error
-    if found is not None:
-        return JobStream(stream.socket, _RelayCodec(codec, found), _RelayControl(stream.control))
+    if first is not None:
+        return JobStream(stream.socket, _RelayCodec(codec, first), _RelayControl(stream.control))
     stream.socket.close()
     if stream.control.find_exit_code() == NO_TOOL:
         raise EngineError(
@@ -92,17 +92,20 @@ def _open_relay(engine: Engine, name: str, port: int, addresses: tuple[str, ...]
 
 def _read_word(stream: JobStream, codec: FramedCodec) -> bytes | None:
     """Return the bytes after the line that says that the relay has connected; None: the relay ended without it."""
-    said, received = b"", stream.received
-    while len(said) < len(CONNECTED):
+    output = b""
+    received = stream.received
+    while len(output) < len(CONNECTED):
         received = received or stream.socket.recv(_CHUNK)
         if not received:
             return None
         pieces = codec.decode(received)
-        said += b"".join(one.content for one in pieces if isinstance(one, Piece) and one.channel is Channel.OUTPUT)
+        output += b"".join(
+            piece.content for piece in pieces if isinstance(piece, Piece) and piece.channel is Channel.OUTPUT
+        )
         received = b""
-    if not said.startswith(CONNECTED):
-        raise ValueError(f"it said {said[:20]!r}")
-    return said[len(CONNECTED) :]
+    if not output.startswith(CONNECTED):
+        raise ValueError(f"it said {output[:20]!r}")
+    return output[len(CONNECTED) :]
 
 
 class _RelayCodec:
@@ -116,7 +119,9 @@ class _RelayCodec:
         first, self._first = self._first, b""
         pieces: list[StreamMessage] = [Piece(Channel.OUTPUT, first)] if first else []
         return pieces + [
-            one for one in self._frames.decode(data) if not isinstance(one, Piece) or one.channel is Channel.OUTPUT
+            message
+            for message in self._frames.decode(data)
+            if not isinstance(message, Piece) or message.channel is Channel.OUTPUT
         ]
 
     def encode(self, message: StreamMessage) -> bytes | None:

@@ -94,7 +94,8 @@ from riseml.states import Network
 from riseml.storage_files import StorageFiles
 from riseml.stream_messages import CommandOrder
 
-_MISSING, _CONFLICT = 404, 409
+_MISSING = 404
+_CONFLICT = 409
 log = logging.getLogger(__name__)
 
 
@@ -132,7 +133,7 @@ class DockerExecutor:
         self._builds = EnvironmentBuilds(self._helpers, builds or BuildSettings())
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
-        self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
+        self._observations: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
         self._promised: dict[JobKey, int] = {}  # MiB of the jobs that run or were started, of the last observation
         self._gpus = GpuReader()
         self._inventory = GpuInventory(host, self._helpers, self._gpus if engine.is_local else None)
@@ -150,14 +151,14 @@ class DockerExecutor:
 
     def observe(self, references: frozenset[str]) -> HostSeen:
         try:
-            seen = self._observe_engine(references)
+            observation = self._observe_engine(references)
         except EngineError:
             raise
         except Unreachable:
             self._outages = self._outages.mark_away(_now())
             raise
         self._outages = self._outages.mark_back(_now())
-        return seen
+        return observation
 
     def _observe_engine(self, references: frozenset[str]) -> HostSeen:
         changed = self._exit_events.take_changed()
@@ -167,11 +168,11 @@ class DockerExecutor:
             self._code.note_images(present)
             subnets, facts = self._observe_swarm(api, STILL_FRESH if references else FRESH)
             devices = self._inventory.find_devices(self.engine, self._facts.info)
-        self._seen = {one.seen.id: one.seen for one in merged if not one.seen.late}
+        self._observations = {entry.container.id: entry.container for entry in merged if not entry.container.late}
         return HostSeen(
             capacity=replace(facts.capacity, gpus=self._inventory.choose_ids(devices)),
-            devices={one.id: one for one in devices},
-            containers={one.seen.key: one.seen for one in merged},
+            devices={gpu.id: gpu for gpu in devices},
+            containers={entry.container.key: entry.container for entry in merged},
             images=present,
             networks={**self._shares, **subnets.own},
             foreign_subnets=(*subnets.foreign, *self._networks.list_taken(), *self._list_machine_subnets(subnets)),
@@ -181,22 +182,23 @@ class DockerExecutor:
             swarm_managers=facts.managers,
             manager=facts.manager,
             leaderless=facts.manager and self._leader.leaderless,
-            settles_in=min((one.settles_in for one in merged if one.settles_in is not None), default=None),
+            settles_in=min((entry.settles_in for entry in merged if entry.settles_in is not None), default=None),
         )
 
     def _observe_swarm(self, api: docker.APIClient, oldest: float) -> tuple[NetworkSubnets, EngineFacts]:
         """Return the networks and the facts of the engine; those from before while its swarm loses its leader."""
-        known, networks = self._facts.last, self._networks.last
+        last_facts = self._facts.last
+        networks = self._networks.last
         answer = LeaderAnswer.LEADER
-        if known is not None and known.manager:
+        if last_facts is not None and last_facts.manager:
             answer = self._leader.ask()
             if answer is LeaderAnswer.LATE and networks is not None:
-                return networks, known
+                return networks, last_facts
             if answer is LeaderAnswer.NO_MANAGER:
                 self._facts.forget()
         subnets = self._networks.read(api, self._stuck.written_off())
         facts = self._facts.read_fresh(api, oldest)
-        if known is None:
+        if last_facts is None:
             self._leader.leaderless = facts.leaderless
         return subnets, facts
 
@@ -213,29 +215,30 @@ class DockerExecutor:
         """
         listed = api.containers(all=True, filters={"label": labels.label_filter(labels.SERVER, self._server)})
         rows = [row for row in map(parse_row, listed) if row is not None]
-        mem = {one["Id"]: labels.parse_mem(one["Labels"] or {}) for one in listed}
+        mem = {container["Id"]: labels.parse_mem(container["Labels"] or {}) for container in listed}
         self._promised = {row.key: mem[row.id] for row in rows if row.running}
         self._inspections.begin_observation(frozenset(row.id for row in rows))
-        found = [self._observe_container(row, changed=row.id in changed) for row in rows]
-        merged = [one for one in found if one is not None]
-        if any(one.needs_ping for one in merged):
+        observed = [self._observe_container(row, changed=row.id in changed) for row in rows]
+        merged = [entry for entry in observed if entry is not None]
+        if any(entry.needs_ping for entry in merged):
             with self.engine.stream() as fresh:
                 fresh.ping()
         return merged
 
     def _observe_container(self, row: ContainerRow, *, changed: bool) -> Merged | None:
         """Return one container; None: it was removed after it was listed."""
-        events, known = self._exit_events.find_events(row.id, changed=changed), self._seen.get(row.id)
-        merged = merge_row(row, known, events, self._outages)
+        events = self._exit_events.find_events(row.id, changed=changed)
+        last_observation = self._observations.get(row.id)
+        merged = merge_row(row, last_observation, events, self._outages)
         if merged is not None:
             return merged
         try:
-            found = self._inspections.inspect(row.id)
+            inspection = self._inspections.inspect(row.id)
         except NotThere:
             return None
-        inspected = None if found is None else parse_inspection(row.key, found)
+        inspected = None if inspection is None else parse_inspection(row.key, inspection)
         if inspected is None or is_outdated(row, inspected):
-            return merge_late(row, known)
+            return merge_late(row, last_observation)
         events = self._exit_events.find_events(row.id, changed=changed)  # further events may have arrived meanwhile
         return merge_inspection(inspected, events, self._outages)
 
@@ -309,19 +312,19 @@ class DockerExecutor:
         with self.engine.api(patient=True) as api, self._lend_layer(api, launch, code) as layer:
             try:
                 most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem
-                others = sum(mem for key, mem in list(self._promised.items()) if key != launch.key)
+                promised_mem = sum(mem for key, mem in list(self._promised.items()) if key != launch.key)
                 self._promised[launch.key] = launch.resources.mem
                 network = self._find_renamed_network(api, launch)
-                request = container_request(launch, most_mem - others, network, self._log_limit)
+                request = container_request(launch, most_mem - promised_mem, network, self._log_limit)
                 has_code = create_container(api, request, name, layer)
-                self._code.note_use(layer, found=has_code)
+                self._code.note_use(layer, exists=has_code)
             except APIError as error:
                 if error.status_code != _CONFLICT:
                     raise
-                found = inspect_own(api, name, launch.key)
-                if parse_inspection(launch.key, found).started:
+                container = inspect_own(api, name, launch.key)
+                if parse_inspection(launch.key, container).started:
                     return
-                has_code = is_layer(found["Config"]["Image"])
+                has_code = is_layer(container["Config"]["Image"])
             demand_volumes(api, name, launch.mounts)
             if code is not None and not has_code:
                 helper_container.send_archive(api, name, "/", pack_working_directory(code, launch.owner))
@@ -372,8 +375,8 @@ class DockerExecutor:
     def _find_renamed_network(self, api: docker.APIClient, launch: Launch) -> str | None:
         """Return the id of the experiment's network where a network that was written off holds its name."""
         written_off = self._stuck.written_off()
-        found = find_networks(api, self._server, launch.key.experiment, written_off) if written_off else []
-        return next(iter(found), None)
+        networks = find_networks(api, self._server, launch.key.experiment, written_off) if written_off else []
+        return next(iter(networks), None)
 
     def check_host(self) -> HostReport:
         with self.engine.api() as api:
@@ -438,11 +441,11 @@ class DockerExecutor:
         return open_container_port(self.engine, container_name(self._server, key), port)
 
     def changes(self) -> Iterator[None]:
-        ours = labels.label_filter(labels.SERVER, self._server)
-        filters = {"label": ours, "event": ["die", "start", "destroy", "oom"]}
+        server_label = labels.label_filter(labels.SERVER, self._server)
+        filters = {"label": server_label, "event": ["die", "start", "destroy", "oom"]}
         with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as events:
             remove_written_off(api, self._stuck)  # an engine that has restarted can remove them now
-            running = [str(row["Id"]) for row in api.containers(filters={"label": ours})]
+            running = [str(row["Id"]) for row in api.containers(filters={"label": server_label})]
             threading.Thread(target=self._end_forgotten, args=(running,), name="forgotten", daemon=True).start()
             with self._note_break():
                 for event in events:

@@ -81,8 +81,10 @@ class ExitEvents:
 
     def note_event(self, event: Mapping[str, Any]) -> None:
         """Take in an event of `GET /events` about a container."""
-        identity, attributes = event["Actor"]["ID"], event["Actor"].get("Attributes") or {}
-        name, code = attributes.get("name", ""), attributes.get("exitCode", "")
+        identity = event["Actor"]["ID"]
+        attributes = event["Actor"].get("Attributes") or {}
+        name = attributes.get("name", "")
+        code = attributes.get("exitCode", "")
         with self._lock:
             self._changed.add(identity)
             match event.get("Action"):

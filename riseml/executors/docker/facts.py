@@ -50,7 +50,8 @@ class FactsReader:
         """Return facts that are at most `oldest` seconds old."""
         if self.last is None or self._read_at is None or time.monotonic() - self._read_at > oldest:
             self.info = api.info()
-            self.last, self._read_at = parse_facts(self.info, self._host), time.monotonic()
+            self.last = parse_facts(self.info, self._host)
+            self._read_at = time.monotonic()
         return self.last
 
 
@@ -64,7 +65,8 @@ def parse_facts(info: dict[str, Any], host: HostSpec) -> EngineFacts:
         info: the answer.
         host: the host in pool.yml, which may hold back cores and memory.
     """
-    cpus, mem = float(info["NCPU"]), int(info["MemTotal"]) // 2**20
+    cpus = float(info["NCPU"])
+    mem = int(info["MemTotal"]) // 2**20
     version = str(info.get("ServerVersion") or "")
     capacity = Capacity(min(cpus, host.cpus or cpus), min(mem, host.mem or mem), host.gpus or ())
     most = max(1, min(capacity.mem, mem - max(_KEPT, mem // _KEPT_SHARE)))
@@ -72,5 +74,6 @@ def parse_facts(info: dict[str, Any], host: HostSpec) -> EngineFacts:
     if swarm.get("LocalNodeState") != "active":
         return EngineFacts(capacity, most, version)
     managers = frozenset(str(manager["NodeID"]) for manager in swarm.get("RemoteManagers") or [])
-    address, manages = str(swarm.get("NodeAddr") or ""), bool(swarm.get("ControlAvailable"))
+    address = str(swarm.get("NodeAddr") or "")
+    manages = bool(swarm.get("ControlAvailable"))
     return EngineFacts(capacity, most, version, address, managers, manages, manages and bool(swarm.get("Error")))

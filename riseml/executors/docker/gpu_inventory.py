@@ -58,11 +58,11 @@ class GpuInventory:
         with self._lock:
             if self._readings is None and self._host.gpus != ():
                 self._read_gpus_once(engine, info)
-            return tuple(one.gpu for one in self._select(self._readings or ()))
+            return tuple(reading.gpu for reading in self._select(self._readings or ()))
 
     def choose_ids(self, devices: tuple[Gpu, ...]) -> tuple[str, ...]:
         """Return the ids of the GPUs that jobs may use: those of pool.yml, else all that were found."""
-        return tuple(one.id for one in devices) if self._host.gpus is None else self._host.gpus
+        return tuple(gpu.id for gpu in devices) if self._host.gpus is None else self._host.gpus
 
     def read_gpus(self, engine: Engine) -> tuple[GpuReading, ...]:
         """Return the GPUs that jobs may use, with their current load.
@@ -81,36 +81,36 @@ class GpuInventory:
     def check_gpus(self, engine: Engine) -> tuple[Finding, ...]:
         """Return the findings of `pool check` about the GPUs; none for a host that has no GPU and names none."""
         try:
-            found = self.read_gpus(engine)
+            readings = self.read_gpus(engine)
         except EngineError as error:
             hint = f" ({error.hint})" if error.hint else ""
             return (Finding(_TOPIC, Outcome.FAILED, f"{error.message}{hint}"),)
-        known = {one.gpu.id for one in found}
-        missing = [name for name in self._host.gpus or () if name not in known] if found else []
+        identities = {reading.gpu.id for reading in readings}
+        missing = [name for name in self._host.gpus or () if name not in identities] if readings else []
         if missing:
             return (Finding(_TOPIC, Outcome.FAILED, f"pool.yml names GPU {', '.join(missing)}, which is not there"),)
-        return (Finding(_TOPIC, Outcome.OK, describe_gpus([one.gpu for one in found])),) if found else ()
+        return (Finding(_TOPIC, Outcome.OK, describe_gpus([reading.gpu for reading in readings])),) if readings else ()
 
     def forget(self) -> None:
         """Read the GPUs again at the next observation."""
         with self._lock:
             self._readings = None
 
-    def _read_gpus_once(self, engine: Engine, known: dict[str, Any] | None) -> None:
+    def _read_gpus_once(self, engine: Engine, info: dict[str, Any] | None) -> None:
         """Read the GPUs, or keep the reason why they cannot be read. Earlier knowledge stays.
 
         Args:
             engine: the host's.
-            known: its answer of `GET /info`; then nothing is pulled. None: a user asks, and waits for a pull.
+            info: its answer of `GET /info`; then nothing is pulled. None: a user asks, and waits for a pull.
         """
         self._problem = None
         try:
-            found = () if self._reader is None else self._reader.read_all()
-            if not found and (known is None or offers_gpus(known)):
+            readings = () if self._reader is None else self._reader.read_all()
+            if not readings and (info is None or offers_gpus(info)):
                 with engine.api(patient=True) as api:
-                    info = api.info() if known is None else known
-                    found = probe_gpus(api, self._helpers, info, pulls=known is None)
-            self._readings = found
+                    engine_info = api.info() if info is None else info
+                    readings = probe_gpus(api, self._helpers, engine_info, pulls=info is None)
+            self._readings = readings
         except EngineError as error:
             self._problem = error
             self._readings = self._readings or ()
@@ -124,16 +124,16 @@ class GpuInventory:
 
     def _find_named(self, readings: tuple[GpuReading, ...]) -> Iterator[GpuReading]:
         for name in self._host.gpus or ():
-            for one in readings:
-                if name in (one.gpu.id, one.gpu.uuid):
-                    yield replace(one, gpu=replace(one.gpu, id=name))
+            for reading in readings:
+                if name in (reading.gpu.id, reading.gpu.uuid):
+                    yield replace(reading, gpu=replace(reading.gpu, id=name))
 
 
 def describe_gpus(gpus: list[Gpu]) -> str:
     """Return `2 x NVIDIA A100-SXM4-40GB (40.0 GiB), driver 535.104.05`."""
     kinds: dict[tuple[str, int, str], int] = {}
-    for one in gpus:
-        kinds[one.name, one.mem, one.driver] = kinds.get((one.name, one.mem, one.driver), 0) + 1
+    for gpu in gpus:
+        kinds[gpu.name, gpu.mem, gpu.driver] = kinds.get((gpu.name, gpu.mem, gpu.driver), 0) + 1
     return "; ".join(
         f"{count} x {name} ({mem / 1024:.1f} GiB), driver {driver}" for (name, mem, driver), count in kinds.items()
     )

@@ -19,7 +19,8 @@ from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
 from riseml.executors.nvidia_smi import LIST_COMMAND, UnknownField, add_slices, has_slices, make_query, parse_table
 
 IMAGE = "debian:stable-slim"
-_RUNTIME, _CDI = "nvidia", "nvidia.com/gpu"
+_RUNTIME = "nvidia"
+_CDI = "nvidia.com/gpu"
 _MOST_IMAGES = 4  # the most images on the host that are tried
 _PATIENCE = 30  # seconds that nvidia-smi may take; it loads the driver when no process uses it
 _MOST_TEXT = 2**18  # bytes of its output
@@ -59,16 +60,16 @@ def _find_way(info: dict[str, Any]) -> dict[str, Any] | None:
     """Return the part of a container's configuration that gives it all GPUs; None: the engine has no such way."""
     if _RUNTIME in (info.get("Runtimes") or {}):
         return {"Runtime": _RUNTIME}
-    devices = [str(one.get("ID") or "") for one in info.get("DiscoveredDevices") or []]
-    if any(one.startswith(_CDI) for one in devices):
+    devices = [str(device.get("ID") or "") for device in info.get("DiscoveredDevices") or []]
+    if any(device.startswith(_CDI) for device in devices):
         return {"DeviceRequests": [{"Driver": "cdi", "DeviceIDs": [f"{_CDI}=all"]}]}
     return None
 
 
 def _list_images(api: docker.APIClient, *, pulls: bool) -> Iterator[str]:
     """Yield images to try: `IMAGE` if the host has it, the newest others with a name, and `IMAGE` after pulling it."""
-    found = sorted(api.images(), key=lambda image: -int(image.get("Created") or 0))
-    names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1] if not tag.startswith("<none>")]
+    images = sorted(api.images(), key=lambda image: -int(image.get("Created") or 0))
+    names = [tag for image in images for tag in (image.get("RepoTags") or [])[:1] if not tag.startswith("<none>")]
     names = [name for name in names if not name.startswith(WITHOUT_PROGRAMS)]
     if IMAGE in names:
         yield IMAGE
@@ -80,17 +81,16 @@ def _list_images(api: docker.APIClient, *, pulls: bool) -> Iterator[str]:
 
 def _read_table(api: docker.APIClient, helpers: Helpers, image: str, way: dict[str, Any]) -> tuple[GpuReading, ...]:
     try:
-        text = _run(api, helpers, image, (make_query(), way))
+        text = _run(api, helpers, image, make_query(), way)
         readings = parse_table(text)
     except UnknownField:
-        text = _run(api, helpers, image, (make_query(mig=False), way))
+        text = _run(api, helpers, image, make_query(mig=False), way)
         readings = parse_table(text)
-    return add_slices(readings, _run(api, helpers, image, (LIST_COMMAND, way))) if has_slices(text) else readings
+    return add_slices(readings, _run(api, helpers, image, LIST_COMMAND, way)) if has_slices(text) else readings
 
 
-def _run(api: docker.APIClient, helpers: Helpers, image: str, what: tuple[tuple[str, ...], dict[str, Any]]) -> str:
+def _run(api: docker.APIClient, helpers: Helpers, image: str, command: tuple[str, ...], way: dict[str, Any]) -> str:
     """Return what a command prints in a container with the GPUs, without network, mounts and capabilities."""
-    command, way = what
     request: dict[str, Any] = {
         "Image": image,
         "Entrypoint": list(command[:1]),

@@ -49,7 +49,8 @@ def write_file(api: docker.APIClient, helpers: Helpers, mount: Mount, name: str,
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         entry = tarfile.TarInfo(name)
-        entry.size, entry.mode = len(content), 0o600
+        entry.size = len(content)
+        entry.mode = 0o600
         tar.addfile(entry, io.BytesIO(content))
     with lend_container(api, helpers, f"write-{name}", (mount,)) as container:
         send_archive(api, container, mount.target, buffer.getvalue())
@@ -124,13 +125,13 @@ def send_archive(
 
 
 @contextmanager
-def lend_container(api: docker.APIClient, helpers: Helpers, purpose: str, seen: tuple[Mount, ...]) -> Iterator[str]:
+def lend_container(api: docker.APIClient, helpers: Helpers, purpose: str, mounts: tuple[Mount, ...]) -> Iterator[str]:
     """Give the name of a container with these mounts that is never started; it is removed afterwards."""
     _ensure_empty_image(api)
     request: dict[str, Any] = {
         "Image": _EMPTY,
         "Cmd": ["-"],
-        "HostConfig": {"Mounts": describe_mounts(seen), "Binds": describe_binds(seen), "NetworkMode": "none"},
+        "HostConfig": {"Mounts": describe_mounts(mounts), "Binds": describe_binds(mounts), "NetworkMode": "none"},
     }
     with helpers.lend(api, purpose, request) as name:
         yield name

@@ -24,7 +24,8 @@ from riseml.executors.docker import labels
 from riseml.executors.transports.engine_client import Engine
 from riseml.records import dataclass
 
-_MISSING, _CONFLICT = 404, 409
+_MISSING = 404
+_CONFLICT = 409
 _LOOK_AGAIN = 0.2  # seconds between two looks whether the helpers of a server that stops are gone
 _TRY_AGAIN = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0)
 """Seconds before the next try to remove a helper whose engine did not answer."""
@@ -223,12 +224,12 @@ class Helpers:
 
     def remove_forgotten(self, api: docker.APIClient) -> None:
         """Remove the helpers and their networks that no thread of this process uses: those of a killed server."""
-        ours = {"label": [labels.label_filter(labels.SERVER, self.server), labels.HELPER]}
-        for row in api.containers(all=True, filters=ours):
+        filters = {"label": [labels.label_filter(labels.SERVER, self.server), labels.HELPER]}
+        for row in api.containers(all=True, filters=filters):
             name = str(row["Names"][0]).lstrip("/")
             if labels.is_helper(row["Labels"]) and not self.registry.is_used(name):
                 self.discard(api, name)
-        for row in api.networks(filters=ours):
+        for row in api.networks(filters=filters):
             if not self.registry.is_used(row["Name"]):
                 try:
                     api.remove_network(row["Id"])

@@ -24,10 +24,12 @@ _MOST_SKEW = 30.0  # seconds from which on a host does not fit: graces and limit
 
 def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
     """Return one finding for each topic; a topic without a problem may have none."""
-    version, asked_at = api.version(), time.time()
-    info, answered_at = api.info(), time.time()
+    version = api.version()
+    asked_at = time.time()
+    info = api.info()
+    answered_at = time.time()
     environments = api.images(filters={"label": labels.ENVIRONMENT})
-    found = [
+    checks = [
         Finding("connection", Outcome.OK, f"Docker {version['Version']} at {host.url}"),
         check_version(version),
         check_data_root(version),
@@ -35,10 +37,11 @@ def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
         _count_environments(environments),
         check_gpus(info, host),
     ]
-    kept = tuple(one for one in found if one is not None)
-    facts, kernel = parse_facts(info, host), str(info.get("KernelVersion") or "")
+    findings = tuple(finding for finding in checks if finding is not None)
+    facts = parse_facts(info, host)
+    kernel = str(info.get("KernelVersion") or "")
     engine = " ".join(str(info.get(key) or "") for key in ("ID", "Name", "DockerRootDir"))  # copied disks share an ID
-    return HostReport(kept, facts.managers, facts.leaderless, kernel, engine)
+    return HostReport(findings, facts.managers, facts.leaderless, kernel, engine)
 
 
 def check_version(version: dict[str, Any]) -> Finding | None:
@@ -50,8 +53,8 @@ def check_version(version: dict[str, Any]) -> Finding | None:
 
 def check_data_root(version: dict[str, Any]) -> Finding | None:
     """Return a finding when users of the host reach the files of containers (CVE-2021-41091), setuid files too."""
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version["Version"])
-    if found is None or tuple(map(int, found.groups())) >= _CLOSED_DATA_ROOT:
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", version["Version"])
+    if match is None or tuple(map(int, match.groups())) >= _CLOSED_DATA_ROOT:
         return None
     message = (
         f"Docker {version['Version']} lets other users of the host reach the files of containers: use 20.10.9 or newer"
@@ -66,8 +69,9 @@ def check_clock(system_time: str, asked_at: float, answered_at: float) -> Findin
         system_time: the engine's time, RFC 3339, which it read between the question and its answer.
         asked_at, answered_at: the times of this machine, seconds since 1970.
     """
-    found = datetime.fromisoformat(system_time[:19] + "+00:00").timestamp()
-    ahead, behind = found - answered_at, asked_at - found - 1.0  # the text has whole seconds
+    engine_time = datetime.fromisoformat(system_time[:19] + "+00:00").timestamp()
+    ahead = engine_time - answered_at
+    behind = asked_at - engine_time - 1.0  # the text has whole seconds
     skew = max(0.0, ahead, behind)
     if skew < _SKEW:
         return Finding("clock", Outcome.OK, f"within {skew:.0f} s of this server's clock")

@@ -34,17 +34,17 @@ _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 def observe_images(api: docker.APIClient, references: Iterable[str]) -> dict[str, ImageSeen]:
     """Return whether the engine has these images, together with the resolved image of each tag."""
-    found: dict[str, ImageSeen] = {}
+    images: dict[str, ImageSeen] = {}
     for reference in references:
         if is_fixed(reference):
-            found[reference] = ImageSeen(present=find_local_name(api, reference) is not None)
+            images[reference] = ImageSeen(present=find_local_name(api, reference) is not None)
             continue
         inspected = inspect_image(api, reference)
         resolved = "" if inspected is None else resolve_tag(reference, inspected)
-        found[reference] = ImageSeen(present=inspected is not None, resolved=resolved)
+        images[reference] = ImageSeen(present=inspected is not None, resolved=resolved)
         if resolved:
-            found[resolved] = ImageSeen(present=True)
-    return found
+            images[resolved] = ImageSeen(present=True)
+    return images
 
 
 def is_fixed(reference: str) -> bool:
@@ -69,8 +69,8 @@ def refuse_own_name(reference: str) -> None:
 def resolve_tag(reference: str, inspected: Mapping[str, Any]) -> str:
     """Return the resolved name of a tag, from the inspection of its image: the digest of its registry, else the ID."""
     repository = name_repository(reference)
-    digests = [str(one) for one in inspected.get("RepoDigests") or ()]
-    return min((one for one in digests if one.partition("@")[0] == repository), default=str(inspected["Id"]))
+    digests = [str(digest) for digest in inspected.get("RepoDigests") or ()]
+    return min((digest for digest in digests if digest.partition("@")[0] == repository), default=str(inspected["Id"]))
 
 
 def resolve_in_registry(api: docker.APIClient, base: str) -> str:
@@ -84,14 +84,14 @@ def resolve_in_registry(api: docker.APIClient, base: str) -> str:
     refuse_own_name(base)
     repository, tag = split_reference(base)
     try:
-        found = api.inspect_distribution(f"{repository}:{tag}")
+        distribution = api.inspect_distribution(f"{repository}:{tag}")
     except APIError as error:
         raise EngineError(
             f"the registry cannot be asked for {base}: {error.explanation or error}",
             "without --pull, riseml runs what the hosts have under this tag",
             permanent=True,
         ) from error
-    return f"{name_repository(base)}@{found['Descriptor']['digest']}"
+    return f"{name_repository(base)}@{distribution['Descriptor']['digest']}"
 
 
 def check_registry(api: docker.APIClient, digest: str) -> None:
@@ -114,17 +114,17 @@ def find_local_name(api: docker.APIClient, reference: str) -> str | None:
 
 def find_local_image(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
     """Return the inspection of this image under any of its names; None: the engine does not have it."""
-    found = (inspect_image(api, name) for name in _list_names(reference))
-    return next((one for one in found if one is not None), None)
+    inspections = (inspect_image(api, name) for name in _list_names(reference))
+    return next((inspection for inspection in inspections if inspection is not None), None)
 
 
 def inspect_image(api: docker.APIClient, name: str) -> dict[str, Any] | None:
     """Return the inspection of the image with exactly this name; None: the engine does not have it."""
     try:
-        found: dict[str, Any] = api.inspect_image(name)
+        inspection: dict[str, Any] = api.inspect_image(name)
     except ImageNotFound:
         return None
-    return found
+    return inspection
 
 
 def _list_names(reference: str) -> Iterator[str]:

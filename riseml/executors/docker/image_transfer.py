@@ -42,8 +42,8 @@ def export_environment(api: docker.APIClient, reference: str) -> Iterator[bytes]
 
 def measure_environment(api: docker.APIClient, reference: str) -> int | None:
     """Return the size of the image in bytes: about what `export_environment` yields; None: it is not there."""
-    found = inspect_image(api, find_local_name(api, reference) or reference)
-    return None if found is None else int(found["Size"])
+    inspection = inspect_image(api, find_local_name(api, reference) or reference)
+    return None if inspection is None else int(inspection["Size"])
 
 
 def load_environment(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None:
@@ -100,11 +100,12 @@ def _make_copy_name(api: docker.APIClient, reference: str) -> str:
     Raises:
         NotThere: the image does not exist.
     """
-    found, name = find_local_name(api, reference), copy_name(reference)
-    if found is None:
+    local_name = find_local_name(api, reference)
+    name = copy_name(reference)
+    if local_name is None:
         raise NotThere(_make_gone_error(reference))
-    if found != name:
-        api.tag(found, *split_reference(name), force=True)
+    if local_name != name:
+        api.tag(local_name, *split_reference(name), force=True)
     return name
 
 
@@ -116,9 +117,9 @@ def _report_layers(lines: Iterator[dict[str, Any]], reference: str, report: Repo
     """Yield the lines, and report how far the transfer is."""
     fold = LayerFold(Work.SEND, reference)
     for line in lines:
-        found = fold.add_line(line)
-        if found is not None:
-            report(found)
+        progress = fold.add_line(line)
+        if progress is not None:
+            report(progress)
         yield line
 
 

@@ -33,24 +33,24 @@ def ensure_base(api: docker.APIClient, order: BuildOrder) -> str:
         EngineError: the image does not exist, or the order was cancelled.
     """
     image = order.image
-    wanted = image.resolved or image.base
-    return find_local_name(api, wanted) or _fetch_base(api, order, wanted)
+    reference = image.resolved or image.base
+    return find_local_name(api, reference) or _fetch_base(api, order, reference)
 
 
-def _fetch_base(api: docker.APIClient, order: BuildOrder, wanted: str) -> str:
+def _fetch_base(api: docker.APIClient, order: BuildOrder, reference: str) -> str:
     """Pull the base image, and return its name. A resolved image is pulled by its digest, never by its tag."""
     image = order.image
-    if wanted.startswith("sha256:"):
+    if reference.startswith("sha256:"):
         raise ImageMissing(
-            f"the image {image.base} was {wanted} when the experiment was accepted, and that image is gone",
+            f"the image {image.base} was {reference} when the experiment was accepted, and that image is gone",
             "it is in no registry; `riseml train` runs what the tag stands for now",
             permanent=True,
         )
-    _pull(api, order, wanted)
-    if is_fixed(wanted) and not is_fixed(image.base) and (image.refresh or inspect_image(api, image.base) is None):
+    _pull(api, order, reference)
+    if is_fixed(reference) and not is_fixed(image.base) and (image.refresh or inspect_image(api, image.base) is None):
         repository, tag = split_reference(image.base)
-        api.tag(wanted, repository, tag, force=True)
-    return wanted
+        api.tag(reference, repository, tag, force=True)
+    return reference
 
 
 def _pull(api: docker.APIClient, order: BuildOrder, base: str) -> None:

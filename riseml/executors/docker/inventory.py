@@ -31,8 +31,8 @@ def list_items(
         host: its name in the pool.
         is_at_work: returns True for the name of a container or a network that this process uses now; it is left out.
     """
-    ours = {"label": labels.SERVER}
-    networks = [row for row in api.networks(filters=ours) if _labels(row).get(labels.HOST, "") in ("", host)]
+    filters = {"label": labels.SERVER}
+    networks = [row for row in api.networks(filters=filters) if _labels(row).get(labels.HOST, "") in ("", host)]
     environments = [
         _describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT}) if not _is_layer(row)
     ]
@@ -40,7 +40,7 @@ def list_items(
     return [
         *(
             _describe_container(row)
-            for row in api.containers(all=True, filters=ours)
+            for row in api.containers(all=True, filters=filters)
             if not is_at_work(_find_name(row))
         ),
         *(_describe_network(row) for row in networks if not is_at_work(row["Name"])),
@@ -105,14 +105,15 @@ def _describe_image(row: dict[str, Any]) -> InventoryItem:
 
 def _describe_layer(row: dict[str, Any]) -> InventoryItem:
     """Return the layer of a project: its `size` counts the project's files, without the environment below."""
-    name, held = find_layer_name(row), _labels(row)
+    name = find_layer_name(row)
+    row_labels = _labels(row)
     return InventoryItem(
         InventoryKind.CODE,
         name,
         name,
-        held.get(labels.SERVER, ""),
-        reference=held.get(labels.CODE_SNAPSHOT, ""),
-        size=int(held.get(labels.CODE_SIZE, "0")),
+        row_labels.get(labels.SERVER, ""),
+        reference=row_labels.get(labels.CODE_SNAPSHOT, ""),
+        size=int(row_labels.get(labels.CODE_SIZE, "0")),
         made_at=datetime.fromtimestamp(row["Created"], UTC),
     )
 
@@ -162,9 +163,9 @@ def _find_environments(
         replace(
             step,
             environments=tuple(
-                one.name
-                for one in environments
-                if layers[step.name] and layers[one.name][: len(layers[step.name])] == layers[step.name]
+                environment.name
+                for environment in environments
+                if layers[step.name] and layers[environment.name][: len(layers[step.name])] == layers[step.name]
             ),
         )
         for step in steps

@@ -58,14 +58,14 @@ def inspect_own(api: docker.APIClient, name: str, key: JobKey) -> dict[str, Any]
             moment, or has broken off to remove it.
     """
     try:
-        found: dict[str, Any] = api.inspect_container(name)
+        container: dict[str, Any] = api.inspect_container(name)
     except NotFound:
         raise EngineError(f"the engine makes or removes the container {name} at this moment") from None
-    if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
+    if labels.parse_job_key(container["Config"]["Labels"] or {}) != key:
         raise EngineError(f"a container named {name} exists and does not belong to this job", permanent=True)
-    if found["State"]["Status"] in _HALF_REMOVED:
+    if container["State"]["Status"] in _HALF_REMOVED:
         raise _remove_broken(api, name, "it was half removed")
-    return found
+    return container
 
 
 def _remove_broken(api: docker.APIClient, name: str, why: str) -> EngineError:
@@ -76,11 +76,11 @@ def _remove_broken(api: docker.APIClient, name: str, why: str) -> EngineError:
 
 def _wait_for_ended(api: docker.APIClient, launch: Launch) -> None:
     """Wait until the engine has taken the experiment's ended containers out of their network."""
-    ours = [
+    label_filters = [
         labels.label_filter(labels.SERVER, launch.server),
         labels.label_filter(labels.EXPERIMENT, str(launch.key.experiment)),
     ]
-    for row in api.containers(all=True, filters={"label": ours}):
+    for row in api.containers(all=True, filters={"label": label_filters}):
         if row["State"] in _ENDED:
             try:
                 api.inspect_container(row["Id"])
@@ -101,7 +101,10 @@ def _start_again(api: docker.APIClient, name: str, launch: Launch) -> None:
 def _explain_taken(name: str, address: str, network: dict[str, Any]) -> EngineError:
     """Return the error that says which container has the address of a job, and what clears it."""
     containers = (network.get("Containers") or {}).values()
-    holder = next((str(one["Name"]) for one in containers if one["IPv4Address"].partition("/")[0] == address), None)
+    holder = next(
+        (str(container["Name"]) for container in containers if container["IPv4Address"].partition("/")[0] == address),
+        None,
+    )
     if holder is not None:
         return EngineError(
             f"the container {holder} has the address {address} of the job in the network {name}:"

@@ -22,7 +22,7 @@ _THERE = frozenset({"Already exists", "Layer already exists"})
 class _Layer:
     """One layer, in bytes."""
 
-    done: int = 0
+    transferred: int = 0
     size: int | None = None  # None: not known yet
 
 
@@ -37,25 +37,27 @@ class LayerFold:
     """
 
     work: Work
-    what: str  # the image
+    image: str
     _layers: dict[str, _Layer] = field(default_factory=dict)  # by id
 
     def add_line(self, line: dict[str, Any]) -> WorkReport | None:
         """Return how far the transfer is after one more line; None for a line that says nothing about it."""
-        status, name = str(line.get("status", "")), str(line.get("id", ""))
+        status = str(line.get("status", ""))
+        name = str(line.get("id", ""))
         if not name or status not in _KNOWN | _MOVING | _MOVED | _THERE:
             return None
         layer = self._layers.setdefault(name, _Layer())
         detail = line.get("progressDetail") or {}
         if status in _MOVING and detail:
-            layer.done = int(detail.get("current") or 0)
+            layer.transferred = int(detail.get("current") or 0)
             layer.size = int(detail["total"]) if detail.get("total") else layer.size
         elif status in _THERE or (status in _MOVED and layer.size is None):
             # the layer existed before, or was so small that the engine never reported its size
-            layer.done, layer.size = 0, 0
+            layer.transferred = 0
+            layer.size = 0
         elif status in _MOVED:
-            layer.done = layer.size or 0
-        sizes = [one.size for one in self._layers.values()]
-        known = [size for size in sizes if size is not None]
-        total = sum(known) if len(known) == len(sizes) else None
-        return WorkReport(self.work, self.what, sum(one.done for one in self._layers.values()), total)
+            layer.transferred = layer.size or 0
+        sizes = [layer.size for layer in self._layers.values()]
+        known_sizes = [size for size in sizes if size is not None]
+        total = sum(known_sizes) if len(known_sizes) == len(sizes) else None
+        return WorkReport(self.work, self.image, sum(layer.transferred for layer in self._layers.values()), total)

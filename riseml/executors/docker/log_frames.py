@@ -24,7 +24,7 @@ class ChunkReader:
 
     def __init__(self) -> None:
         self.complete = False  # the last chunk has arrived; without it the body was cut
-        self._rest = b""
+        self._remainder = b""
 
     def feed(self, data: bytes) -> bytes:
         """Return the content of the chunks that are complete with `data`.
@@ -32,9 +32,10 @@ class ChunkReader:
         Raises:
             ValueError: the body is not chunked.
         """
-        buffer = self._rest + data if self._rest else data
+        buffer = self._remainder + data if self._remainder else data
         pieces: list[bytes] = []
-        position, end = 0, len(buffer)
+        position = 0
+        end = len(buffer)
         while not self.complete:
             line = buffer.find(b"\r\n", position, position + _LONGEST_SIZE)
             if line < 0:
@@ -48,7 +49,7 @@ class ChunkReader:
             pieces.append(buffer[line + 2 : stop])
             position = stop + 2
             self.complete = size == 0
-        self._rest = buffer[position:]
+        self._remainder = buffer[position:]
         return b"".join(pieces)
 
 
@@ -56,13 +57,14 @@ class FrameReader:
     """Splits a log stream into frames; pieces may be cut anywhere."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._remainder = b""
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that are complete with `data`."""
-        buffer = self._rest + data if self._rest else data
+        buffer = self._remainder + data if self._remainder else data
         frames: list[Frame] = []
-        position, end = 0, len(buffer)
+        position = 0
+        end = len(buffer)
         while position + _HEADER.size <= end:
             stream, size = _HEADER.unpack_from(buffer, position)
             start = position + _HEADER.size
@@ -75,7 +77,7 @@ class FrameReader:
                 frames.append(Frame("", stream, buffer[start:stop]))
             else:
                 frames.append(Frame(buffer[start:blank].decode("ascii", "replace"), stream, buffer[blank + 1 : stop]))
-        self._rest = buffer[position:]
+        self._remainder = buffer[position:]
         return frames
 
 
@@ -84,5 +86,5 @@ def format_since(cursor: LogCursor) -> str | None:
     start = find_start(cursor, _STREAMS)
     if start is None:
         return None
-    seconds, rest = divmod(start, 10**9)
-    return f"{seconds}.{rest:09d}"
+    seconds, nanoseconds = divmod(start, 10**9)
+    return f"{seconds}.{nanoseconds:09d}"

@@ -64,13 +64,13 @@ class NetworkList:
             return tuple(self._taken)
 
     def _read_now(self, api: docker.APIClient, written_off: frozenset[str]) -> NetworkSubnets:
-        found = list_network_subnets(api, self._server, self._host, written_off)
-        if self._across.keys() - found.own.keys():
+        subnets = list_network_subnets(api, self._server, self._host, written_off)
+        if self._across.keys() - subnets.own.keys():
             if _lacks_leader(api):
-                return replace(found, own={**self._across, **found.own})
-            found = list_network_subnets(api, self._server, self._host, written_off)  # the leader may be a new one
-        self._across = {experiment: found.own[experiment] for experiment in found.across}
-        return found
+                return replace(subnets, own={**self._across, **subnets.own})
+            subnets = list_network_subnets(api, self._server, self._host, written_off)  # the leader may be a new one
+        self._across = {experiment: subnets.own[experiment] for experiment in subnets.across}
+        return subnets
 
     def remove(self, api: docker.APIClient, experiment: int, stuck: StuckNetworks) -> None:
         """Remove the experiment's networks, except those that were written off.

@@ -120,21 +120,21 @@ def remove_network(api: docker.APIClient, identity: str, stuck: StuckNetworks) -
 
 def describe_stuck(api: docker.APIClient, identity: str) -> EngineError:
     """Return why the engine refuses to remove this network, and what clears it."""
-    found = api.inspect_network(identity)
-    containers = found.get("Containers") or {}
-    return explain_stuck(found["Name"], [str(one["Name"]) for one in containers.values()])
+    network = api.inspect_network(identity)
+    containers = network.get("Containers") or {}
+    return explain_stuck(network["Name"], [str(container["Name"]) for container in containers.values()])
 
 
 def find_networks(
     api: docker.APIClient, server: str, experiment: int, without: frozenset[str] = frozenset()
 ) -> list[str]:
     """Return the ids of the experiment's networks, without those in `without`, the oldest first."""
-    wanted = [
+    label_filters = [
         labels.label_filter(labels.SERVER, server),
         labels.label_filter(labels.EXPERIMENT, str(experiment)),
     ]
-    found = sorted(api.networks(filters={"label": wanted}), key=lambda network: str(network["Created"]))
-    return [str(network["Id"]) for network in found if network["Id"] not in without]
+    networks = sorted(api.networks(filters={"label": label_filters}), key=lambda network: str(network["Created"]))
+    return [str(network["Id"]) for network in networks if network["Id"] not in without]
 
 
 def _create_network(api: docker.APIClient, server: str, host: HostName, share: Share, number: int) -> str:

@@ -39,7 +39,7 @@ class ContainerRow:
 class Merged:
     """One container as this observation reports it."""
 
-    seen: ContainerSeen
+    container: ContainerSeen
     settles_in: float | None = None  # seconds until the next observation may know more; None: nothing is awaited
     needs_ping: bool = False  # accept the end only if the engine accepts a new connection
 
@@ -53,16 +53,17 @@ def parse_row(listed: dict[str, Any]) -> ContainerRow | None:
     return ContainerRow(key, listed["Id"], state in ("running", "paused", "restarting"), begun=state != "created")
 
 
-def parse_inspection(key: JobKey, found: dict[str, Any]) -> ContainerSeen:
+def parse_inspection(key: JobKey, inspection: dict[str, Any]) -> ContainerSeen:
     """Return the answer of `GET /containers/{id}/json` as an observation."""
-    state = found["State"]
-    started_at, finished_at = _parse_time(state["StartedAt"]), _parse_time(state["FinishedAt"])
+    state = inspection["State"]
+    started_at = _parse_time(state["StartedAt"])
+    finished_at = _parse_time(state["FinishedAt"])
     started = started_at is not None and state["Status"] != "created"
     ended = started and not state["Running"]
     failed = not started and state["ExitCode"] in _START_FAILURES
     return ContainerSeen(
         key=key,
-        id=found["Id"],
+        id=inspection["Id"],
         started=started,
         exit_code=state["ExitCode"] if ended else None,
         oom=bool(state["OOMKilled"]),
@@ -73,53 +74,53 @@ def parse_inspection(key: JobKey, found: dict[str, Any]) -> ContainerSeen:
 
 
 def merge_row(
-    row: ContainerRow, known: ContainerSeen | None, events: ContainerEvents, outages: Outages
+    row: ContainerRow, last_observation: ContainerSeen | None, events: ContainerEvents, outages: Outages
 ) -> Merged | None:
-    """Return the container from the list, the last observation (`known`) and the events; None: it must be inspected."""
-    if known is None or not known.started:
+    """Return the container from the list, the last observation and the events; None: it must be inspected."""
+    if last_observation is None or not last_observation.started:
         return None
-    if not known.running or (row.running and not events.changed):
-        return Merged(known)
+    if not last_observation.running or (row.running and not events.changed):
+        return Merged(last_observation)
     if events.finished_at is None or not events.tells_everything:
         return None
-    return _explain_end(replace(known, exit_code=events.exit_code, finished_at=events.finished_at), outages)
+    return _explain_end(replace(last_observation, exit_code=events.exit_code, finished_at=events.finished_at), outages)
 
 
-def merge_late(row: ContainerRow, known: ContainerSeen | None) -> Merged:
+def merge_late(row: ContainerRow, last_observation: ContainerSeen | None) -> Merged:
     """Return a container about which its engine has not answered yet: as it was known, if it has started.
 
     Otherwise nothing may be concluded, and above all not that it has never started: riseml would end its job as
     vanished, and remove it with the lines that no server has read. A server that has just started knows no container.
     """
-    if known is not None and known.started:
-        return Merged(known)
+    if last_observation is not None and last_observation.started:
+        return Merged(last_observation)
     return Merged(ContainerSeen(row.key, row.id, started=True, late=True), _ASK_AGAIN)
 
 
-def is_outdated(row: ContainerRow, found: ContainerSeen) -> bool:
-    """Return True when a container has started since the engine gave the answer `found`."""
-    return row.begun and not found.started
+def is_outdated(row: ContainerRow, container: ContainerSeen) -> bool:
+    """Return True when a container has started since the engine gave this answer."""
+    return row.begun and not container.started
 
 
-def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Outages) -> Merged:
+def merge_inspection(container: ContainerSeen, events: ContainerEvents, outages: Outages) -> Merged:
     """Return the container from an inspection and the events.
 
     An end by SIGKILL may be an out-of-memory kill whose event has not arrived. As long as it may still arrive, the
     container is reported as running, and `settles_in` asks for another observation.
     """
-    if found.exit_code is not None and events.out_of_memory:
-        found = replace(found, oom=True)
-    elif found.exit_code == _KILLED and not found.oom and events.settles_in > 0:
-        return Merged(replace(found, exit_code=None, finished_at=None), events.settles_in)
-    return _explain_end(found, outages)
+    if container.exit_code is not None and events.out_of_memory:
+        container = replace(container, oom=True)
+    elif container.exit_code == _KILLED and not container.oom and events.settles_in > 0:
+        return Merged(replace(container, exit_code=None, finished_at=None), events.settles_in)
+    return _explain_end(container, outages)
 
 
-def _explain_end(found: ContainerSeen, outages: Outages) -> Merged:
+def _explain_end(container: ContainerSeen, outages: Outages) -> Merged:
     """Find out whether the engine ended a container. An engine that shuts down ends its jobs like a `kill`. It refuses
     new connections before it ends the first job, but still answers on old connections. So riseml accepts such an end
     only after a ping on a new connection.
     """
-    explained = outages.explain_end(found)
+    explained = outages.explain_end(container)
     return Merged(explained, needs_ping=is_doubtful(explained) and not explained.error)
 
 

@@ -19,9 +19,9 @@ _EARLY = timedelta(seconds=30)  # an engine that stops ends its containers first
 _LATE = timedelta(seconds=10)  # an engine that starts may answer while it still ends containers
 
 
-def is_doubtful(found: ContainerSeen) -> bool:
+def is_doubtful(container: ContainerSeen) -> bool:
     """Return True when a container may have ended together with its engine."""
-    return found.exit_code in _CODES and not found.oom
+    return container.exit_code in _CODES and not container.oom
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,10 @@ class Outages:
         """Return the outages of an engine that answers now."""
         return self if self.since is None or self.until is not None else replace(self, until=now)
 
-    def explain_end(self, found: ContainerSeen) -> ContainerSeen:
+    def explain_end(self, container: ContainerSeen) -> ContainerSeen:
         """Return a container with STOPPED as its error when it ended together with the engine, else unchanged."""
-        at, since = found.finished_at, self.since
-        if not is_doubtful(found) or at is None or since is None or at < since - _EARLY:
-            return found
-        return found if self.until is not None and at > self.until + _LATE else replace(found, error=STOPPED)
+        at = container.finished_at
+        since = self.since
+        if not is_doubtful(container) or at is None or since is None or at < since - _EARLY:
+            return container
+        return container if self.until is not None and at > self.until + _LATE else replace(container, error=STOPPED)

@@ -52,14 +52,14 @@ def check_output_parts(api: docker.APIClient, container: str, output: Output) ->
     with tarfile.open(fileobj=io.BytesIO(output.tar)) as tar:
         folders = [member for member in tar if member.isdir()]
     for folder in folders:
-        found = _read_head(api, container, f"{root.target}/{folder.name}")
-        if found is None:
+        entry = _read_head(api, container, f"{root.target}/{folder.name}")
+        if entry is None:
             return
         at = f"{root.source}/{folder.name}"
-        if not found.isdir():
-            raise _make_refusal(f"{at} is a link or a file, of uid {found.uid}")
-        if found.uid not in (0, folder.uid):
-            raise _make_refusal(f"{at} belongs to uid {found.uid}")
+        if not entry.isdir():
+            raise _make_refusal(f"{at} is a link or a file, of uid {entry.uid}")
+        if entry.uid not in (0, folder.uid):
+            raise _make_refusal(f"{at} belongs to uid {entry.uid}")
 
 
 def inspect_privacy(api: docker.APIClient, container: str, root: Mount, name: str) -> Finding | None:
@@ -100,9 +100,9 @@ def raise_for_link(error: APIError, output: Output) -> None:
     Raises:
         EngineError: the engine refused for this reason (permanent).
     """
-    found = re.search(r"cannot overwrite non-directory (.*) with directory", str(error.explanation))
-    if found is not None:
-        raise _make_refusal(f"below {output.root.source}, {found[1]} is a link or a file") from error
+    match = re.search(r"cannot overwrite non-directory (.*) with directory", str(error.explanation))
+    if match is not None:
+        raise _make_refusal(f"below {output.root.source}, {match[1]} is a link or a file") from error
 
 
 def to_unix_mode(mode: int) -> int:
@@ -113,8 +113,8 @@ def to_unix_mode(mode: int) -> int:
 def _read_mode(api: docker.APIClient, container: str, path: str) -> int:
     answer = api.head(_url(api, container), params={"path": path}, timeout=api.timeout)
     raise_for_refusal(answer)
-    found: dict[str, Any] = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
-    return to_unix_mode(int(found["mode"]))
+    status: dict[str, Any] = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
+    return to_unix_mode(int(status["mode"]))
 
 
 def _read_head(api: docker.APIClient, container: str, path: str) -> tarfile.TarInfo | None:

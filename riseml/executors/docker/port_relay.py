@@ -101,6 +101,6 @@ exit 97
 def make_relay(port: int, addresses: Sequence[str]) -> list[str]:
     """Return the command of a relay that tries these addresses in turn."""
     scripts = {"PYTHON_RELAY": _PYTHON, "PERL_RELAY": _PERL, "BASH_RELAY": _BASH}
-    given = "".join(f"{name}=${number}; " for number, name in enumerate(scripts, 1))
-    script = f"{given}shift {len(scripts)}\n{_CHOICE}"
+    assignments = "".join(f"{name}=${number}; " for number, name in enumerate(scripts, 1))
+    script = f"{assignments}shift {len(scripts)}\n{_CHOICE}"
     return ["/bin/sh", "-c", script, "sh", *scripts.values(), str(port), *addresses]

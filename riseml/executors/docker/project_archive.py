@@ -25,7 +25,7 @@ _PIECE = 1 << 18  # bytes of one piece
 
 
 def pack_working_directory(
-    project: ProjectFiles, owner: Owner, folder: str = WORKING_FOLDER, wanted: Collection[str] | None = None
+    project: ProjectFiles, owner: Owner, folder: str = WORKING_FOLDER, paths: Collection[str] | None = None
 ) -> Iterator[bytes]:
     """Yield a tar of a project below a folder, in pieces.
 
@@ -33,23 +33,23 @@ def pack_working_directory(
         project: its files.
         owner: of the working directory and of everything in it.
         folder: of the working directory, below the root.
-        wanted: paths of the entries to pack; None: all.
+        paths: of the entries to pack; None: all.
 
     Raises:
         OSError: the files cannot be read.
         EngineError: a file is damaged.
     """
-    held = bytearray()
-    for piece in _write_members(project, FileOwner(owner.uid, owner.gid), folder, wanted):
-        held += piece
-        if len(held) >= _PIECE:
-            yield bytes(held)
-            held.clear()
-    yield bytes(held)
+    buffer = bytearray()
+    for piece in _write_members(project, FileOwner(owner.uid, owner.gid), folder, paths):
+        buffer += piece
+        if len(buffer) >= _PIECE:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer)
 
 
 def _write_members(
-    project: ProjectFiles, owner: FileOwner, folder: str, wanted: Collection[str] | None
+    project: ProjectFiles, owner: FileOwner, folder: str, paths: Collection[str] | None
 ) -> Iterator[bytes]:
     yield write_header(ArchiveEntry(folder, EntryKind.FOLDER), owner)
     if folder == WORKING_FOLDER:
@@ -57,7 +57,7 @@ def _write_members(
             yield write_header(ArchiveEntry(path, EntryKind.FOLDER), owner)
     try:
         for entry, content in project.read_files():
-            if wanted is not None and entry.path not in wanted:
+            if paths is not None and entry.path not in paths:
                 continue
             yield write_header(entry, owner, folder)
             yield from content

@@ -91,8 +91,8 @@ def describe_reach(reach: Reach) -> list[Finding]:
     host = Finding(_TOPIC, Outcome.OK, "jobs do not reach services of this host")
     if reach.host_from:
         rules = [f"`{close_host(network)}`" for network in reach.host_from]
-        what = f"{' and '.join(rules)} {'closes' if len(rules) == 1 else 'close'} them"
-        message = f"jobs reach services of this host, those on all of its addresses; {what}"
+        remedy = f"{' and '.join(rules)} {'closes' if len(rules) == 1 else 'close'} them"
+        message = f"jobs reach services of this host, those on all of its addresses; {remedy}"
         host = Finding(_TOPIC, Outcome.NOTE, message)
     return [metadata, host]
 
@@ -161,14 +161,14 @@ def _make_network(api: docker.APIClient, name: str, marks: dict[str, str], choic
     for subnet in choices:
         ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
         try:
-            made = api.create_network(name, driver="bridge", ipam=ipam, labels=marks)
+            network = api.create_network(name, driver="bridge", ipam=ipam, labels=marks)
         except APIError as error:
             if "overlap" not in str(error.explanation).lower():
                 raise
             continue
-        if find_rival_interface(subnet, f"br-{made['Id'][:12]}") is None:
-            return str(made["Id"])
-        api.remove_network(made["Id"])
+        if find_rival_interface(subnet, f"br-{network['Id'][:12]}") is None:
+            return str(network["Id"])
+        api.remove_network(network["Id"])
     raise ValueError("no subnet is free")
 
 
@@ -192,7 +192,7 @@ def _try_connections(api: docker.APIClient, helpers: Helpers, image: str, networ
     with helpers.lend(api, "reach", request) as name:
         api.start(name)
         api.wait(name, timeout=_PATIENCE)
-        found = json.loads(api.logs(name, stdout=True, stderr=False)[:1000])
-    if not isinstance(found, dict) or found.keys() != {"host", "metadata"}:
+        answer = json.loads(api.logs(name, stdout=True, stderr=False)[:1000])
+    if not isinstance(answer, dict) or answer.keys() != {"host", "metadata"}:
         raise ValueError("it is no answer of the program")
-    return found
+    return answer

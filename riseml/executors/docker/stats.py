@@ -83,10 +83,10 @@ def read_processor_time(api: docker.APIClient, name: str) -> float:
 def find_gpus(api: docker.APIClient, name: str) -> tuple[str, ...]:
     """Return the ids of the GPUs that a container was given; none when the container is gone."""
     try:
-        found = api.inspect_container(name)
+        container = api.inspect_container(name)
     except NotFound:
         return ()
-    requests = found["HostConfig"].get("DeviceRequests") or []
+    requests = container["HostConfig"].get("DeviceRequests") or []
     return tuple(identity for request in requests for identity in request.get("DeviceIDs") or ())
 
 
@@ -100,8 +100,8 @@ def _count_bytes(row: dict[str, Any]) -> _Counters:
     disks = (row.get("blkio_stats") or {}).get("io_service_bytes_recursive")
     moved: list[int | None] = [sum(int(net[key]) for net in nets) if nets else None for key in ("rx_bytes", "tx_bytes")]
     for name in ("read", "write"):  # `Read` with cgroup v1
-        found = [int(one["value"]) for one in disks or () if str(one["op"]).lower() == name]
-        moved.append(sum(found) if disks is not None else None)
+        counts = [int(entry["value"]) for entry in disks or () if str(entry["op"]).lower() == name]
+        moved.append(sum(counts) if disks is not None else None)
     return tuple(moved)
 
 

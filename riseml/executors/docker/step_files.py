@@ -33,9 +33,9 @@ def write_step_files(archive: IO[bytes], image: Image, project: ProjectFiles | N
     return digest.hexdigest()
 
 
-def _copy_files(project: ProjectFiles, wanted: frozenset[str], archive: IO[bytes], digest: hashlib._Hash) -> None:
+def _copy_files(project: ProjectFiles, paths: frozenset[str], archive: IO[bytes], digest: hashlib._Hash) -> None:
     for entry, content in project.read_files():
-        if entry.path in wanted:
+        if entry.path in paths:
             digest.update(write_header(entry._replace(mtime=0)))
             archive.write(write_header(entry, below=WORKING_FOLDER))
             for piece in content:

@@ -53,8 +53,8 @@ class HelperSession:
         self._stream = stream
         self._note_end = note_end
         self._codec = FramedCodec()
-        self._held = bytearray()
-        self._said = b""  # the last bytes that Python wrote to its standard error
+        self._buffer = bytearray()
+        self._error_output = b""  # the last bytes that Python wrote to its standard error
         self.used = time.monotonic()
         self._buffer_bytes(received)
 
@@ -94,10 +94,10 @@ class HelperSession:
         kind, message = self.receive(seconds)
         if kind != b"J":
             raise EngineError("the helper container answered something else")
-        found: dict[str, Any] = json.loads(message)
-        if "trouble" in found:
-            raise FilesError(Trouble[found["trouble"]], str(found["path"]), str(found["detail"]))
-        return found
+        answer: dict[str, Any] = json.loads(message)
+        if "trouble" in answer:
+            raise FilesError(Trouble[answer["trouble"]], str(answer["path"]), str(answer["detail"]))
+        return answer
 
     def receive(self, seconds: float = _SILENCE) -> tuple[bytes, bytes]:
         """Return the next message."""
@@ -109,25 +109,25 @@ class HelperSession:
 
     def _read_bytes(self, size: int, seconds: float) -> bytes:
         self._stream.settimeout(seconds)
-        while len(self._held) < size:
+        while len(self._buffer) < size:
             try:
                 data = self._stream.recv(1 << 18)
             except OSError as error:
                 raise Unreachable(f"the helper container does not answer: {error}") from error
             if not data:
-                words = self._said.decode("utf-8", "replace").strip().splitlines()
+                words = self._error_output.decode("utf-8", "replace").strip().splitlines()
                 raise EngineError(f"the helper container ended: {words[-1] if words else 'it said nothing'}")
             self._buffer_bytes(data)
-        found = bytes(self._held[:size])
-        del self._held[:size]
-        return found
+        content = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return content
 
     def _buffer_bytes(self, data: bytes) -> None:
         for message in self._codec.decode(data):
             if isinstance(message, Piece) and message.channel is Channel.OUTPUT:
-                self._held += message.content
+                self._buffer += message.content
             elif isinstance(message, Piece):
-                self._said = (self._said + message.content)[-2000:]
+                self._error_output = (self._error_output + message.content)[-2000:]
 
 
 @dataclass(slots=True)
@@ -140,19 +140,22 @@ class StorageHelpers:
 
     def take(self, order: StorageOrder) -> HelperSession:
         """Return a helper for one order alone."""
-        now, stale, found = time.monotonic(), [], None
+        now = time.monotonic()
+        stale = []
+        chosen = None
         with self._lock:
-            for one in list(self._idle):
-                if now - one[1].used > _IDLE:
-                    stale.append(one[1])
-                elif found is None and one[0] == order:
-                    found = one[1]
+            for entry in list(self._idle):
+                idle_order, session = entry
+                if now - session.used > _IDLE:
+                    stale.append(session)
+                elif chosen is None and idle_order == order:
+                    chosen = session
                 else:
                     continue
-                self._idle.remove(one)
+                self._idle.remove(entry)
         for session in stale:
             session.close()
-        return found or _start_helper(self.helpers, order)
+        return chosen or _start_helper(self.helpers, order)
 
     def give_back(self, order: StorageOrder, session: HelperSession) -> None:
         """Keep a helper for the next request."""
@@ -194,10 +197,10 @@ class HelperFiles:
         self._helpers = helpers
         self._order = order
 
-    def list_files(self, wanted: ListOrder) -> Page:
+    def list_files(self, order: ListOrder) -> Page:
         with self._session() as session:
-            found = session.ask(do="list", path=wanted.path, after=wanted.after, limit=wanted.limit, deep=wanted.deep)
-            return Page(Seen(*found["at"]), [Seen(*one) for one in found["entries"]], found["next"])
+            answer = session.ask(do="list", path=order.path, after=order.after, limit=order.limit, deep=order.deep)
+            return Page(Seen(*answer["at"]), [Seen(*entry) for entry in answer["entries"]], answer["next"])
 
     def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:
         with self._session() as session:
@@ -207,8 +210,8 @@ class HelperFiles:
                 if kind == b"E":
                     return
                 if kind != b"D":
-                    found = json.loads(message)
-                    raise FilesError(Trouble[found["trouble"]], str(found["path"]), str(found["detail"]))
+                    answer = json.loads(message)
+                    raise FilesError(Trouble[answer["trouble"]], str(answer["path"]), str(answer["detail"]))
                 yield message
 
     def write_file(self, order: Incoming) -> FileWriter:
@@ -275,9 +278,9 @@ class _HelperWriter:
     def _end_write(self, wish: str) -> dict[str, Any]:
         self._is_open = False
         with self._helpers.guard(self._order, self._session):
-            found = self._session.ask(do=wish)
+            answer = self._session.ask(do=wish)
         self._helpers.give_back(self._order, self._session)
-        return found
+        return answer
 
 
 def _start_helper(helpers: Helpers, order: StorageOrder) -> HelperSession:
@@ -325,8 +328,8 @@ def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:
 
     Layers of code are left out: one may belong to another server, which could not remove it while a helper uses it.
     """
-    found = sorted(images, key=lambda image: -int(image.get("Created") or 0))
-    names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1]]
+    newest_first = sorted(images, key=lambda image: -int(image.get("Created") or 0))
+    names = [tag for image in newest_first for tag in (image.get("RepoTags") or [])[:1]]
     names = [name for name in names if not name.startswith(("<none>", *WITHOUT_PROGRAMS))]
     return sorted(names, key=lambda name: not name.startswith("python:"))
 
@@ -353,7 +356,7 @@ def _start_with(helpers: Helpers, order: StorageOrder, image: str) -> HelperSess
 
 def _make_request(order: StorageOrder, image: str) -> dict[str, Any]:
     """Return the helper's container. Without a user it begins as root, only to become the owner of the mount."""
-    seen = (order.mount,)
+    mounts = (order.mount,)
     user = "0:0" if order.user is None else f"{order.user[0]}:{order.user[1]}"
     return {
         "Image": image,
@@ -368,8 +371,8 @@ def _make_request(order: StorageOrder, image: str) -> dict[str, Any]:
         "AttachStdout": True,
         "AttachStderr": True,
         "HostConfig": {
-            "Mounts": describe_mounts(seen),
-            "Binds": describe_binds(seen),
+            "Mounts": describe_mounts(mounts),
+            "Binds": describe_binds(mounts),
             "NetworkMode": "none",
             "CapDrop": ["ALL"],
             "CapAdd": ["SETUID", "SETGID"] if order.user is None else [],

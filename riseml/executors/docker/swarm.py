@@ -96,22 +96,22 @@ def join_swarm(hosts: Sequence[SwarmHost], server: str) -> dict[HostName, Member
         Unreachable: no engine answers.
         EngineError: an engine refuses.
     """
-    found: dict[HostName, Membership] = {}
+    memberships: dict[HostName, Membership] = {}
     for pause in (*_PAUSES, None):
         try:
-            _join_missing(hosts, found)
+            _join_missing(hosts, memberships)
             break
         except EngineError as error:
             if error.permanent or pause is None:
                 raise
             threading.Event().wait(pause)
-    members = [host for host in hosts if found[host.name] is not Membership.SILENT]
+    members = [host for host in hosts if memberships[host.name] is not Membership.SILENT]
     names = frozenset(host.name for host in hosts)
     changed = SwarmManagement(members, server, names).arrange()  # lets those that dropped out join again, too
-    return {**found, **{name: how for name, how in changed.items() if found.get(name) is Membership.MEMBER}}
+    return {**memberships, **{name: how for name, how in changed.items() if memberships.get(name) is Membership.MEMBER}}
 
 
-def _join_missing(hosts: Sequence[SwarmHost], found: dict[HostName, Membership]) -> None:
+def _join_missing(hosts: Sequence[SwarmHost], memberships: dict[HostName, Membership]) -> None:
     """Let the hosts without a swarm join the swarm of the others, and add the step of each host to `found`."""
     infos = read_swarms(hosts)
     if not infos:
@@ -126,23 +126,23 @@ def _join_missing(hosts: Sequence[SwarmHost], found: dict[HostName, Membership])
         message = f"no host that answers is in a swarm, and {_join_names(silent)} may be: it does not answer"
         raise Refused(message, f"start it, or take it out of the pool: `riseml pool remove {silent[0]}`")
     for name in silent:
-        found[name] = Membership.SILENT
+        memberships[name] = Membership.SILENT
     failed = [name for name, info in infos.items() if info.get("LocalNodeState") == "error"]
     for name in [*members, *joining, *failed]:
-        found.setdefault(name, Membership.MEMBER)
+        memberships.setdefault(name, Membership.MEMBER)
     answering = [host for host in hosts if host.name in infos]
     manager = next((host for host in answering if _has_leader(infos[host.name])), None)
     if manager is None:
         manager = answering[0]
         with manager.engine.api(patient=True) as api:
             api.init_swarm(advertise_addr=_resolve_address(manager))
-        found[manager.name] = Membership.CREATED
+        memberships[manager.name] = Membership.CREATED
     with manager.engine.api() as api:
         token = api.inspect_swarm()["JoinTokens"]["Worker"]
     for host in answering:
-        if host.name not in found:
+        if host.name not in memberships:
             _join_one(host, _resolve_address(manager, infos[manager.name]), token)
-            found[host.name] = Membership.JOINED
+            memberships[host.name] = Membership.JOINED
 
 
 def _join_one(host: SwarmHost, manager: str, token: str) -> None:
@@ -180,9 +180,9 @@ class SwarmManagement:
         self._pool = pool
         self._patient = patient
         self._engines = {host.name: host.engine for host in hosts}
-        found = _read_settled(hosts)
-        infos = {name: info for name, info in found.items() if info.get("LocalNodeState") == "active"}
-        self._failed = [name for name, info in found.items() if info.get("LocalNodeState") == "error"]
+        answers = _read_settled(hosts)
+        infos = {name: info for name, info in answers.items() if info.get("LocalNodeState") == "active"}
+        self._failed = [name for name, info in answers.items() if info.get("LocalNodeState") == "error"]
         self._ids = {name: str(info["NodeID"]) for name, info in infos.items()}
         self._managers = [name for name, info in infos.items() if _has_leader(info)]
 
@@ -238,7 +238,7 @@ class SwarmManagement:
             raise Refused("the Docker swarm of the pool has no leader, so that no host can leave it", RECOVER_HINT)
         self._claim_nodes()
         nodes = self.list_nodes()
-        node = next((one for one in nodes if one.find_name(self._server) == name), None)
+        node = next((candidate for candidate in nodes if candidate.find_name(self._server) == name), None)
         if node is None or len(nodes) == 1:
             return Departure.NONE
         if name in self._ids and self._is_shared(self._engines[name]):
@@ -247,7 +247,7 @@ class SwarmManagement:
         if self._ask(lambda api: api.services()):
             return Departure.SERVICES
         self.arrange(leaving=[node.id])
-        node = next(one for one in self.list_nodes() if one.id == node.id)
+        node = next(candidate for candidate in self.list_nodes() if candidate.id == node.id)
         if node.manager and node.has_vote:
             message = f"without {name}, the Docker swarm of the pool would lose the majority of its managers"
             raise Refused(message, "start the hosts that do not answer, or remove them first; --force only removes it")
@@ -268,19 +268,19 @@ class SwarmManagement:
             containers = [row for mark in _WORK for row in api.containers(all=True, filters={"label": mark})]
             networks = api.networks(filters={"label": labels.EXPERIMENT})
         # helpers run in images of environments, whose label of a build they have, too
-        others = [
+        foreign_containers = [
             row
             for row in containers
             if _find_server(row) not in ("", self._server) and not labels.is_helper(row["Labels"])
         ]
-        made = [row["Created"] for row in others if row["State"] == "created"]
-        made += [
+        creation_times = [row["Created"] for row in foreign_containers if row["State"] == "created"]
+        creation_times += [
             datetime.fromisoformat(row["Created"]).timestamp()
             for row in networks
             if row.get("Scope") != "swarm" and _find_server(row) != self._server
         ]
-        is_starting = any(time.time() - moment < _STARTING for moment in made)
-        return is_starting or any(row["State"] not in _AT_REST for row in others)
+        is_starting = any(time.time() - moment < _STARTING for moment in creation_times)
+        return is_starting or any(row["State"] not in _AT_REST for row in foreign_containers)
 
     def _claim_nodes(self) -> None:
         """Label the nodes of the hosts with their names in the pool."""
@@ -311,10 +311,10 @@ class SwarmManagement:
     def _list_creators(self, nodes: Sequence[SwarmNode]) -> list[str]:
         """Return the ids of the nodes that made networks which still exist."""
         claims = {claim: node.id for node in nodes for claim in node.claims}
-        found = self._ask(lambda api: api.networks(filters={"driver": "overlay", "label": labels.HOST}))
-        marks = [network.get("Labels") or {} for network in found]
-        made = {(mark.get(labels.SERVER, ""), HostName(mark.get(labels.HOST, ""))) for mark in marks}
-        return [identity for claim, identity in claims.items() if claim in made]
+        networks = self._ask(lambda api: api.networks(filters={"driver": "overlay", "label": labels.HOST}))
+        marks = [network.get("Labels") or {} for network in networks]
+        network_claims = {(mark.get(labels.SERVER, ""), HostName(mark.get(labels.HOST, ""))) for mark in marks}
+        return [identity for claim, identity in claims.items() if claim in network_claims]
 
     def _change_role(self, change: RoleChange) -> None:
         """Change the role of a node, and wait until the swarm has done it.
@@ -323,8 +323,8 @@ class SwarmManagement:
             EngineError: it was not done in time.
         """
         name = next((name for name, identity in self._ids.items() if identity == change.node), None)
-        others = [other for other in self._managers if other != name]
-        self._managers = others or self._managers
+        other_managers = [other for other in self._managers if other != name]
+        self._managers = other_managers or self._managers
         if change.manager and name is not None and not _uses_networks(self._engines[name]):
             self._join_as_manager(name)
         else:
@@ -383,13 +383,13 @@ class SwarmManagement:
         end = time.monotonic() + _EFFECT_WITHIN
         while not self._has_changed(change):
             if time.monotonic() > end:
-                what = "promote" if change.manager else "demote"
-                raise EngineError(f"the swarm did not {what} its node {change.node} in {_EFFECT_WITHIN:.0f} s")
+                verb = "promote" if change.manager else "demote"
+                raise EngineError(f"the swarm did not {verb} its node {change.node} in {_EFFECT_WITHIN:.0f} s")
             threading.Event().wait(_LOOK_AGAIN)
 
     def _has_changed(self, change: RoleChange) -> bool:
         """Return True when the swarm has changed a role, and the host itself knows it."""
-        node = next((one for one in self.list_nodes() if one.id == change.node), None)
+        node = next((candidate for candidate in self.list_nodes() if candidate.id == change.node), None)
         if node is not None and not (node.has_vote and node.answers if change.manager else not node.has_vote):
             return False
         engines = [self._engines[name] for name, identity in self._ids.items() if identity == change.node]
@@ -400,8 +400,8 @@ class SwarmManagement:
         label = CLAIM + (server or self._server)
 
         def relabel(spec: dict[str, Any]) -> dict[str, Any]:
-            found = {key: value for key, value in (spec.get("Labels") or {}).items() if key != label}
-            return {"Labels": found if name is None else {**found, label: name}}
+            node_labels = {key: value for key, value in (spec.get("Labels") or {}).items() if key != label}
+            return {"Labels": node_labels if name is None else {**node_labels, label: name}}
 
         self._update_node(node, relabel)
 
@@ -450,9 +450,9 @@ def _uses_networks(engine: Engine) -> bool:
 
 def _rewrite_node(api: docker.APIClient, node: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Change what `change` returns in the specification of a node, unless another client changes it meanwhile."""
-    found = api.inspect_node(node)
-    spec: Any = {**found["Spec"], **change(found["Spec"])}
-    api.update_node(node, found["Version"]["Index"], spec)
+    inspection = api.inspect_node(node)
+    spec: Any = {**inspection["Spec"], **change(inspection["Spec"])}
+    api.update_node(node, inspection["Version"]["Index"], spec)
 
 
 def plan_recovery(hosts: Sequence[SwarmHost], chosen: HostName | None = None) -> Recovery:
@@ -495,8 +495,8 @@ def recover_swarm(hosts: Sequence[SwarmHost], server: str, recovery: Recovery) -
     if not recovery.keeps_swarm:
         for name in recovery.members:
             leave_swarm(named[name].engine)
-        found = join_swarm([host for host in hosts if host.name not in recovery.lost], server)
-        return {**found, **dict.fromkeys(recovery.lost, Membership.SILENT)}
+        memberships = join_swarm([host for host in hosts if host.name not in recovery.lost], server)
+        return {**memberships, **dict.fromkeys(recovery.lost, Membership.SILENT)}
     engine = named[recovery.leader].engine
     with engine.api(patient=True) as api:
         own = (api.info().get("Swarm") or {}).get("NodeAddr") or _resolve_address(named[recovery.leader])
@@ -505,8 +505,8 @@ def recover_swarm(hosts: Sequence[SwarmHost], server: str, recovery: Recovery) -
         if _manages(engine):
             break
         threading.Event().wait(pause)
-    others = {name: Membership.MEMBER for name in recovery.members}
-    return {**others, **dict.fromkeys(recovery.lost, Membership.SILENT), recovery.leader: Membership.RECOVERED}
+    members = {name: Membership.MEMBER for name in recovery.members}
+    return {**members, **dict.fromkeys(recovery.lost, Membership.SILENT), recovery.leader: Membership.RECOVERED}
 
 
 def leave_swarm(engine: Engine) -> None:
@@ -532,8 +532,8 @@ def leave_swarm(engine: Engine) -> None:
 
 def lacks_leader(message: str) -> bool:
     """Return True for the words with which a manager, or a former one, says that it cannot ask its swarm."""
-    found = ("does not have a leader", "DeadlineExceeded", "control.sock", NOT_A_MANAGER)
-    return any(words in message for words in found)
+    phrases = ("does not have a leader", "DeadlineExceeded", "control.sock", NOT_A_MANAGER)
+    return any(words in message for words in phrases)
 
 
 def _manages(engine: Engine) -> bool:
@@ -551,8 +551,8 @@ def _read_swarm(engine: Engine) -> dict[str, Any]:
     with engine.api() as api:
         api.ping()
     with engine.api(patient=True) as api:
-        found: dict[str, Any] = api.info().get("Swarm") or {}
-    return found
+        swarm: dict[str, Any] = api.info().get("Swarm") or {}
+    return swarm
 
 
 def check_one_swarm(infos: Infos, members: Sequence[HostName], silent: Sequence[HostName] = ()) -> None:
@@ -567,7 +567,7 @@ def check_one_swarm(infos: Infos, members: Sequence[HostName], silent: Sequence[
         Refused: they are in two swarms, no manager is among them, or their managers have no leader.
     """
     managers = [name for name in members if infos[name].get("ControlAvailable")]
-    known = {node for name in managers for node in list_managers(infos[name])}
+    manager_ids = {node for name in managers for node in list_managers(infos[name])}
     for name in members:
         if not managers and silent:
             message = f"host {name} is in a swarm whose managers do not answer, {_join_names(silent)} perhaps"
@@ -577,7 +577,7 @@ def check_one_swarm(infos: Infos, members: Sequence[HostName], silent: Sequence[
                 f"host {name} is in a swarm that no host of the pool manages",
                 f"run `docker swarm leave` on {name}, then try again",
             )
-        if not list_managers(infos[name]) & known or not _have_one_cluster(infos, managers):
+        if not list_managers(infos[name]) & manager_ids or not _have_one_cluster(infos, managers):
             raise Refused(
                 f"the hosts are in different swarms: {', '.join(members)}",
                 "run `docker swarm leave --force` on those that should change, then try again",
@@ -597,9 +597,11 @@ def _have_one_cluster(infos: Infos, managers: list[HostName]) -> bool:
     A manager that has just joined does not know the id of its swarm yet, but knows the manager that it joined.
     """
     clusters = {name: (infos[name].get("Cluster") or {}).get("ID") for name in managers}
-    known = {node for name, cluster in clusters.items() if cluster for node in list_managers(infos[name])}
-    new = [name for name, cluster in clusters.items() if not cluster] if known else []
-    return len({*filter(None, clusters.values())}) <= 1 and all(list_managers(infos[name]) & known for name in new)
+    manager_ids = {node for name, cluster in clusters.items() if cluster for node in list_managers(infos[name])}
+    new = [name for name, cluster in clusters.items() if not cluster] if manager_ids else []
+    return len({*filter(None, clusters.values())}) <= 1 and all(
+        list_managers(infos[name]) & manager_ids for name in new
+    )
 
 
 def _resolve_address(host: SwarmHost, info: Mapping[str, Any] | None = None) -> str:

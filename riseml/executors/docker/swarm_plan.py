@@ -18,7 +18,8 @@ from riseml.records import dataclass
 CLAIM = "riseml.server."
 """The beginning of a node's label. The rest is the id of a server, and the value is the host's name in its pool."""
 
-_FEW, _MANY = 3, 7
+_FEW = 3
+_MANY = 7
 """Hosts from which on a swarm has three managers, and five."""
 
 
@@ -46,13 +47,14 @@ class RoleChange:
     manager: bool  # the new role
 
 
-def parse_node(found: Mapping[str, Any]) -> SwarmNode:
+def parse_node(row: Mapping[str, Any]) -> SwarmNode:
     """Return a node from the answer of `GET /nodes` (Docker Engine API 1.41)."""
-    vote, labels = found.get("ManagerStatus"), found["Spec"].get("Labels") or {}
-    ready = (found.get("Status") or {}).get("State") == "ready"
+    vote = row.get("ManagerStatus")
+    labels = row["Spec"].get("Labels") or {}
+    ready = (row.get("Status") or {}).get("State") == "ready"
     return SwarmNode(
-        id=str(found["ID"]),
-        manager=found["Spec"].get("Role") == "manager",
+        id=str(row["ID"]),
+        manager=row["Spec"].get("Role") == "manager",
         has_vote=vote is not None,
         answers=ready and (vote is None or vote.get("Reachability") == "reachable"),
         leader=bool(vote and vote.get("Leader")),

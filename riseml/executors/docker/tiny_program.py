@@ -20,7 +20,12 @@ from riseml.records import dataclass
 
 _BASE = 0x400000  # address of the program in memory
 _HEADERS = struct.calcsize("<16sHHIQQQIHHHHHH") + struct.calcsize("<IIQQQQQQ")  # bytes before the instructions
-_EXECUTABLE, _LOAD, _READ_AND_RUN, _PAGE = 2, 1, 5, 0x10000  # of the ELF format
+
+# constants of the ELF format
+_EXECUTABLE = 2
+_LOAD = 1
+_READ_AND_RUN = 5
+_PAGE = 0x10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,10 @@ def run_program(api: docker.APIClient, program: TinyProgram, run: ProgramRun) ->
 def _make_file(processor: Processor, path: str) -> bytes:
     """Return a program as a file of the ELF format."""
     code = bytes.fromhex(processor.instructions) + path.encode() + b"\0"
-    size, ident = _HEADERS + len(code), b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
-    start, table = _BASE + _HEADERS, struct.calcsize("<16sHHIQQQIHHHHHH")
+    size = _HEADERS + len(code)
+    ident = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
+    start = _BASE + _HEADERS
+    table = struct.calcsize("<16sHHIQQQIHHHHHH")
     kind = (_EXECUTABLE, processor.elf_machine, 1)
     head = struct.pack("<16sHHIQQQIHHHHHH", ident, *kind, start, table, 0, 0, table, _HEADERS - table, 1, 64, 0, 0)
     segment = struct.pack("<IIQQQQQQ", _LOAD, _READ_AND_RUN, 0, _BASE, _BASE, size, size, _PAGE)
@@ -93,10 +100,12 @@ def _ensure_image(api: docker.APIClient, program: TinyProgram, processor: Proces
     try:
         api.inspect_image(program.image)
     except ImageNotFound:
-        buffer, content = io.BytesIO(), _make_file(processor, program.path)
+        buffer = io.BytesIO()
+        content = _make_file(processor, program.path)
         with tarfile.open(fileobj=buffer, mode="w") as tar:
             entry = tarfile.TarInfo(program.name)
-            entry.size, entry.mode = len(content), 0o555
+            entry.size = len(content)
+            entry.mode = 0o555
             tar.addfile(entry, io.BytesIO(content))
         repository, _, tag = program.image.partition(":")
         api.import_image_from_data(buffer.getvalue(), repository=repository, tag=tag)

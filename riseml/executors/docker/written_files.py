@@ -119,9 +119,9 @@ class _ContainerReader:
         if answer.status_code == _MISSING:
             return None
         raise_for_refusal(answer)
-        found = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
-        size = int(found["size"])
-        if int(found["mode"]) & _OTHER_TYPES or not len(LISTING_END) <= size <= _LONGEST_LIST:
+        status = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
+        size = int(status["size"])
+        if int(status["mode"]) & _OTHER_TYPES or not len(LISTING_END) <= size <= _LONGEST_LIST:
             return None
         if size == len(LISTING_END):
             return WrittenList({}, {})
@@ -136,19 +136,19 @@ class _ContainerReader:
         """Yield the listed files, those without content first."""
         if len(listed.files) + len(listed.home_files) >= MOST_LISTED:
             yield Unread(f"it has written more than {MOST_LISTED:,} files")
-        wanted: set[str] = set()
+        paths: set[str] = set()
         for path, file in listed.files.items():
             if is_cache(path) or self._is_unchanged(path, file):
                 continue
             if self._order.wants(path):
-                wanted.add(path)
+                paths.add(path)
             elif file.size is not None:
                 yield WrittenFile(path, file.size)
         yield from self._list_lost_in_home(listed)
-        tops = sorted({path.split("/")[0] for path in wanted})
-        missed = {path: listed.files[path].size for path in wanted if listed.files[path].size is not None}
+        tops = sorted({path.split("/")[0] for path in paths})
+        missed = {path: listed.files[path].size for path in paths if listed.files[path].size is not None}
         for top in tops if len(tops) <= _MOST_FETCHES else [""]:
-            for fetched in self._fetch(top, wanted):
+            for fetched in self._fetch(top, paths):
                 missed.pop(fetched.path, None)
                 yield fetched
         for path, size in missed.items():  # removed since, or one of too many names of one file
@@ -162,7 +162,8 @@ class _ContainerReader:
 
     def scan_working_folder(self) -> Iterator[WrittenFile | Unread]:
         """Yield the files that the job has written, by the archive of its whole working folder."""
-        skipped, hard_links = 0, list[str]()
+        skipped = 0
+        hard_links = list[str]()
         for member, content in self._read_archive(_locate("")):
             path = _name_member(member, "")
             if path is None or is_cache(path) or not self._is_new(path, member):
@@ -201,12 +202,12 @@ class _ContainerReader:
             if path is not None and pattern.matches(read_path(path)) and member.mtime >= self._find_start() - _SLACK:
                 yield from _show(path, member, content, hard_links)
 
-    def _fetch(self, top: str, wanted: set[str]) -> Iterator[WrittenFile]:
+    def _fetch(self, top: str, paths: set[str]) -> Iterator[WrittenFile]:
         """Yield the wanted files and links of one entry of the working folder; empty: of the whole folder."""
         hard_links = list[str]()
         for member, content in self._read_archive(_locate(top)):
             name = _name_member(member, "", drops_first=not top)
-            if name in wanted:
+            if name in paths:
                 yield from _show(name, member, content, hard_links)
         yield from self._read_hard_links(hard_links)
 
@@ -250,8 +251,8 @@ class _ContainerReader:
         return entry.size == file.size and file.mtime in (entry.mtime, None)
 
     def _is_lost_in_home(self, path: str) -> bool:
-        patterns = (one for one in self._order.elsewhere if one.place is PatternPlace.HOME)
-        return not is_home_cache(path) and not any(one.matches(read_path(path)) for one in patterns)
+        patterns = (pattern for pattern in self._order.elsewhere if pattern.place is PatternPlace.HOME)
+        return not is_home_cache(path) and not any(pattern.matches(read_path(path)) for pattern in patterns)
 
     def _list_project(self) -> Mapping[str, ArchiveEntry]:
         if self._project is None:
@@ -330,16 +331,16 @@ class _PieceFile(io.RawIOBase):
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
-        self._rest = b""
+        self._remainder = b""
 
     def read(self, size: int = -1) -> bytes:
-        while not self._rest:
+        while not self._remainder:
             piece = next(self._pieces, None)
             if piece is None:
                 return b""
-            self._rest = piece
-        found, self._rest = self._rest[:size], self._rest[size:]
-        return found
+            self._remainder = piece
+        data, self._remainder = self._remainder[:size], self._remainder[size:]
+        return data
 
 
 def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:

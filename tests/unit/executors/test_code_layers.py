@@ -152,10 +152,10 @@ def test_the_engine_is_asked_once_for_a_layer_that_many_jobs_get() -> None:
     layers.note_images({"python": ImageSeen(present=True, resolved="sha256:2")})
     lend(layers, api, LEAST_SIZE, 2)
     assert len(api.asked) == 4, "the environment is another one"
-    layers.note_use(first, found=True)
+    layers.note_use(first, exists=True)
     lend(layers, api, LEAST_SIZE, 2)
     assert len(api.asked) == 4
-    layers.note_use(first, found=False)
+    layers.note_use(first, exists=False)
     lend(layers, api, LEAST_SIZE, 2)
     assert len(api.asked) == 6, "the engine no longer had the layer"
     layers.note_images({})

@@ -261,7 +261,7 @@ def test_a_row_names_its_job(state: str, row: ContainerRow) -> None:
 def test_nothing_is_concluded_of_a_container_while_its_engine_has_not_answered(
     row: ContainerRow, known: ContainerSeen | None, reported: ContainerSeen
 ) -> None:
-    assert merge_late(row, known).seen == reported
+    assert merge_late(row, known).container == reported
 
 
 def test_an_answer_from_before_the_start_of_a_container_does_not_count() -> None:
