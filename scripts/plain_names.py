@@ -25,6 +25,7 @@ ROOMS = (
             "client",
             "control",
             "executors/docker",
+            "executors/transports",
             "frameworks",
             "planning",
             "results",

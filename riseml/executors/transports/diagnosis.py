@@ -66,12 +66,12 @@ def describe_cause(error: BaseException) -> str:
 
 def walk_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and all errors below it, nearest first: requests and urllib3 wrap one in several layers."""
-    seen: set[int] = set()
+    visited_ids: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
-        found = waiting.pop(0)
-        if not isinstance(found, BaseException) or id(found) in seen:
+        cause = waiting.pop(0)
+        if not isinstance(cause, BaseException) or id(cause) in visited_ids:
             continue
-        seen.add(id(found))
-        yield found
-        waiting += [*found.args, getattr(found, "reason", None), found.__cause__, found.__context__]
+        visited_ids.add(id(cause))
+        yield cause
+        waiting += [*cause.args, getattr(cause, "reason", None), cause.__cause__, cause.__context__]

@@ -118,15 +118,16 @@ class Engine:
             Unreachable: the engine did not answer; the effect of the call is unknown.
             EngineError: the engine refused.
         """
-        seconds, name = self._timeouts.quick, "quick"
+        seconds = self._timeouts.quick
+        name = "quick"
         if patient or brief:
             seconds, name = (self._timeouts.slow, "patient") if patient else (self._timeouts.brief, "brief")
         with self._translate_errors():
-            held: _ThreadClient | None = getattr(self._clients, name, None)
-            if held is None:
-                held = _ThreadClient(self._connect_client(seconds))
-                setattr(self._clients, name, held)
-            yield held.client
+            thread_client: _ThreadClient | None = getattr(self._clients, name, None)
+            if thread_client is None:
+                thread_client = _ThreadClient(self._connect_client(seconds))
+                setattr(self._clients, name, thread_client)
+            yield thread_client.client
 
     @contextmanager
     def stream(self) -> Iterator[docker.APIClient]:

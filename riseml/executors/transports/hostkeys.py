@@ -117,10 +117,10 @@ def pin_keys(destination: Destination, fingerprints: Collection[str]) -> tuple[H
     keys = _scan_address(address, destination)
     chosen = [(key.kind, key.blob) for key in keys if key.fingerprint in fingerprints]
     if not chosen:
-        shown = ", ".join(key.fingerprint for key in keys)
+        host_fingerprints = ", ".join(key.fingerprint for key in keys)
         raise Conflict(
             f"host {destination.name} has no key with the fingerprint {', '.join(sorted(fingerprints))}",
-            f"it shows {shown}: if its owner says otherwise, another machine answers in its place",
+            f"it shows {host_fingerprints}: if its owner says otherwise, another machine answers in its place",
         )
     path = destination.known_hosts
     _write_lines(path, replace_pinned_keys(_read_lines(path), address.entry, chosen))
@@ -130,26 +130,26 @@ def pin_keys(destination: Destination, fingerprints: Collection[str]) -> tuple[H
 def _scan_address(address: _SshAddress, destination: Destination) -> tuple[HostKey, ...]:
     command = ["ssh-keyscan", "-T", str(_SCAN_TIMEOUT), "-p", address.port, address.hostname]
     lines = _run_ssh_tool(command, destination).stdout.splitlines()
-    shown = [words for line in lines if len(words := line.split()) >= 3 and words[0] != "#" and _is_key(words[2])]
-    if not shown:
+    entries = [words for line in lines if len(words := line.split()) >= 3 and words[0] != "#" and _is_key(words[2])]
+    if not entries:
         raise Unreachable(
             f"host {destination.name} ({destination.url}) shows no host key",
             f"is it up, and does sshd listen there? `{shlex.join(command)}` says more",
         )
-    known = _read_lines(destination.known_hosts)
-    keys = (HostKey(kind, blob, _compare_pinned(known, address, kind, blob)) for _, kind, blob, *_ in shown)
+    pinned_lines = _read_lines(destination.known_hosts)
+    keys = (HostKey(kind, blob, _compare_pinned(pinned_lines, address, kind, blob)) for _, kind, blob, *_ in entries)
     return tuple(sorted(keys, key=lambda key: key.kind))
 
 
-def _compare_pinned(known: list[str], address: _SshAddress, kind: str, blob: str) -> Pinned:
+def _compare_pinned(pinned_lines: list[str], address: _SshAddress, kind: str, blob: str) -> Pinned:
     """Compare a key with known_hosts as ssh does: when no line names host and port, a line that has the same key for
     the host without its port counts.
     """
-    pinned = {key for found, key in find_pinned_keys(known, address.entry) if found == kind}
+    pinned = {key for pinned_kind, key in find_pinned_keys(pinned_lines, address.entry) if pinned_kind == kind}
     if pinned:
         return Pinned.YES if blob in pinned else Pinned.OTHER
     without_port = address.alias or address.hostname
-    return Pinned.YES if (kind, blob) in find_pinned_keys(known, without_port) else Pinned.NO
+    return Pinned.YES if (kind, blob) in find_pinned_keys(pinned_lines, without_port) else Pinned.NO
 
 
 def _resolve_address(destination: Destination) -> _SshAddress:
@@ -173,15 +173,15 @@ def _read_address(destination: Destination) -> tuple[_SshAddress, str]:
     url = destination.url
     port = [] if url.port is None else ["-p", str(url.port)]
     answer = _run_ssh_tool(["ssh", "-G", *port, "--", url.host], destination)
-    found = dict(line.split(" ", 1) for line in answer.stdout.splitlines() if " " in line)
-    if not {"hostname", "port"} <= found.keys():
+    options = dict(line.split(" ", 1) for line in answer.stdout.splitlines() if " " in line)
+    if not {"hostname", "port"} <= options.keys():
         reason = (answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"])[-1]
         raise UsageError(
             f"ssh cannot read its configuration of host {destination.name} ({url}): {reason}",
             f"try `ssh -G {url.host}`",
         )
-    jumps = [found[one] for one in ("proxyjump", "proxycommand") if found.get(one, "none") != "none"]
-    return _SshAddress(found["hostname"], found["port"], found.get("hostkeyalias", "")), next(iter(jumps), "")
+    jumps = [options[option] for option in ("proxyjump", "proxycommand") if options.get(option, "none") != "none"]
+    return _SshAddress(options["hostname"], options["port"], options.get("hostkeyalias", "")), next(iter(jumps), "")
 
 
 def _run_ssh_tool(command: list[str], destination: Destination) -> subprocess.CompletedProcess[str]:

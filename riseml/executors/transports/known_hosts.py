@@ -35,8 +35,8 @@ def replace_pinned_keys(lines: Iterable[str], name: str, keys: Iterable[tuple[st
     A line of this host alone goes. A line that names other hosts too stays for them: it loses the name, or gets a
     `!name` when one of its patterns matches the name as well.
     """
-    kept = (_exclude_host(line, name) for line in lines)
-    return [*(line for line in kept if line is not None), *(f"{name} {kind} {key}" for kind, key in keys)]
+    remaining_lines = (_exclude_host(line, name) for line in lines)
+    return [*(line for line in remaining_lines if line is not None), *(f"{name} {kind} {key}" for kind, key in keys)]
 
 
 def names_host(field: str, name: str) -> bool:
@@ -92,10 +92,10 @@ def _exclude_host(line: str, name: str) -> str | None:
         return line
     if words[0].startswith("|"):
         return None
-    others = [pattern for pattern in words[0].split(",") if pattern.lower() != name.lower()]
-    if all(pattern.startswith("!") for pattern in others):
+    other_patterns = [pattern for pattern in words[0].split(",") if pattern.lower() != name.lower()]
+    if all(pattern.startswith("!") for pattern in other_patterns):
         return None
-    field = ",".join(others)
+    field = ",".join(other_patterns)
     if names_host(field, name):
         field += f",!{name}"
     return line.replace(words[0], field, 1)

@@ -44,18 +44,18 @@ class Keepalive:
 
     def list_socket_options(self) -> list[tuple[int, int, int]]:
         """Return level, option and value of each option that this kernel has."""
-        wanted = {
+        values = {
             "TCP_KEEPIDLE": self.idle,
             "TCP_KEEPINTVL": self.interval,
             "TCP_KEEPCNT": self.count,
             "TCP_USER_TIMEOUT": self.unconfirmed * 1000,  # milliseconds
         }
-        known = [
+        tcp_options = [
             (socket.IPPROTO_TCP, getattr(socket, name), value)
-            for name, value in wanted.items()
+            for name, value in values.items()
             if name in _SOCKET_OPTIONS
         ]
-        return [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *known]
+        return [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *tcp_options]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +168,8 @@ class TcpTransport:
             raise
 
     def explain_failure(self, error: Exception) -> Diagnosis:
-        found = None if self._tls is None else explain_tls_failure(error, self._url, self._tls)
-        return found or Diagnosis(describe_cause(error), _REMOTE_HINT)
+        diagnosis = None if self._tls is None else explain_tls_failure(error, self._url, self._tls)
+        return diagnosis or Diagnosis(describe_cause(error), _REMOTE_HINT)
 
     def reconnect(self) -> None:
         """Do nothing: every call connects."""
@@ -219,10 +219,10 @@ def find_transport(spec: HostSpec, home: Path, timeouts: Timeouts) -> Transport:
 def find_plain_transport(url: str, timeouts: Timeouts) -> Transport:
     """Return the way to an engine of which only the URL is known, as in DOCKER_HOST."""
     try:
-        found = parse_engine_url(url)
+        engine_url = parse_engine_url(url)
     except BadText:
         return SocketTransport(url)  # the first call fails with the SDK's own words
-    return TcpTransport(found, None, timeouts.tcp) if found.scheme is Scheme.TCP else SocketTransport(url)
+    return TcpTransport(engine_url, None, timeouts.tcp) if engine_url.scheme is Scheme.TCP else SocketTransport(url)
 
 
 class _KeepaliveAdapter(HTTPAdapter):
@@ -244,14 +244,14 @@ def _connect_socket(url: str, version: str, timeout: float) -> docker.APIClient:
 
 
 def _dial_socket(path: str, timeout: float) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
+    connection = socket.socket(socket.AF_UNIX)
     try:
-        made.settimeout(timeout)
-        made.connect(path)
+        connection.settimeout(timeout)
+        connection.connect(path)
     except BaseException:
-        made.close()
+        connection.close()
         raise
-    return made
+    return connection
 
 
 def _secure_socket(door: socket.socket, host: str, tls: Tls) -> socket.socket:
@@ -260,9 +260,9 @@ def _secure_socket(door: socket.socket, host: str, tls: Tls) -> socket.socket:
     if tls.cert:
         context.load_cert_chain(tls.cert, tls.key)
     timeout = door.gettimeout()
-    made = bridge_tls(context.wrap_socket(door, server_hostname=host))
-    made.settimeout(timeout)
-    return made
+    connection = bridge_tls(context.wrap_socket(door, server_hostname=host))
+    connection.settimeout(timeout)
+    return connection
 
 
 def _make_client(url: str, version: str, timeout: float) -> docker.APIClient:

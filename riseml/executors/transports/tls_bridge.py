@@ -18,18 +18,19 @@ log = logging.getLogger(__name__)
 
 def bridge_tls(secure: ssl.SSLSocket) -> socket.socket:
     """Return a plain socket that carries what `secure` carries, and ends as it ends. The bridge closes `secure`."""
-    ours, theirs = socket.socketpair()
-    for one in (secure, theirs):
-        one.settimeout(0.0)
-    threading.Thread(target=_TlsBridge(secure, theirs).run, name="tls-bridge", daemon=True).start()
-    return ours
+    caller_end, bridge_end = socket.socketpair()
+    for end in (secure, bridge_end):
+        end.settimeout(0.0)
+    threading.Thread(target=_TlsBridge(secure, bridge_end).run, name="tls-bridge", daemon=True).start()
+    return caller_end
 
 
 class _TlsBridge:
     """Copies both ways, with a buffer of one piece for each."""
 
     def __init__(self, secure: ssl.SSLSocket, plain: socket.socket) -> None:
-        self._secure, self._plain = secure, plain
+        self._secure = secure
+        self._plain = plain
         self._to_secure = self._to_plain = b""
         self._secure_ended = self._plain_ended = False  # this side sends nothing more
         self._shut_secure = self._shut_plain = False  # the end of the other side was passed on to this side
@@ -53,9 +54,9 @@ class _TlsBridge:
         poll.register(self._secure, reads_secure * select.POLLIN | bool(self._to_secure) * select.POLLOUT)
         poll.register(self._plain, reads_plain * select.POLLIN | bool(self._to_plain) * select.POLLOUT)
         has_more = reads_secure and self._secure.pending() > 0
-        found = dict(poll.poll(0 if has_more else None))
-        gone = found.get(self._plain.fileno(), 0) & (select.POLLHUP | select.POLLERR)
-        return not gone or bool(found[self._plain.fileno()] & select.POLLIN)
+        events = dict(poll.poll(0 if has_more else None))
+        hangup = events.get(self._plain.fileno(), 0) & (select.POLLHUP | select.POLLERR)
+        return not hangup or bool(events[self._plain.fileno()] & select.POLLIN)
 
     def _copy_once(self) -> None:
         if not self._to_plain and not self._secure_ended:
@@ -82,10 +83,10 @@ class _TlsBridge:
     def _receive_bytes(source: socket.socket) -> tuple[bytes, bool]:
         """Return what is there now, and whether nothing follows it."""
         try:
-            found = source.recv(_CHUNK)
+            data = source.recv(_CHUNK)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return b"", False
-        return found, not found
+        return data, not data
 
     @staticmethod
     def _send_bytes(target: socket.socket, data: bytes) -> bytes:

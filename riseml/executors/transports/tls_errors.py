@@ -68,19 +68,19 @@ def explain_tls_failure(error: Exception, url: EngineUrl, tls: Tls) -> Diagnosis
     In TLS 1.3 an engine refuses riseml's certificate after its own handshake has ended. A client that is writing then
     may see a broken connection only, so this function shakes hands once more and waits for the refusal.
     """
-    found = _find_tls_error(error)
-    if found is None and any(isinstance(cause, _BROKEN_CONNECTION) for cause in walk_causes(error)):
-        found = _shake_hands(url, tls)
-    if found is None:
+    tls_error = _find_tls_error(error)
+    if tls_error is None and any(isinstance(cause, _BROKEN_CONNECTION) for cause in walk_causes(error)):
+        tls_error = _shake_hands(url, tls)
+    if tls_error is None:
         return None
-    if isinstance(found, ssl.SSLCertVerificationError):
-        sentences = _ENGINE_CERTIFICATE.get(found.verify_code, _UNKNOWN_AUTHORITY)
-        return _fill(sentences, url, tls, found, found.verify_message or "it cannot be verified")
-    reason = (found.reason or "").upper()
+    if isinstance(tls_error, ssl.SSLCertVerificationError):
+        sentences = _ENGINE_CERTIFICATE.get(tls_error.verify_code, _UNKNOWN_AUTHORITY)
+        return _fill(sentences, url, tls, tls_error, tls_error.verify_message or "it cannot be verified")
+    reason = (tls_error.reason or "").upper()
     if "ALERT" in reason and not tls.cert:
-        return _fill(_NO_CERTIFICATE, url, tls, found, reason)
+        return _fill(_NO_CERTIFICATE, url, tls, tls_error, reason)
     sentences = next(sentences for pattern, sentences in _REFUSALS if re.search(pattern, reason))
-    return _fill(sentences, url, tls, found, reason)
+    return _fill(sentences, url, tls, tls_error, reason)
 
 
 def _fill(sentences: tuple[str, str], url: EngineUrl, tls: Tls, error: ssl.SSLError, reason: str) -> Diagnosis:
@@ -91,8 +91,10 @@ def _fill(sentences: tuple[str, str], url: EngineUrl, tls: Tls, error: ssl.SSLEr
 def _find_tls_error(error: Exception) -> ssl.SSLError | None:
     """Return the error of TLS below one of requests; None for an error that only says that the connection ended."""
     ends = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
-    found = (cause for cause in walk_causes(error) if isinstance(cause, ssl.SSLError) and not isinstance(cause, ends))
-    return next(found, None)
+    tls_errors = (
+        cause for cause in walk_causes(error) if isinstance(cause, ssl.SSLError) and not isinstance(cause, ends)
+    )
+    return next(tls_errors, None)
 
 
 def _shake_hands(url: EngineUrl, tls: Tls) -> ssl.SSLError | None:

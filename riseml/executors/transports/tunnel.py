@@ -201,7 +201,7 @@ class Tunnel:
                 self._ssh = None
 
     def _read_lines(self, pipe: int, poll: select.poll, attempt: int) -> None:
-        rest = b""
+        open_line = b""
         while self._state.wants_attempt(attempt):
             seconds = self._find_seconds_left()
             ready = [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
@@ -211,10 +211,10 @@ class Tunnel:
             chunk = os.read(pipe, _CHUNK) if pipe in ready else b""
             if not chunk:
                 return
-            *lines, rest = (rest + chunk).split(b"\n")
+            *lines, open_line = (open_line + chunk).split(b"\n")
             for line in lines:
                 self._take_line(line.decode("utf-8", "replace").strip(), attempt)
-            rest = rest[-_CHUNK:]
+            open_line = open_line[-_CHUNK:]
 
     def _take_line(self, line: str, attempt: int) -> None:
         if line == _READY_LINE:

@@ -67,11 +67,11 @@ class _UnixSocketConnection(HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            made.settimeout(self.timeout)
-            made.connect(self._path)
+            connection.settimeout(self.timeout)
+            connection.connect(self._path)
         except BaseException:
-            made.close()
+            connection.close()
             raise
-        self.sock = made
+        self.sock = connection

@@ -50,7 +50,8 @@ def upgrade_connection(door: socket.socket, path: str, body: Mapping[str, object
 
 
 def _read_answer(door: socket.socket, connection: h11.Connection) -> bytes:
-    status, words = 0, b""
+    status = 0
+    words = b""
     while True:
         event = connection.next_event()
         match event:
@@ -69,7 +70,7 @@ def _read_answer(door: socket.socket, connection: h11.Connection) -> bytes:
 def _find_message(body: bytes) -> str:
     text = body.decode("utf-8", "replace").strip()
     try:
-        found = json.loads(text)
+        answer = json.loads(text)
     except ValueError:
         return text
-    return str(found.get("message", text)) if isinstance(found, dict) else text
+    return str(answer.get("message", text)) if isinstance(answer, dict) else text
