@@ -92,9 +92,11 @@ class DatabaseClaim:
 
     def _describe_holder(self) -> StoreError:
         with self._engine.connect() as connection:
-            known = sa.inspect(connection).has_table(facts.name)
+            has_facts = sa.inspect(connection).has_table(facts.name)
             row = (
-                connection.execute(sa.select(facts.c.value).where(facts.c.name == _HOLDER)).scalar() if known else None
+                connection.execute(sa.select(facts.c.value).where(facts.c.name == _HOLDER)).scalar()
+                if has_facts
+                else None
             )
         return _used_error(self._engine.url, row)
 
@@ -112,8 +114,8 @@ def lock_holder_row(connection: sa.Connection, claim: DatabaseClaim | None) -> N
 
 def insert_holder_row(connection: sa.Connection) -> None:
     """Create the row that writers lock, if it is missing."""
-    known = connection.execute(sa.select(facts.c.name).where(facts.c.name == _HOLDER)).scalar()
-    if known is None:
+    holder = connection.execute(sa.select(facts.c.name).where(facts.c.name == _HOLDER)).scalar()
+    if holder is None:
         connection.execute(facts.insert().values(name=_HOLDER, value="{}"))
 
 

@@ -23,13 +23,13 @@ class ContentReceiver:
 
     Args:
         store: gets them.
-        wanted: SHA-256 of the contents to keep, each of them once; None: all.
+        contents: SHA-256 of the contents to keep, each of them once; None: all.
     """
 
-    def __init__(self, store: ContentStore, wanted: Collection[bytes] | None = None) -> None:
+    def __init__(self, store: ContentStore, contents: Collection[bytes] | None = None) -> None:
         self._store = store
-        self._wanted = wanted
-        self._kept: set[bytes] = set()
+        self._contents = contents
+        self._received: set[bytes] = set()
         self._waiting: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, "packs")
         self._pack: PackFile | None = None
@@ -53,11 +53,11 @@ class ContentReceiver:
         assert pack is not None, "a content has begun"
         self._is_open = False
         content = pack.hash_content()
-        if content in self._kept or (self._wanted is not None and content not in self._wanted):
+        if content in self._received or (self._contents is not None and content not in self._contents):
             pack.drop_content()
         else:
             pack.keep_content()
-            self._kept.add(content)
+            self._received.add(content)
         if pack.size >= _PACK:
             self._hand_over()
 
@@ -72,8 +72,8 @@ class ContentReceiver:
             if self._pack is not None and self._is_open:
                 self._pack.drop_content()
             self._hand_over()
-            for one in self._waiting:
-                one.result()
+            for future in self._waiting:
+                future.result()
         finally:
             self._thread.shutdown()
             if self._pack is not None:
@@ -82,8 +82,8 @@ class ContentReceiver:
 
     def _hand_over(self) -> None:
         """Pass the pack to the thread that enters it in the table. If that fails, the next call ends the upload."""
-        for one in [one for one in self._waiting if one.done()]:
-            one.result()
+        for future in [future for future in self._waiting if future.done()]:
+            future.result()
         if self._pack is not None:
             self._waiting.append(self._thread.submit(self._enter_pack, self._pack))
             self._pack = None
@@ -93,7 +93,7 @@ class ContentReceiver:
             complete = pack.finish()
             if complete is None:
                 return
-            names = {one.content for one in complete.contents}
+            names = {packed.content for packed in complete.contents}
             if len(self._store.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
                 self._store.add_pack(complete)
 

@@ -25,7 +25,7 @@ from riseml.store.packs import PACK, PART, NewPack, OpenPacks, PackedContent, Pa
 _TABLE = "contents.db"
 _PATIENCE = 60.0  # seconds to wait for another thread's transaction
 _READ = 1 << 18  # bytes read at once
-_ASKED = 500  # contents in one query
+_PER_QUERY = 500  # contents in one query
 _TIMES_ASKED = 4  # read the whole table when it has at most this many rows for each requested content
 _LEAST_USED = 0.5  # share of a pack's bytes in use; below it, the rest is copied to another pack
 _SCHEMA = """
@@ -66,51 +66,53 @@ class ContentStore:
         self._open_table()
         self._compare_with_disk()
 
-    def find_places(self, wanted: Collection[bytes]) -> dict[bytes, ContentPlace]:
+    def find_places(self, contents: Collection[bytes]) -> dict[bytes, ContentPlace]:
         """Return the places of these contents; missing contents are left out."""
-        asked, found = list(wanted), dict[bytes, ContentPlace]()
+        hashes = list(contents)
+        places = dict[bytes, ContentPlace]()
         with self._connect() as table:
-            for start in range(0, len(asked), _ASKED):
-                part = asked[start : start + _ASKED]
+            for start in range(0, len(hashes), _PER_QUERY):
+                part = hashes[start : start + _PER_QUERY]
                 query = (
                     "SELECT hash, name, at, contents.size FROM contents JOIN packs ON packs.id = pack"
                     f" WHERE hash IN ({','.join('?' * len(part))})"  # marks alone
                 )
-                found |= {content: ContentPlace(*place) for content, *place in table.execute(query, part)}
-        return found
+                places |= {content: ContentPlace(*place) for content, *place in table.execute(query, part)}
+        return places
 
-    def find_sizes(self, wanted: Collection[bytes]) -> dict[bytes, int]:
+    def find_sizes(self, contents: Collection[bytes]) -> dict[bytes, int]:
         """Return the bytes of each of these contents; missing contents are left out."""
-        asked, found = list(wanted), dict[bytes, int]()
+        hashes = list(contents)
+        sizes = dict[bytes, int]()
         with self._connect() as table:
-            if len(asked) > _ASKED:  # reading the whole table is faster, unless it has many more rows
-                most = _TIMES_ASKED * len(asked)
+            if len(hashes) > _PER_QUERY:  # reading the whole table is faster, unless it has many more rows
+                most = _TIMES_ASKED * len(hashes)
                 rows = table.execute("SELECT hash, size FROM contents LIMIT ?", (most,)).fetchall()
                 if len(rows) < most:
                     every = dict(rows)
-                    return {content: every[content] for content in asked if content in every}
-            for start in range(0, len(asked), _ASKED):
-                part = asked[start : start + _ASKED]
+                    return {content: every[content] for content in hashes if content in every}
+            for start in range(0, len(hashes), _PER_QUERY):
+                part = hashes[start : start + _PER_QUERY]
                 query = f"SELECT hash, size FROM contents WHERE hash IN ({','.join('?' * len(part))})"  # marks alone
-                found.update(table.execute(query, part))
-        return found
+                sizes.update(table.execute(query, part))
+        return sizes
 
     def find_lost(self) -> frozenset[bytes]:
         """Return the contents that were stored, and are damaged or missing."""
         with self._connect() as table:
             return frozenset(row[0] for row in table.execute("SELECT hash FROM lost"))
 
-    def read_contents(self, wanted: Iterable[bytes]) -> Iterator[Iterator[bytes]]:
+    def read_contents(self, contents: Iterable[bytes]) -> Iterator[Iterator[bytes]]:
         """Yield each of these contents in pieces. Read its pieces before the next content.
 
         Raises:
             DamagedContent: one is damaged or gone; while it is read.
             EngineError: one cannot be read at the moment, and is kept; while it is read.
         """
-        wanted = list(wanted)
-        places = self.find_places(wanted)
+        contents = list(contents)
+        places = self.find_places(contents)
         with OpenPacks(self.folder) as packs:
-            for content in wanted:
+            for content in contents:
                 yield self._read_content(packs, content, places.get(content))
 
     def read_text(self, content: bytes) -> str:
@@ -199,25 +201,27 @@ class ContentStore:
         """Yield the pieces of a content; the last piece only when the SHA-256 of the whole is right."""
         if place is None:
             raise self._record_loss(content)
-        seen, at, end = hashlib.sha256(), place.at, place.at + place.size
-        held = b""
+        digest = hashlib.sha256()
+        at = place.at
+        end = place.at + place.size
+        last_piece = b""
         while at < end:
             piece = self._read_piece(packs, place.pack, at, min(end - at, _READ))
             if not piece:
                 break
-            seen.update(piece)
-            if held:
-                yield held
-            held = piece
+            digest.update(piece)
+            if last_piece:
+                yield last_piece
+            last_piece = piece
             at += len(piece)
-        if seen.digest() != content:
+        if digest.digest() != content:
             moved = self.find_places([content]).get(content)
             # pieces of a long content have been yielded already
             if moved is None or moved == place or at > place.at + _READ:
                 raise self._record_loss(content)
             yield from self._read_content(packs, content, moved)
             return
-        yield held
+        yield last_piece
 
     def _read_piece(self, packs: OpenPacks, pack: str, at: int, size: int) -> bytes:
         try:
@@ -243,7 +247,7 @@ class ContentStore:
     @staticmethod
     def _enter_contents(table: sqlite3.Connection, name: str, size: int, contents: Iterable[PackedContent]) -> None:
         number = table.execute("INSERT INTO packs (name, size) VALUES (?, ?)", (name, size)).lastrowid
-        rows = [(one.content, number, one.at, one.size) for one in contents]
+        rows = [(packed.content, number, packed.at, packed.size) for packed in contents]
         table.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?)", rows)
         table.executemany("DELETE FROM lost WHERE hash = ?", [row[:1] for row in rows])
 
@@ -287,16 +291,16 @@ class ContentStore:
     def _compare_with_disk(self) -> None:
         """Remove packs that are not in the table, and record the contents of missing packs as lost."""
         with self._connect() as table:
-            known = dict(table.execute("SELECT name, size FROM packs"))
-            for name, size in known.items():
+            sizes = dict(table.execute("SELECT name, size FROM packs"))
+            for name, size in sizes.items():
                 path = self.folder / name
                 if not path.exists() or path.stat().st_size != size:
                     log.warning("%s is gone or has another size: its files are sent again", path)
-                    found = "SELECT hash FROM contents JOIN packs ON id = pack WHERE name = ?"
-                    table.execute(f"INSERT OR IGNORE INTO lost {found}", (name,))  # texts of this module
-                    table.execute(f"DELETE FROM contents WHERE hash IN ({found})", (name,))
+                    query = "SELECT hash FROM contents JOIN packs ON id = pack WHERE name = ?"
+                    table.execute(f"INSERT OR IGNORE INTO lost {query}", (name,))  # texts of this module
+                    table.execute(f"DELETE FROM contents WHERE hash IN ({query})", (name,))
                     table.execute("DELETE FROM packs WHERE name = ?", (name,))
-                    known = {other: bytes_ for other, bytes_ in known.items() if other != name}
+                    sizes = {other: bytes_ for other, bytes_ in sizes.items() if other != name}
         for path in (*self.folder.glob(f"*{PART}"), *self.folder.glob(f"*{PACK}")):
-            if path.name not in known:
+            if path.name not in sizes:
                 path.unlink()

@@ -331,7 +331,7 @@ def _make_claim_engine(url: sa.URL, lock_timeout: float) -> sa.Engine:
     )
 
 
-def _session_settings(lock_timeout: float, what: str = "store") -> dict[str, Any]:
+def _session_settings(lock_timeout: float, purpose: str = "store") -> dict[str, Any]:
     """Return the settings of a PostgreSQL session; keepalives release the lock of a server whose machine vanished."""
     settings = {
         "lock_timeout": f"{lock_timeout * 1000:.0f}",
@@ -343,7 +343,7 @@ def _session_settings(lock_timeout: float, what: str = "store") -> dict[str, Any
     return {
         "connect_timeout": _CONNECT_TIMEOUT,
         "tcp_user_timeout": _MOST_UNANSWERED,
-        "application_name": f"riseml {what}",
+        "application_name": f"riseml {purpose}",
         "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }
 

@@ -73,18 +73,19 @@ def describe_full_disk(path: Path) -> StoreError:
 def _translate_sqlite_error(error: sqlite3.Error, path: Path) -> StoreError | None:
     match getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            cause, hint = "is locked by another process", f"`fuser {path}` names it; try again when it is done"
+            cause = "is locked by another process"
+            hint = f"`fuser {path}` names it; try again when it is done"
         case sqlite3.SQLITE_FULL:
             return describe_full_disk(path)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            cause, hint = f"is damaged: {error}", _RESTORE
+            cause = f"is damaged: {error}"
+            hint = _RESTORE
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            cause, hint = f"cannot be opened: {error}", f"make {path.parent} and what is in it yours and writable"
+            cause = f"cannot be opened: {error}"
+            hint = f"make {path.parent} and what is in it yours and writable"
         case sqlite3.SQLITE_IOERR:
-            cause, hint = (
-                f"cannot be read or written: {error}",
-                f"is the disk of {path.parent} full or failing? {_CHECK_STATUS}",
-            )
+            cause = f"cannot be read or written: {error}"
+            hint = f"is the disk of {path.parent} full or failing? {_CHECK_STATUS}"
         case _:
             return None
     return StoreError(f"the store {path} {cause}", hint)

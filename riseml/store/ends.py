@@ -70,11 +70,12 @@ class EndStore:
             row = connection.execute(query).mappings().first()
         if row is None:
             return None
-        found = {name: row[name] for name in ("id", *own, "reason", "message")}
+        values = {name: row[name] for name in ("id", *own, "reason", "message")}
         notify = None if row["notify"] is None else from_json(row["notify"], NotifySection)
-        state, experiment = State(row["state"]), row["experiment_id"]
-        found["ended_at"] = row["ended_at"] or row["at"]
-        return ExperimentEnd(**found, experiment=experiment, state=state, noticed_at=row["at"], notify=notify)
+        state = State(row["state"])
+        experiment = row["experiment_id"]
+        values["ended_at"] = row["ended_at"] or row["at"]
+        return ExperimentEnd(**values, experiment=experiment, state=state, noticed_at=row["at"], notify=notify)
 
     def find_set_progress(self, end: ExperimentEnd) -> SetProgress:
         """Return what the end of a member means for its set. Exactly one member's end is the end of the set."""
@@ -106,12 +107,12 @@ class EndStore:
         name = _make_name(reader)
         other = None if find_last_before is None else find_last_before(since)
         with self._database.write_transaction() as connection:
-            found = connection.execute(sa.select(facts.c.value).where(facts.c.name == name)).scalar()
-            if found is None:
+            position = connection.execute(sa.select(facts.c.value).where(facts.c.name == name)).scalar()
+            if position is None:
                 query = sa.select(sa.func.max(events.c.id)).where(events.c.at < since)
-                found = str((connection.execute(query).scalar() if other is None else other) or 0)
-                connection.execute(facts.insert().values(name=name, value=found))
-            return int(found)
+                position = str((connection.execute(query).scalar() if other is None else other) or 0)
+                connection.execute(facts.insert().values(name=name, value=position))
+            return int(position)
 
     def save_position(self, reader: str, event: int) -> None:
         """Store the event up to which a reader has been notified."""
@@ -122,8 +123,8 @@ class EndStore:
         """Return the ends that a reader has passed without knowing whether they are the ends of their sets."""
         query = sa.select(facts.c.value).where(facts.c.name == _make_name(reader))
         with self._database.read_transaction() as connection:
-            found = connection.execute(query).scalar()
-        return tuple(int(event) for event in (found or "").split())
+            text = connection.execute(query).scalar()
+        return tuple(int(event) for event in (text or "").split())
 
     def save_late(self, reader: str, late: Iterable[int]) -> None:
         """Store the ends that `load_late` returns."""

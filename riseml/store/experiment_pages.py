@@ -100,9 +100,9 @@ class ExperimentPages:
                 .offset(query.offset)
             )
             numbers = connection.execute(chosen).scalars().all()
-            found = select_details(connection, sa.and_(experiments.c.user == user, number.in_(numbers)))
-        places = {one: place for place, one in enumerate(numbers)}
-        return tuple(sorted(found, key=lambda detail: places[detail.experiment.number]))
+            details = select_details(connection, sa.and_(experiments.c.user == user, number.in_(numbers)))
+        places = {experiment_number: place for place, experiment_number in enumerate(numbers)}
+        return tuple(sorted(details, key=lambda detail: places[detail.experiment.number]))
 
 
 def _add_metric(
@@ -112,8 +112,8 @@ def _add_metric(
     if not query.metric:
         aggregate, column = _ORDERS[query.sort]
         return experiments, aggregate(column), []
-    found = select_last_values(dialect, query.metric).subquery()
-    last = found.c.last
+    last_values = select_last_values(dialect, query.metric).subquery()
+    last = last_values.c.last
     conditions: list[sa.ColumnElement[bool]] = [last.is_not(None)]
     if query.least is not None:
         conditions.append(last >= query.least)
@@ -121,7 +121,7 @@ def _add_metric(
         conditions.append(last <= query.most)
     first: _Aggregate = sa.func.max if query.descending else sa.func.min
     aggregate, column = _ORDERS.get(query.sort, (first, last))
-    return experiments.join(found, found.c.experiment_id == experiments.c.id), aggregate(column), conditions
+    return experiments.join(last_values, last_values.c.experiment_id == experiments.c.id), aggregate(column), conditions
 
 
 def _choose_experiments(dialect: sa.Dialect, user: str, query: PageQuery) -> sa.ColumnElement[bool]:
@@ -147,15 +147,15 @@ def _find_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:
     letters, as its lower() does, and its json_extract returns the text of a list: both save a call for each row.
     """
     states = [state.value for state in State if word.lower() in state.value.lower()]
-    found: list[sa.ColumnElement[bool]] = [experiments.c.state.in_(states)] if states else []
+    conditions: list[sa.ColumnElement[bool]] = [experiments.c.state.in_(states)] if states else []
     if word.isascii() and word.isdecimal() and str(int(word)) == word and int(word) <= _MOST_NUMBER:
-        found.append(experiments.c.number == int(word))
+        conditions.append(experiments.c.number == int(word))
     project = experiments.c.project
     written = json.dumps(word)[1:-1]  # the store has the parameters as JSON
     if dialect.name == "sqlite":
         parameters = sa.func.json_extract(experiments.c.plan, "$.parameters", type_=sa.Text)
-        found += [project.contains(word, autoescape=True), parameters.contains(written, autoescape=True)]
+        conditions += [project.contains(word, autoescape=True), parameters.contains(written, autoescape=True)]
     else:
         text = sa.cast(experiments.c.plan["parameters"], sa.Text)
-        found += [project.icontains(word, autoescape=True), text.icontains(written, autoescape=True)]
-    return sa.or_(*found)
+        conditions += [project.icontains(word, autoescape=True), text.icontains(written, autoescape=True)]
+    return sa.or_(*conditions)

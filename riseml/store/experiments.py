@@ -76,16 +76,16 @@ class ExperimentStore:
         self._erasings = 0  # how often values were erased, of which bytes may be left in a file
         self._finished_erasings = 0  # the value of the counter up to which no bytes are left
         # experiments as `load_world` read them, by id; replaced, never changed
-        self._known: Mapping[int, Experiment] = {}
+        self._cache: Mapping[int, Experiment] = {}
 
     def load_server_id(self) -> str:
         """Return the id that labels everything of this store's server; the first call creates it."""
         with self._database.write_transaction() as connection:
-            found = load_server_id(connection)
-            if found is None:
-                found = uuid.uuid4().hex
-                connection.execute(facts.insert().values(name="server", value=found))
-            return found
+            server_id = load_server_id(connection)
+            if server_id is None:
+                server_id = uuid.uuid4().hex
+                connection.execute(facts.insert().values(name="server", value=server_id))
+            return server_id
 
     def confirm_sole_server(self) -> None:
         """Check that no other server uses the store.
@@ -99,18 +99,19 @@ class ExperimentStore:
         """Return all experiments that are not closed, oldest first. Read only those again that have changed since the
         last call."""
         still_open = sa.select(experiments.c.id, experiments.c.version).where(experiments.c.closed.is_(False))
-        known, found = dict(self._known), dict[int, Experiment]()
+        cached = dict(self._cache)
+        fresh = dict[int, Experiment]()
         with self._database.read_transaction() as connection:
             rows = connection.execute(still_open.order_by(experiments.c.id)).all()
             changed = [
-                identity for identity, version in rows if identity not in known or known[identity].version != version
+                identity for identity, version in rows if identity not in cached or cached[identity].version != version
             ]
             for start in range(0, len(changed), _IDS_PER_QUERY):
                 some = select_details(connection, experiments.c.id.in_(changed[start : start + _IDS_PER_QUERY]))
-                found |= {detail.experiment.id: detail.experiment for detail in some}
-        current = known | found
+                fresh |= {detail.experiment.id: detail.experiment for detail in some}
+        current = cached | fresh
         loaded = {identity: current[identity] for identity, _ in rows if not current[identity].closed}
-        self._known = loaded
+        self._cache = loaded
         return World(tuple(loaded.values()))
 
     def find_submitted(self, user: str, key: str) -> tuple[ExperimentDetail, ...]:
@@ -128,14 +129,16 @@ class ExperimentStore:
         """
         with self._database.write_transaction() as connection:
             if submitted.key is not None:
-                known = _select_submitted(connection, submitted.owner.user, submitted.key)
-                if known:
-                    return known, False
+                stored = _select_submitted(connection, submitted.owner.user, submitted.key)
+                if stored:
+                    return stored, False
             ids = list(insert_experiments(connection, submitted, now, seal))
             added = select_details(connection, experiments.c.id.in_(ids))
         if self._journal is not None:
             accepted = [detail.experiment for detail in added]
-            self._journal.note_accepted(AcceptedRecord(one.id, one.owner.user, one.number, now) for one in accepted)
+            self._journal.note_accepted(
+                AcceptedRecord(experiment.id, experiment.owner.user, experiment.number, now) for experiment in accepted
+            )
         return added, True
 
     def save_decision(self, before: Experiment, after: Experiment, now: datetime) -> bool:
@@ -226,12 +229,12 @@ class ExperimentStore:
         if sub is not None:
             condition = sa.and_(condition, experiments.c.sub == sub)
         with self._database.read_transaction() as connection:
-            found = select_details(connection, condition)
-        if not found:
+            details = select_details(connection, condition)
+        if not details:
             raise NotFound(
                 f"there is no experiment {experiment_name(number, sub)}", "`riseml status -a` lists all of yours"
             )
-        return found
+        return details
 
     def get_experiment(self, identity: int) -> ExperimentDetail:
         """Return one experiment by its key in the store.
@@ -240,17 +243,17 @@ class ExperimentStore:
             NotFound: there is none.
         """
         with self._database.read_transaction() as connection:
-            found = select_details(connection, experiments.c.id == identity)
-        if not found:
+            details = select_details(connection, experiments.c.id == identity)
+        if not details:
             raise NotFound(f"there is no experiment with the key {identity}")
-        return found[0]
+        return details[0]
 
     def find_patterns(self, identity: int) -> dict[str, str]:
         """Return the patterns of `train.metrics` of an experiment, by name; none when there is no such experiment."""
         query = sa.select(experiments.c.plan["metrics"]).where(experiments.c.id == identity)
         with self._database.read_transaction() as connection:
-            found = connection.execute(query).scalar()
-        return dict(found or ())
+            patterns = connection.execute(query).scalar()
+        return dict(patterns or ())
 
     def list_experiments(
         self,
@@ -321,11 +324,11 @@ def select_details(connection: sa.Connection, condition: sa.ColumnElement[bool])
         .order_by(experiments.c.id)
     )
     rows = connection.execute(query).mappings().all()
-    wanted = sa.select(experiments.c.id).where(condition).scalar_subquery()
+    ids = sa.select(experiments.c.id).where(condition).scalar_subquery()
     columns = sa.select(jobs.c.experiment_id, sa.cast(jobs.c.record, sa.Text))
     jobs_of: dict[int, list[str]] = {}
     for experiment, record in connection.execute(
-        columns.where(jobs.c.experiment_id.in_(wanted)).order_by(jobs.c.position)
+        columns.where(jobs.c.experiment_id.in_(ids)).order_by(jobs.c.position)
     ).all():
         jobs_of.setdefault(experiment, []).append(record)
     return tuple(
@@ -347,8 +350,8 @@ def _find_open(connection: sa.Connection, user: str) -> sa.ColumnElement[bool]:
     if not numbers:
         return still_open
     # A union, because each part has an index of its own.
-    mine = sa.select(experiments.c.id).where(experiments.c.user == user)
-    both = mine.where(still_open).union(mine.where(experiments.c.number.in_(numbers)))
+    own_ids = sa.select(experiments.c.id).where(experiments.c.user == user)
+    both = own_ids.where(still_open).union(own_ids.where(experiments.c.number.in_(numbers)))
     return experiments.c.id.in_(both.scalar_subquery())
 
 
@@ -365,18 +368,18 @@ def _state_changes(before: Experiment, after: Experiment, now: datetime) -> Iter
     A job's start and end have the time of its host, as its lines have, so that the stream can merge them by time. An
     experiment runs from the start of its last job on.
     """
-    found: list[tuple[datetime, Job]] = []
+    changes: list[tuple[datetime, Job]] = []
     for old, new in zip(before.jobs, after.jobs, strict=True):
         if _shown_state(old) != _shown_state(new):
             at = new.ended_at if new.state in TERMINAL else new.started_at if new.state is State.RUNNING else now
-            found.append((at or now, new))
-    for at, new in sorted(found, key=lambda change: change[0]):
+            changes.append((at or now, new))
+    for at, new in sorted(changes, key=lambda change: change[0]):
         values = _event_columns(after.id, new, at)
         yield values | {"job": new.name, "attempt": new.attempt, "exit_code": new.exit_code}
     if _shown_state(before) != _shown_state(after):
         attempt = max((job.attempt for job in after.jobs), default=1)
-        last = max([at for at, _ in found], default=now)
-        began = after.state is State.RUNNING and after.placed_at is not None and found
+        last = max([at for at, _ in changes], default=now)
+        began = after.state is State.RUNNING and after.placed_at is not None and changes
         moment = max(last, after.placed_at or last) if began else max(last, now)
         yield _event_columns(after.id, after, moment) | {"job": None, "attempt": attempt, "exit_code": None}
 

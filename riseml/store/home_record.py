@@ -37,8 +37,8 @@ def load_home_record(connection: sa.Connection) -> HomeLocation | None:
 
 def load_server_id(connection: sa.Connection) -> str | None:
     """Return the id of a store's server; None: no server has used the store."""
-    found = connection.execute(sa.select(facts.c.value).where(facts.c.name == "server")).scalar()
-    return None if found is None else str(found)
+    server = connection.execute(sa.select(facts.c.value).where(facts.c.name == "server")).scalar()
+    return None if server is None else str(server)
 
 
 def check_home_record(connection: sa.Connection, own: OwnHome) -> None:
@@ -47,7 +47,8 @@ def check_home_record(connection: sa.Connection, own: OwnHome) -> None:
     Raises:
         StoreError: the store is that of another server, or the home or the store is a copy.
     """
-    home, server = own.location, load_server_id(connection)
+    home = own.location
+    server = load_server_id(connection)
     if own.server is not None and server not in (None, own.server):
         raise StoreError(
             f"the store is that of server {str(server)[:8]}, and {home.path} is the home of server {own.server[:8]}",

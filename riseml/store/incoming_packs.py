@@ -79,19 +79,19 @@ class IncomingPacks:
             raise StoreError(f"the server cannot take over the pack {name}: {error.strerror}", _AGAIN) from error
 
     def _keep_pack(self, path: Path) -> None:
-        found = path.lstat()
-        if not S_ISREG(found.st_mode):
+        status = path.lstat()
+        if not S_ISREG(status.st_mode):
             raise UsageError("a pack of the project's files is not a file", _AGAIN)
         most = min(_MOST, self._limits.most)
-        if found.st_size > most:
+        if status.st_size > most:
             raise TooLarge(f"a pack of the project's files has more than {most:,} bytes", _AGAIN)
         contents = tuple(islice(scan_pack(path), MOST_FILES + 1))
         if len(contents) > MOST_FILES:
             raise TooLarge(f"a pack of the project's files has more than {MOST_FILES:,} contents", _AGAIN)
         end = contents[-1].at + contents[-1].size if contents else 0
-        if end != found.st_size:
+        if end != status.st_size:
             raise UsageError("a pack of the project's files is cut off", _AGAIN)
-        names = {one.content for one in contents}
+        names = {packed.content for packed in contents}
         if len(self._contents.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
             self._contents.add_pack(NewPack(path, end, contents))
 
@@ -102,12 +102,12 @@ class IncomingPacks:
         """
         self._folder.mkdir(exist_ok=True, mode=0o700)
         freed = 0
-        for path in [one for one in self._folder.iterdir() if _NAME.fullmatch(one.name)]:
+        for path in [entry for entry in self._folder.iterdir() if _NAME.fullmatch(entry.name)]:
             try:
-                found = path.lstat()
-                if found.st_mtime <= unchanged_since:
+                status = path.lstat()
+                if status.st_mtime <= unchanged_since:
                     path.unlink()
-                    freed += found.st_size
+                    freed += status.st_size
             except FileNotFoundError:  # a client that gives up removes its packs at the same time
                 continue
             except OSError as error:

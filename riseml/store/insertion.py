@@ -77,9 +77,9 @@ def insert_experiments(
         yield identity
 
 
-def insert_trial(connection: sa.Connection, set_id: int, number: int, made: tuple[int, Point, int]) -> None:
-    """Insert the row of a trial. `made` is the id of its experiment, its point, and how many results the search had."""
-    experiment, point, asked_after = made
+def insert_trial(connection: sa.Connection, set_id: int, number: int, trial: tuple[int, Point, int]) -> None:
+    """Insert the row of a trial. `trial`: the id of its experiment, its point, and how many results the search had."""
+    experiment, point, asked_after = trial
     values = {"experiment_id": experiment, "point": to_json(point), "asked_after": asked_after}
     connection.execute(trials.insert().values(set_id=set_id, number=number, **values))
 

@@ -70,7 +70,7 @@ class ExperimentJournal:
 
     def note_accepted(self, accepted: Iterable[AcceptedRecord]) -> None:
         """Add experiments that the store has just got."""
-        lines = (f"A {one.id} {one.number} {one.created_at.isoformat()} {one.user}" for one in accepted)
+        lines = (f"A {record.id} {record.number} {record.created_at.isoformat()} {record.user}" for record in accepted)
         self._append("".join(f"{line}\n" for line in lines))
 
     def note_end(self, experiment: Experiment) -> None:
@@ -89,21 +89,25 @@ class ExperimentJournal:
 
     def find_ends(self, experiments: Collection[Experiment]) -> dict[int, EndRecord]:
         """Return how experiments ended, by their ids; those whose end is not in the journal are left out."""
-        wanted = {f"E {one.id} {one.created_at.isoformat()}".encode(): one.id for one in experiments}
-        found: dict[int, EndRecord] = {}
-        for line in self._read_lines() if wanted else ():
+        ids = {
+            f"E {experiment.id} {experiment.created_at.isoformat()}".encode(): experiment.id
+            for experiment in experiments
+        }
+        ends: dict[int, EndRecord] = {}
+        for line in self._read_lines() if ids else ():
             words = line.split(b" ", 3)
-            identity = wanted.get(b" ".join(words[:3])) if len(words) == 4 else None
+            identity = ids.get(b" ".join(words[:3])) if len(words) == 4 else None
             if identity is not None:
                 try:
-                    found[identity] = parse_json(words[3].decode(), EndRecord)
+                    ends[identity] = parse_json(words[3].decode(), EndRecord)
                 except ValueError:
                     log.warning("%s: the end of the experiment with the id %d cannot be read", self._path, identity)
-        return found
+        return ends
 
     def find_last(self) -> LastNumbers:
         """Return the largest numbers in the journal."""
-        last, users = 0, dict[str, int]()
+        last = 0
+        users = dict[str, int]()
         for line in self._read_lines():
             words = line.split(b" ", 4)
             if words[0] == b"A" and len(words) == 5 and words[1].isdigit() and words[2].isdigit():

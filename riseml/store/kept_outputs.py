@@ -25,23 +25,25 @@ class KeptOutputs:
     def keep(self, experiments: Sequence[int], moment: datetime) -> None:
         """Keep outputs; outputs that are kept already stay kept."""
         with self._database.write_transaction() as connection:
-            known = _select_ids(connection)
-            rows = [{"experiment_id": one, "at": moment} for one in experiments if one not in known]
+            kept_ids = _select_ids(connection)
+            rows = [
+                {"experiment_id": experiment, "at": moment} for experiment in experiments if experiment not in kept_ids
+            ]
             if rows:
                 connection.execute(sa.insert(kept_outputs), rows)
 
     def release(self, experiments: Sequence[int]) -> None:
         """Stop keeping outputs."""
         with self._database.write_transaction() as connection:
-            for one in experiments:
-                connection.execute(sa.delete(kept_outputs).where(kept_outputs.c.experiment_id == one))
+            for experiment in experiments:
+                connection.execute(sa.delete(kept_outputs).where(kept_outputs.c.experiment_id == experiment))
 
 
 def is_set_kept(connection: sa.Connection, set_id: int) -> bool:
     """Return True when the outputs of all experiments that a set has are kept."""
     members = sa.select(experiments.c.id).where(experiments.c.set_id == set_id)
-    others = members.where(experiments.c.id.not_in(sa.select(kept_outputs.c.experiment_id)))
-    return connection.execute(others.limit(1)).first() is None
+    unkept_members = members.where(experiments.c.id.not_in(sa.select(kept_outputs.c.experiment_id)))
+    return connection.execute(unkept_members.limit(1)).first() is None
 
 
 def _select_ids(connection: sa.Connection) -> frozenset[int]:

@@ -34,20 +34,20 @@ def skip_numbers(connection: sa.Connection, last: LastNumbers) -> LastNumbers | 
     """Let new experiments get larger numbers than these; see `ExperimentStore.skip_numbers`."""
     users = experiments.c.user, sa.func.max(experiments.c.number)
     rows = connection.execute(sa.select(*users).group_by(experiments.c.user)).all()
-    known = LastNumbers(_find_last_id(connection), {str(user): int(number) for user, number in rows})
+    stored = LastNumbers(_find_last_id(connection), {str(user): int(number) for user, number in rows})
     lost = _load_lost(connection)
-    given = {user: max(known.users.get(user, 0), lost.users.get(user, 0)) for user in last.users}
-    if last.id <= max(known.id, lost.id) and all(last.users[user] <= given[user] for user in given):
+    highest = {user: max(stored.users.get(user, 0), lost.users.get(user, 0)) for user in last.users}
+    if last.id <= max(stored.id, lost.id) and all(last.users[user] <= highest[user] for user in highest):
         return None
     names = {*last.users, *lost.users}
-    kept = {name: max(last.users.get(name, 0), lost.users.get(name, 0)) for name in names}
+    skipped = {name: max(last.users.get(name, 0), lost.users.get(name, 0)) for name in names}
     connection.execute(facts.delete().where(facts.c.name == _LOST))
-    newest = max(last.id, known.id, lost.id)
-    connection.execute(facts.insert().values(name=_LOST, value=json.dumps({"id": newest, "users": kept})))
+    newest = max(last.id, stored.id, lost.id)
+    connection.execute(facts.insert().values(name=_LOST, value=json.dumps({"id": newest, "users": skipped})))
     if connection.dialect.name == "postgresql":  # an id that is written does not move the sequence of the column
         sequence = sa.func.pg_get_serial_sequence(experiments.name, "id")
         connection.execute(sa.select(sa.func.setval(sequence, max(1, newest))))
-    return known
+    return stored
 
 
 def _find_last_id(connection: sa.Connection) -> int:
@@ -58,5 +58,5 @@ def _load_lost(connection: sa.Connection) -> LastNumbers:
     text = connection.execute(sa.select(facts.c.value).where(facts.c.name == _LOST)).scalar()
     if text is None:
         return LastNumbers(0, {})
-    found = json.loads(text)
-    return LastNumbers(int(found["id"]), {str(user): int(number) for user, number in found["users"].items()})
+    numbers = json.loads(text)
+    return LastNumbers(int(numbers["id"]), {str(user): int(number) for user, number in numbers["users"].items()})

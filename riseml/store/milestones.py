@@ -76,9 +76,9 @@ class MilestoneStore:
             row = connection.execute(query).mappings().first()
         if row is None:
             return None
-        found = {name: row[name] for name in ("id", *names, "condition", "value", "step", "at")}
-        return Milestone(**found, experiment=row["experiment_id"], notify=_read_notify(row["notify"]))
+        values = {name: row[name] for name in ("id", *names, "condition", "value", "step", "at")}
+        return Milestone(**values, experiment=row["experiment_id"], notify=_read_notify(row["notify"]))
 
 
-def _read_notify(found: object) -> NotifySection | None:
-    return None if found is None else from_json(found, NotifySection)
+def _read_notify(section: object) -> NotifySection | None:
+    return None if section is None else from_json(section, NotifySection)

@@ -70,16 +70,16 @@ class OutcomeStore:
             for (identity, number, sub, set_id, project, state, reason, _), pairs in zip(rows, parameters, strict=True)
         )
 
-    def read_runs(self, wanted: Iterable[int]) -> dict[int, ExperimentRun]:
+    def read_runs(self, keys: Iterable[int]) -> dict[int, ExperimentRun]:
         """Return when and where these experiments ran, by their keys."""
-        ids = list(wanted)
-        found: dict[int, ExperimentRun] = {}
+        ids = list(keys)
+        runs: dict[int, ExperimentRun] = {}
         with self._database.read_transaction() as connection:
             for start in range(0, len(ids), _IDS_PER_QUERY):
                 for row in connection.execute(_select_runs(ids[start : start + _IDS_PER_QUERY])):
                     identity, started, ended, hosts, workers = row
-                    found[identity] = ExperimentRun(started, ended, _list_hosts(hosts), workers)
-        return found
+                    runs[identity] = ExperimentRun(started, ended, _list_hosts(hosts), workers)
+        return runs
 
 
 def _list_hosts(text: str) -> tuple[str, ...]:
@@ -97,7 +97,8 @@ def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
 
 
 def _select_runs(ids: list[int]) -> sa.Select[Any]:
-    host, part = jobs.c.record["host"].as_string(), jobs.c.record["part"].as_string()
+    host = jobs.c.record["host"].as_string()
+    part = jobs.c.record["part"].as_string()
     placed = (
         sa.select(
             jobs.c.experiment_id,

@@ -12,7 +12,8 @@ from typing import Self
 from riseml.archives.pieces import RECORD
 from riseml.records import dataclass
 
-PART, PACK = ".part", ".pack"
+PART = ".part"
+PACK = ".pack"
 """Suffixes of a pack that is being written, and of one that is complete."""
 
 _BUFFER = 1 << 20  # bytes
@@ -57,7 +58,7 @@ class PackFile:
         self.path = Path(name)
         self.size = 0  # bytes of the kept contents
         self._file = open(handle, "wb", buffering=_BUFFER)  # noqa: SIM115  # until the end of the block
-        self._found: list[PackedContent] = []
+        self._contents: list[PackedContent] = []
         self._length = 0  # SHA-256 of the content that is being written
         self._hash = hashlib.sha256()
 
@@ -87,7 +88,7 @@ class PackFile:
 
     def keep_content(self) -> None:
         """Keep the content, of which all bytes were written."""
-        self._found.append(PackedContent(self._hash.digest(), self.size + RECORD.size, self._length))
+        self._contents.append(PackedContent(self._hash.digest(), self.size + RECORD.size, self._length))
         self.size += RECORD.size + self._length
 
     def drop_content(self) -> None:
@@ -98,7 +99,7 @@ class PackFile:
     def finish(self) -> NewPack | None:
         """Close the file, and return the pack; None: nothing is in it."""
         self._file.close()
-        return NewPack(self.path, self.size, tuple(self._found)) if self._found else None
+        return NewPack(self.path, self.size, tuple(self._contents)) if self._contents else None
 
 
 class OpenPacks:
@@ -135,13 +136,14 @@ def scan_pack(path: Path) -> Iterator[PackedContent]:
         at = 0
         while len(head := file.read(RECORD.size)) == RECORD.size:
             (size,) = RECORD.unpack(head)
-            seen, left = hashlib.sha256(), size
+            digest = hashlib.sha256()
+            left = size
             while left and (piece := file.read(min(left, _BUFFER))):
-                seen.update(piece)
+                digest.update(piece)
                 left -= len(piece)
             if left:
                 return
-            yield PackedContent(seen.digest(), at + RECORD.size, size)
+            yield PackedContent(digest.digest(), at + RECORD.size, size)
             at += RECORD.size + size
 
 

@@ -31,7 +31,7 @@ class PendingStates:
         """Remember a state until its contents have arrived."""
         self._states.pop(digest, None)
         self._states[digest] = state
-        while len(self._states) > 1 and sum(len(one.data) for one in self._states.values()) > _MOST:
+        while len(self._states) > 1 and sum(len(pending.data) for pending in self._states.values()) > _MOST:
             del self._states[next(iter(self._states))]
 
     def find_state(self, digest: str) -> PendingState | None:

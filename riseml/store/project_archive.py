@@ -23,7 +23,7 @@ def receive_tar(path: Path, sink: Sink) -> tuple[ArchiveEntry, ...]:
     """
     tree = ProjectTree()
     folders: dict[str, ArchiveEntry] = {}
-    found: list[ArchiveEntry] = []
+    entries: list[ArchiveEntry] = []
     for entry, pieces in TarFiles(path).read_files():
         tree.add_entry(entry)
         if entry.kind is EntryKind.FILE:
@@ -33,11 +33,11 @@ def receive_tar(path: Path, sink: Sink) -> tuple[ArchiveEntry, ...]:
                 content.update(piece)
                 sink.add_bytes(piece)
             sink.end_content()
-            found.append(entry._replace(content=content.hexdigest()))
+            entries.append(entry._replace(content=content.hexdigest()))
         elif entry.kind is EntryKind.LINK:
-            found.append(entry)
+            entries.append(entry)
         else:
             folders[entry.path] = entry
     tree.check_links()
-    found += [entry for path, entry in folders.items() if tree.is_empty(path)]
-    return tuple(found)
+    entries += [entry for path, entry in folders.items() if tree.is_empty(path)]
+    return tuple(entries)

@@ -34,8 +34,10 @@ Reseal = Callable[[str, int, Environment], Environment]
 """Returns what the store has from now on, for a user, a number and what it has now."""
 
 _MARK = b"riseml keys 2\n"
-_PREFIX, _EARLIER_PREFIX = "sealed:2:", "sealed:1:"  # what still earlier versions have stored has none
-_KEY, _NONCE = 32, 12  # bytes
+_PREFIX = "sealed:2:"
+_EARLIER_PREFIX = "sealed:1:"  # what still earlier versions have stored has none
+_KEY = 32  # bytes
+_NONCE = 12  # bytes
 _MOST_READ = 1024  # bytes of the file of the keys
 
 
@@ -73,7 +75,8 @@ class VariableSeals:
         if not experiment.environment:
             return ()
         keys = self._read_keys()[0]
-        user, number = experiment.owner.user, experiment.number
+        user = experiment.owner.user
+        number = experiment.number
         return tuple(
             (name, _open(keys, self._name(user, number, name), value)) for name, value in experiment.environment
         )
@@ -146,9 +149,9 @@ class VariableSeals:
 
     def _read_keys(self) -> tuple[list[bytes], bool]:
         """Return the keys, none when there is no file or a damaged one; and whether this version has written them."""
-        found = read_private_file(self.home / KEY_FILE, _MOST_READ) or b""
-        is_current = found.startswith(_MARK)
-        keys = found.removeprefix(_MARK)
+        content = read_private_file(self.home / KEY_FILE, _MOST_READ) or b""
+        is_current = content.startswith(_MARK)
+        keys = content.removeprefix(_MARK)
         if len(keys) % _KEY or (len(keys) != _KEY and not is_current):
             return [], is_current
         return [keys[at : at + _KEY] for at in range(0, len(keys), _KEY)], is_current

@@ -67,28 +67,28 @@ class SearchStore:
 
     def count_open(self) -> int:
         """Return how many searches may make further trials."""
-        here = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))
+        condition = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))
         with self._database.read_transaction() as connection:
-            return connection.execute(sa.select(sa.func.count()).select_from(sets).where(here)).scalar_one()
+            return connection.execute(sa.select(sa.func.count()).select_from(sets).where(condition)).scalar_one()
 
     def load_searches(self, ids: Collection[int]) -> Mapping[int, SearchRecord]:
         """Return the searches among these sets, by the key of the set."""
-        found: dict[int, SearchRecord] = {}
-        wanted = sorted(ids)
-        for start in range(0, len(wanted), _IDS_PER_QUERY):
-            some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(wanted[start : start + _IDS_PER_QUERY]))
-            found |= {record.id: record for record in self._load_records(some)}
-        return found
+        searches: dict[int, SearchRecord] = {}
+        sorted_ids = sorted(ids)
+        for start in range(0, len(sorted_ids), _IDS_PER_QUERY):
+            some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(sorted_ids[start : start + _IDS_PER_QUERY]))
+            searches |= {record.id: record for record in self._load_records(some)}
+        return searches
 
     def load_plans(self, ids: Collection[int]) -> tuple[SearchPlan, ...]:
         """Return the plans of the searches among these sets, without their trials."""
-        wanted = sorted(ids)
+        sorted_ids = sorted(ids)
         texts: list[Any] = []
         with self._database.read_transaction() as connection:
-            for start in range(0, len(wanted), _IDS_PER_QUERY):
-                some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(wanted[start : start + _IDS_PER_QUERY]))
+            for start in range(0, len(sorted_ids), _IDS_PER_QUERY):
+                some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(sorted_ids[start : start + _IDS_PER_QUERY]))
                 texts += connection.execute(sa.select(sets.c.search).where(some)).scalars()
-        return tuple(from_json(one, SearchPlan) for one in texts)
+        return tuple(from_json(text, SearchPlan) for text in texts)
 
     def list_members(self, set_id: int) -> tuple[int, ...]:
         """Return the ids of the experiments of a set, in the order of their numbers."""
@@ -98,15 +98,15 @@ class SearchStore:
 
     def has_search(self, set_id: int) -> bool:
         """Return True for a set whose points a search chooses."""
-        here = sa.and_(sets.c.id == set_id, sets.c.search.isnot(None))
+        condition = sa.and_(sets.c.id == set_id, sets.c.search.isnot(None))
         with self._database.read_transaction() as connection:
-            return connection.execute(sa.select(sets.c.id).where(here)).first() is not None
+            return connection.execute(sa.select(sets.c.id).where(condition)).first() is not None
 
     def goes_on(self, set_id: int) -> bool:
         """Return True while a search may make further trials of this set."""
-        here = sa.and_(sets.c.id == set_id, sets.c.search.isnot(None), sets.c.search_end.is_(None))
+        condition = sa.and_(sets.c.id == set_id, sets.c.search.isnot(None), sets.c.search_end.is_(None))
         with self._database.read_transaction() as connection:
-            return connection.execute(sa.select(sets.c.id).where(here)).first() is not None
+            return connection.execute(sa.select(sets.c.id).where(condition)).first() is not None
 
     def load_templates(self, set_id: int) -> tuple[Template, ...]:
         """Return what the trials of a search run."""
@@ -126,26 +126,26 @@ class SearchStore:
             if row is None or new.number != 1 + (last or 0) or new.number > row["most_trials"]:
                 return None
             first = experiments.c.set_id == set_id, experiments.c.sub == 1
-            found = connection.execute(sa.select(experiments).where(*first)).mappings().one()
-            one: dict[str, Any] = {str(name): value for name, value in found.items()}
+            first_row = connection.execute(sa.select(experiments).where(*first)).mappings().one()
+            first_values: dict[str, Any] = {str(name): value for name, value in first_row.items()}
             member = (new.plan, new.jobs, new.number)
             is_kept = is_set_kept(connection, set_id)
-            identity = insert_member(connection, one | {"environment": row["environment"] or []}, member, now)
+            identity = insert_member(connection, first_values | {"environment": row["environment"] or []}, member, now)
             insert_trial(connection, set_id, new.number, (identity, new.plan.parameters, new.asked_after))
             if is_kept:
                 connection.execute(kept_outputs.insert().values(experiment_id=identity, at=now))
         if self._journal is not None:
-            self._journal.note_accepted([AcceptedRecord(identity, one["user"], one["number"], now)])
+            self._journal.note_accepted([AcceptedRecord(identity, first_values["user"], first_values["number"], now)])
         return identity
 
-    def tell_trial(self, set_id: int, told: ToldTrial) -> bool:
+    def tell_trial(self, set_id: int, trial: ToldTrial) -> bool:
         """Store the result of a trial. Return False when it is stored already."""
         with self._database.write_transaction() as connection:
             order = sa.select(sa.func.coalesce(sa.func.max(trials.c.told), 0) + 1).where(trials.c.set_id == set_id)
             place = connection.execute(order).scalar_one()
-            values = {"outcome": told.outcome.value, "value": told.value, "message": told.message, "told": place}
-            here = sa.and_(trials.c.set_id == set_id, trials.c.number == told.number, trials.c.outcome.is_(None))
-            return connection.execute(trials.update().where(here).values(**values)).rowcount == 1
+            values = {"outcome": trial.outcome.value, "value": trial.value, "message": trial.message, "told": place}
+            condition = sa.and_(trials.c.set_id == set_id, trials.c.number == trial.number, trials.c.outcome.is_(None))
+            return connection.execute(trials.update().where(condition).values(**values)).rowcount == 1
 
     def note_reached(self, set_id: int, number: int, reached: Sequence[tuple[int, float]], *, stops: bool) -> bool:
         """Store the steps at which a trial was compared; when it must stop, also write that into its experiment.
@@ -155,14 +155,14 @@ class SearchStore:
             steps, because the trial must stop and its experiment has just ended or is killed.
         """
         with self._database.write_transaction() as connection:
-            here = sa.and_(
+            condition = sa.and_(
                 trials.c.set_id == set_id,
                 trials.c.number == number,
                 trials.c.outcome.is_(None),
                 trials.c.stopped.is_(False),
             )
             values = {"reached": [[step, repr(value)] for step, value in reached]}
-            if connection.execute(trials.update().where(here).values(**values)).rowcount == 0:
+            if connection.execute(trials.update().where(condition).values(**values)).rowcount == 0:
                 return False
             if not stops:
                 return True
@@ -174,7 +174,7 @@ class SearchStore:
             )
             if stopped.rowcount == 0:
                 return False
-            connection.execute(trials.update().where(here).values(stopped=True))
+            connection.execute(trials.update().where(condition).values(stopped=True))
             return True
 
     def end_search(self, decided: SearchRecord, end: SearchEnd) -> bool:
@@ -189,8 +189,8 @@ class SearchStore:
         """
         same = sets.c.most_trials == decided.most_trials, sets.c.wanted == decided.wanted.value
         with self._database.write_transaction(vital=True) as connection:
-            here = sa.and_(sets.c.id == decided.id, sets.c.search_end.is_(None), *same)
-            ended = sets.update().where(here).values(search_end=end.value, environment=None)
+            condition = sa.and_(sets.c.id == decided.id, sets.c.search_end.is_(None), *same)
+            ended = sets.update().where(condition).values(search_end=end.value, environment=None)
             return connection.execute(ended).rowcount == 1
 
     def continue_search(self, set_id: int, more: int, environment: Environment, seal: Seal = keep_values) -> None:
@@ -201,18 +201,18 @@ class SearchStore:
         """
         values = {"search_end": None, "wanted": Wanted.RUN.value}
         with self._database.write_transaction() as connection:
-            made = sa.select(sa.func.count()).select_from(trials).where(trials.c.set_id == set_id)
+            count = sa.select(sa.func.count()).select_from(trials).where(trials.c.set_id == set_id)
             columns = (sets.c.user, sets.c.number, sets.c.search_end, sets.c.most_trials)
             user, number, ended, most = connection.execute(sa.select(*columns).where(sets.c.id == set_id)).one()
-            known = most if ended is None else connection.execute(made).scalar_one()
-            if known + more > MOST_TRIALS:
+            total = most if ended is None else connection.execute(count).scalar_one()
+            if total + more > MOST_TRIALS:
                 raise Refused(
-                    f"set {number} has {known} trials with those to come, and a set has at most {MOST_TRIALS:,}",
+                    f"set {number} has {total} trials with those to come, and a set has at most {MOST_TRIALS:,}",
                     "run `riseml train` for a new set",
                 )
             sealed = to_json(seal(user, number, environment))
-            told = {"most_trials": known + more, "environment": sealed, **values}
-            connection.execute(sets.update().where(sets.c.id == set_id).values(**told))
+            changes = {"most_trials": total + more, "environment": sealed, **values}
+            connection.execute(sets.update().where(sets.c.id == set_id).values(**changes))
 
     def request_end(self, set_id: int) -> bool:
         """Store that the user has ended this search: it makes no further trials. True: it made some before."""

@@ -46,7 +46,8 @@ from riseml.store.uploads import PATIENCE, UploadLimits, WrittenBytes, read_chun
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MANIFEST = ".manifest"
-_FORMER_TAR, _FORMER_LISTS = ".tar", (".files", ".json")
+_FORMER_TAR = ".tar"
+_FORMER_LISTS = (".files", ".json")
 """Suffixes of the files of earlier versions: a tar and its list. They are checked and stored in the present form at
 their next use."""
 
@@ -139,15 +140,15 @@ class SnapshotStore:
                 named[path.stem] = list_contents(data)
         uses = Counter(content for contents in named.values() for content in contents)
         places = self._contents.find_places(uses)
-        found = [
+        snapshots = [
             StoredSnapshot(
                 digest,
-                sum(places[one].size for one in contents if uses[one] == 1 and one in places),
+                sum(places[content].size for content in contents if uses[content] == 1 and content in places),
                 self._manifest_path(digest).stat().st_mtime,
             )
             for digest, contents in named.items()
         ]
-        return sorted([*found, *self._list_former(named)], key=lambda one: one.digest)
+        return sorted([*snapshots, *self._list_former(named)], key=lambda snapshot: snapshot.digest)
 
     def remove_snapshot(self, digest: str, last_use: float = math.inf) -> bool:
         """Remove a snapshot; a missing one is no error. `sweep_contents` gives the disk its bytes back. False: it was
@@ -216,8 +217,8 @@ class SnapshotStore:
         if pending is None:
             raise NotFound("the server does not know the list of these files", "run the command again")
         with refuse_full_disk(self._folder):
-            here = await asyncio.to_thread(self._contents.find_sizes, pending.sizes)
-            receiver = ContentReceiver(self._contents, pending.sizes.keys() - here.keys())
+            stored_sizes = await asyncio.to_thread(self._contents.find_sizes, pending.sizes)
+            receiver = ContentReceiver(self._contents, pending.sizes.keys() - stored_sizes.keys())
             try:
                 # Two clients may send the same contents at once, so some of these may be stored already.
                 written = WrittenBytes(self._limits, pending.sent_size)
@@ -285,10 +286,10 @@ class SnapshotStore:
                 self._uploads -= 1
 
     def _check_state(self, digest: str, entries: tuple[ArchiveEntry, ...]) -> None:
-        found = digest_manifest(entries)
-        if found != digest:
+        computed = digest_manifest(entries)
+        if computed != digest:
             raise UsageError(
-                f"the project's files have the digest {found}, and were sent as {digest}",
+                f"the project's files have the digest {computed}, and were sent as {digest}",
                 "run the command again: a file may have changed on the way",
             )
         if sum(entry.size for entry in entries) > self._limits.most:
@@ -300,11 +301,11 @@ class SnapshotStore:
         Raises:
             UsageError: a file has another size than its content.
         """
-        here = self._contents.find_sizes(sizes)
-        wrong = next((one for one, size in here.items() if size != sizes[one]), None)
+        stored_sizes = self._contents.find_sizes(sizes)
+        wrong = next((content for content, size in stored_sizes.items() if size != sizes[content]), None)
         if wrong is not None:
             raise UsageError(f"a file has another size than its content {wrong.hex()}", "run the command again")
-        return [content.hex() for content in sizes if content not in here]
+        return [content.hex() for content in sizes if content not in stored_sizes]
 
     def _keep_manifest(self, digest: str, data: bytes) -> None:
         """Give a manifest its name, unless it is there already."""
@@ -341,11 +342,11 @@ class SnapshotStore:
         """Return a manifest; None: it is missing or damaged. A damaged one is stored again when a client sends it."""
         path = self._manifest_path(digest)
         try:
-            found = path.read_bytes()
+            stored = path.read_bytes()
         except FileNotFoundError:
             return None
-        data = found[:-_SUM]
-        if hashlib.sha256(data).digest() == found[-_SUM:]:
+        data = stored[:-_SUM]
+        if hashlib.sha256(data).digest() == stored[-_SUM:]:
             return data
         log.warning("%s is damaged, and is not used", path)
         return None
@@ -363,9 +364,9 @@ class SnapshotStore:
             return False
         return True
 
-    def _list_former(self, known: dict[str, set[bytes]]) -> Iterator[StoredSnapshot]:
+    def _list_former(self, manifests: dict[str, set[bytes]]) -> Iterator[StoredSnapshot]:
         for tar in self._folder.glob(f"*{_FORMER_TAR}"):
-            if tar.stem not in known and _DIGEST.fullmatch(tar.stem):
+            if tar.stem not in manifests and _DIGEST.fullmatch(tar.stem):
                 listing = max((path for path in self._former_paths(tar.stem) if path.exists()), key=os.path.getmtime)
                 yield StoredSnapshot(tar.stem, tar.stat().st_size, listing.stat().st_mtime)
 

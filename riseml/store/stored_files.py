@@ -61,15 +61,15 @@ class StoredFiles:
 
 def compare_states(before: Iterable[ArchiveEntry], after: Iterable[ArchiveEntry]) -> StateChanges | None:
     """Return the files to write over a state to get another; None when an entry of it must be removed."""
-    known = {entry.path: entry for entry in before}
+    former_entries = {entry.path: entry for entry in before}
     changed: list[ArchiveEntry] = []
     for entry in after:
-        former = known.pop(entry.path, None)
+        former = former_entries.pop(entry.path, None)
         if former is not None and (former.kind is EntryKind.FOLDER) is not (entry.kind is EntryKind.FOLDER):
             return None
         if former != entry:
             changed.append(entry)
-    if known:
+    if former_entries:
         return None
     return StateChanges(frozenset(entry.path for entry in changed), sum(entry.size for entry in changed))
 
@@ -94,9 +94,9 @@ class StateContents(Mapping[str, str]):
         self._data = data
 
     @cached_property
-    def _found(self) -> dict[str, str]:
+    def _descriptions(self) -> dict[str, str]:
         entries = load_manifest(self._data)
-        return {one.path: _describe_entry(one) for one in entries if one.kind is not EntryKind.FOLDER}
+        return {entry.path: _describe_entry(entry) for entry in entries if entry.kind is not EntryKind.FOLDER}
 
     def __getitem__(self, path: str) -> str:
         """Return what is at a path.
@@ -104,15 +104,15 @@ class StateContents(Mapping[str, str]):
         Raises:
             KeyError: nothing is.
         """
-        return self._found[path]
+        return self._descriptions[path]
 
     def __iter__(self) -> Iterator[str]:
         """Yield the paths."""
-        return iter(self._found)
+        return iter(self._descriptions)
 
     def __len__(self) -> int:
         """Return the number of files and links."""
-        return len(self._found)
+        return len(self._descriptions)
 
 
 def _describe_entry(entry: ArchiveEntry) -> str:
@@ -134,11 +134,11 @@ class StateTexts(Mapping[str, str]):
         self._data = data
 
     @cached_property
-    def _found(self) -> dict[str, bytes]:
+    def _hashes(self) -> dict[str, bytes]:
         return {
-            one.path: bytes.fromhex(one.content)
-            for one in load_manifest(self._data)
-            if one.kind is EntryKind.FILE and one.size <= LONGEST_TEXT and one.path.endswith(".txt")
+            entry.path: bytes.fromhex(entry.content)
+            for entry in load_manifest(self._data)
+            if entry.kind is EntryKind.FILE and entry.size <= LONGEST_TEXT and entry.path.endswith(".txt")
         }
 
     def __getitem__(self, path: str) -> str:
@@ -149,14 +149,14 @@ class StateTexts(Mapping[str, str]):
             NotFound: it was removed.
         """
         try:
-            return self._contents.read_text(self._found[path])
+            return self._contents.read_text(self._hashes[path])
         except DamagedContent as error:
             raise NotFound("the project's files are not on the server any more", "run `riseml train` again") from error
 
     def __iter__(self) -> Iterator[str]:
         """Yield the paths."""
-        return iter(self._found)
+        return iter(self._hashes)
 
     def __len__(self) -> int:
         """Return the number of texts."""
-        return len(self._found)
+        return len(self._hashes)

@@ -21,8 +21,8 @@ class StoreTotals:
         """Return how many experiments are in each state; each experiment of a set counts."""
         query = sa.select(experiments.c.state, sa.func.count()).group_by(experiments.c.state)
         with self._database.read_transaction() as connection:
-            found = {state: int(count) for state, count in connection.execute(query).all()}
-        return {state: found.get(state.value, 0) for state in State}
+            counts = {state: int(count) for state, count in connection.execute(query).all()}
+        return {state: counts.get(state.value, 0) for state in State}
 
     def measure_size(self) -> int:
         """Return the bytes of the database: of SQLite's files, or what PostgreSQL says."""

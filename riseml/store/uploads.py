@@ -126,13 +126,13 @@ class _Relay:
 
     def __init__(self, handle: Callable[[bytes], object]) -> None:
         self._handle = handle
-        self._held: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._size = 0
         self._running: asyncio.Task[object] | None = None
 
     async def add(self, chunk: bytes) -> None:
         """Take the next bytes; wait when the thread has not handled those before."""
-        self._held.append(chunk)
+        self._chunks.append(chunk)
         self._size += len(chunk)
         if self._size >= _HANDLED:
             await self._hand_over()
@@ -144,8 +144,10 @@ class _Relay:
 
     async def _hand_over(self) -> None:
         await self._wait()
-        if self._held:
-            data, self._held, self._size = b"".join(self._held), [], 0
+        if self._chunks:
+            data = b"".join(self._chunks)
+            self._chunks = []
+            self._size = 0
             self._running = asyncio.create_task(asyncio.to_thread(self._handle, data))
 
     async def _wait(self) -> None:

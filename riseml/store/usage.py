@@ -51,12 +51,12 @@ class UsageReader:
         environments: dict[str, datetime | None] = {}
         snapshots: dict[str, datetime | None] = {}
         with self._database.read_transaction() as connection:
-            kept = (
+            kept_ids = (
                 frozenset(connection.execute(sa.select(kept_outputs.c.experiment_id)).scalars()) if spares_kept else ()
             )
             query = sa.select(*columns, *moments, searched.label("searched"))
             for row in connection.execute(query.outerjoin(sets, experiments.c.set_id == sets.c.id)).mappings():
-                is_used = not row["closed"] or row["searched"] or row["id"] in kept
+                is_used = not row["closed"] or row["searched"] or row["id"] in kept_ids
                 at = None if is_used else row["ended_at"] or row["created_at"]
                 if row["closed"]:
                     finished[row["id"]] = row["ended_at"] or row["created_at"]
@@ -77,6 +77,6 @@ def _read_images(row: sa.RowMapping) -> Iterator[Image]:
         yield resolve_base(from_json(image, Image), resolved)
 
 
-def _note_use(known: dict[str, datetime | None], name: str, at: datetime | None) -> None:
-    before = known.get(name, at)
-    known[name] = None if at is None or before is None else max(at, before)
+def _note_use(last_uses: dict[str, datetime | None], name: str, at: datetime | None) -> None:
+    before = last_uses.get(name, at)
+    last_uses[name] = None if at is None or before is None else max(at, before)

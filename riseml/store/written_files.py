@@ -43,8 +43,8 @@ class WrittenStore:
         """Return the record of one attempt of a job; None: it has none yet."""
         with self._database.read_transaction() as connection:
             query = sa.select(written_files.c.record).where(*_match_key(key))
-            found = connection.execute(query).scalar()
-        return None if found is None else from_json(found, WrittenRecord)
+            record = connection.execute(query).scalar()
+        return None if record is None else from_json(record, WrittenRecord)
 
     def load_last(self, experiments: Collection[int]) -> Mapping[int, list[WrittenRecord]]:
         """Return the record of the last attempt of each job that has one, by the key of the experiment."""
@@ -54,10 +54,10 @@ class WrittenStore:
         with self._database.read_transaction() as connection:
             for experiment, job, record in connection.execute(query.order_by(written_files.c.attempt)):
                 last[experiment, job] = from_json(record, WrittenRecord)
-        found: dict[int, list[WrittenRecord]] = {}
+        records: dict[int, list[WrittenRecord]] = {}
         for (experiment, _), written in last.items():
-            found.setdefault(experiment, []).append(written)
-        return found
+            records.setdefault(experiment, []).append(written)
+        return records
 
     def save_record(self, key: JobKey, record: WrittenRecord) -> None:
         """Store the record of one attempt of a job, in place of an earlier one."""

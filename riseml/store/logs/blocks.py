@@ -58,8 +58,11 @@ class LogBlock:
 
     def lines(self) -> list[OutputLine]:
         """Return each line on its own."""
-        found: list[OutputLine] = []
-        job, stream, attempt, head_size = self.job, self.stream, self.attempt, self.head_size + 1
+        lines: list[OutputLine] = []
+        job = self.job
+        stream = self.stream
+        attempt = self.attempt
+        head_size = self.head_size + 1
         position = self.start
         open_from = self.end.open_from if self.end.open_bytes else None
         for row in self.data.split(b"\n")[:-1]:
@@ -70,9 +73,9 @@ class LogBlock:
                 stamp = at.decode()
             except UnicodeDecodeError:  # the file is damaged
                 stamp = at.decode("utf-8", "replace")
-            found.append(OutputLine(job, stamp, stream, text, end, attempt))
-        found[-1] = replace(found[-1], end=self.end)
-        return found
+            lines.append(OutputLine(job, stamp, stream, text, end, attempt))
+        lines[-1] = replace(lines[-1], end=self.end)
+        return lines
 
     def split(self, count: int) -> tuple[LogBlock, LogBlock]:
         """Return the first `count` lines, and the others; the block has more than `count` lines."""

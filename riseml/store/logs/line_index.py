@@ -30,7 +30,7 @@ class Selection:
     """The lines of a log that a reader wants."""
 
     experiment: int
-    wanted: CanonicalId  # names the jobs whose lines count
+    canonical_id: CanonicalId  # names the jobs whose lines count
     level: LogLevel | None = None  # None: lines of all levels, and those without one
 
     def count(self, block: LogBlock) -> int:
@@ -99,9 +99,11 @@ class LineIndexes:
             count: of lines, at most; long lines make an answer shorter.
         """
         mark = self._find_mark(selection, first)
-        total, begin, whole = mark.total, mark.number, mark.whole
+        total = mark.total
+        begin = mark.number
+        whole = mark.whole
         first = max(0, total + first) if first < 0 else first
-        found: list[NumberedOutput] = []
+        outputs: list[NumberedOutput] = []
         size = 0
         for block in self._read_blocks(selection, mark.position):
             chosen = selection.count(block)
@@ -109,12 +111,13 @@ class LineIndexes:
                 for number, (at, line) in enumerate(selection.choose(block), begin):
                     if number < first:
                         continue
-                    if len(found) == count or size > _MOST_BYTES:
-                        return total, found
-                    found.append(NumberedOutput(number, whole + at, line))
+                    if len(outputs) == count or size > _MOST_BYTES:
+                        return total, outputs
+                    outputs.append(NumberedOutput(number, whole + at, line))
                     size += len(line.text)
-            begin, whole = begin + chosen, whole + block.count
-        return max(total, begin), found
+            begin += chosen
+            whole += block.count
+        return max(total, begin), outputs
 
     def search(self, selection: Selection, text: str, first: int, most: int) -> tuple[int, list[int], int | None]:
         """Return how many lines there are, the numbers of lines that contain a text, and where to search on.
@@ -122,17 +125,21 @@ class LineIndexes:
         Upper and lower case of ASCII letters are alike. `selection` and `first` are as for `read_page`.
         """
         mark = self._find_mark(selection, first)
-        total, begin = mark.total, mark.number
-        sought, matches, seen = text.encode().lower(), list[int](), 0
+        total = mark.total
+        begin = mark.number
+        sought = text.encode().lower()
+        matches = list[int]()
+        searched = 0
         for block in self._read_blocks(selection, mark.position):
             if sought in block.data.lower():
                 for number, (_, line) in enumerate(selection.choose(block), begin):
                     if number >= first and sought in line.text.lower():
                         matches.append(number)
-            begin, seen = begin + selection.count(block), seen + len(block.data)
-            if len(matches) >= most or seen > _MOST_SEARCHED:
-                kept = matches[:most]
-                return total, kept, kept[-1] + 1 if len(kept) < len(matches) else begin
+            begin += selection.count(block)
+            searched += len(block.data)
+            if len(matches) >= most or searched > _MOST_SEARCHED:
+                page = matches[:most]
+                return total, page, page[-1] + 1 if len(page) < len(matches) else begin
         return max(total, begin), matches, None
 
     def _find_mark(self, selection: Selection, first: int) -> _Mark:
@@ -140,8 +147,12 @@ class LineIndexes:
         index = self._open_index(selection)
         with index.lock:
             if index.end.offset > self._logs.log_size(selection.experiment):
-                index.numbers[1:], index.wholes[1:], index.positions[1:] = [], [], []
-                index.total, index.whole, index.end = 0, 0, ReadPosition()
+                index.numbers[1:] = []
+                index.wholes[1:] = []
+                index.positions[1:] = []
+                index.total = 0
+                index.whole = 0
+                index.end = ReadPosition()
             self._count_on(index, selection)
             at = bisect_right(index.numbers, max(0, index.total + first if first < 0 else first)) - 1
             return _Mark(index.total, index.numbers[at], index.wholes[at], index.positions[at])
@@ -155,13 +166,13 @@ class LineIndexes:
                 index.numbers.append(index.total)
                 index.wholes.append(index.whole)
                 index.positions.append(index.end)
-            own = [block for block in blocks if selection.wanted.names(block.job)]
+            own = [block for block in blocks if selection.canonical_id.names(block.job)]
             index.total += sum(selection.count(block) for block in own)
             index.whole += sum(block.count for block in own)
             index.end = end
 
     def _open_index(self, selection: Selection) -> _LineIndex:
-        key = (selection.experiment, selection.wanted.job or "", selection.level)
+        key = (selection.experiment, selection.canonical_id.job or "", selection.level)
         with self._guard:
             index = self._indexes.pop(key, None) or _LineIndex()
             self._indexes[key] = index
@@ -172,7 +183,7 @@ class LineIndexes:
     def _read_blocks(self, selection: Selection, position: ReadPosition) -> Iterator[LogBlock]:
         while True:
             blocks, end = self._logs.read_blocks(selection.experiment, position)
-            yield from (block for block in blocks if selection.wanted.names(block.job))
+            yield from (block for block in blocks if selection.canonical_id.names(block.job))
             if end == position:
                 return
             position = end

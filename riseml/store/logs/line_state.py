@@ -81,11 +81,11 @@ BETWEEN_LINES = LineState()
 _CUT_LINE = LineState(LinePhase.CUT)
 
 
-def cut_text(text: bytes, held: int = 0) -> bytes:
+def cut_text(text: bytes, line_size: int = 0) -> bytes:
     """Return the part of a piece that fits into its line, with a mark when a part does not fit.
 
     Args:
         text: the piece.
-        held: bytes of the line before this piece.
+        line_size: bytes of the line before this piece.
     """
-    return text if held + len(text) <= LONGEST_LINE else text[: LONGEST_LINE - held] + _CUT_MARK
+    return text if line_size + len(text) <= LONGEST_LINE else text[: LONGEST_LINE - line_size] + _CUT_MARK

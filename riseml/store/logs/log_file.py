@@ -152,7 +152,8 @@ class LogFile:
 
     def _recover(self) -> None:
         """Cut a torn record off, and find every cursor and every open line again."""
-        whole, position = 0, 0
+        whole = 0
+        position = 0
         while data := load_records(self._path, position, _RECOVERED_AT_ONCE):
             for run in split_runs(data):
                 if isinstance(run, RecordRun):
@@ -187,15 +188,17 @@ class LogFile:
 
 def _advance_position(before: FramePosition | None, stamps_from_last: Iterable[str]) -> FramePosition | None:
     """Return the position after frames with these timestamps; frames without a timestamp do not count."""
-    at, held = "", 0
+    at = ""
+    count = 0
     for stamp in stamps_from_last:
         if stamp and at and stamp != at:
-            return FramePosition(at, held)
+            return FramePosition(at, count)
         if stamp:
-            at, held = stamp, held + 1
+            at = stamp
+            count += 1
     if not at:
         return before
-    return FramePosition(at, held + before.frames_held if before is not None and before.at == at else held)
+    return FramePosition(at, count + before.frames_held if before is not None and before.at == at else count)
 
 
 def load_ends(path: Path) -> dict[JobAttempt, int]:

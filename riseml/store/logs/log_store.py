@@ -60,14 +60,14 @@ class LogStore:
         Raises:
             OSError: they cannot be written; the caller repeats the call with the same frames.
         """
-        with self._quota.admit_frames(key, list(frames)) as kept:
-            if kept:
+        with self._quota.admit_frames(key, list(frames)) as admitted:
+            if admitted:
                 file = self._open_file(key.experiment)
                 if file.is_removed:
                     self.close_experiment(key.experiment)
                     raise OSError(errno.ENOENT, "the file of the log was removed, and is written again from its host")
                 file.note_missing(key)
-                file.append_frames(key, kept)
+                file.append_frames(key, admitted)
 
     def finish_job(self, key: JobKey) -> None:
         """End the open lines of the job: this attempt prints nothing more.
@@ -149,8 +149,8 @@ class LogStore:
             position = find_open_lines(_load_parts(path, position.open_from, position.offset), position)
         with self._guard:
             file = self._files.get(experiment)
-        known = None if file is None else file.known_reports
-        return find(load_records(path, position.offset, min(unread, _READ_AT_ONCE)), position, known)
+        known_reports = None if file is None else file.known_reports
+        return find(load_records(path, position.offset, min(unread, _READ_AT_ONCE)), position, known_reports)
 
     def is_record_start(self, experiment: int, offset: int) -> bool:
         """Return True for an offset at which a record begins or a damaged part goes on, and for the end of the log;
@@ -181,7 +181,8 @@ class LogStore:
         end = size = self.log_size(key.experiment)
         if not size or not path.exists():
             return []
-        near, records = _NEAR_END, b""
+        near = _NEAR_END
+        records = b""
         while True:
             start = _find_record_start(path, max(0, size - near))
             records = pick_records(load_records(path, start, end - start), key) + records
@@ -191,7 +192,8 @@ class LogStore:
             lines = _list_whole_lines(blocks, cut)
             if len(lines) >= count or start == 0 or near >= _FAR_FROM_END:
                 return lines[-count:]
-            near, end = 4 * near, start
+            near = 4 * near
+            end = start
 
     def mend_log(self, key: JobKey) -> None:
         """Write a line into the log of an experiment that has ended where the file is missing, or its end is lost.
@@ -246,8 +248,8 @@ class LogStore:
         """Close the files of all other experiments: a host that returns may have reopened one that was closed
         before."""
         with self._guard:
-            others = self._files.keys() - experiments
-        for experiment in others:
+            other_experiments = self._files.keys() - experiments
+        for experiment in other_experiments:
             self.close_experiment(experiment)
 
     def _open_file(self, experiment: int) -> LogFile:
@@ -292,13 +294,15 @@ def _find_record_start(path: Path, offset: int) -> int:
 
 def _goes_on_at(path: Path, key: JobKey, stream: int, end: int) -> bool:
     """Return True when a stream of one attempt has an open line at an offset: its record before that says so."""
-    near, last = _NEAR_END, max(0, end - _FAR_FROM_END)
+    near = _NEAR_END
+    last = max(0, end - _FAR_FROM_END)
     while end > last:
         start = _find_record_start(path, max(last, end - near))
         kind = find_last_kind(load_records(path, start, end - start), key, stream)
         if kind is not None:
             return kind is RecordKind.GOES_ON
-        near, end = 4 * near, start
+        near = 4 * near
+        end = start
     return False
 
 
@@ -307,12 +311,13 @@ def _list_whole_lines(blocks: list[LogBlock], cut: set[int]) -> list[OutputLine]
     lines: list[OutputLine] = []
     left = set(cut)
     for block in blocks:
-        found = block.lines()
+        block_lines = block.lines()
         if block.stream in left:
             left.discard(block.stream)
-            lines, found = [], found[1:]
+            lines = []
+            block_lines = block_lines[1:]
         if not block.is_report:
-            lines += found
+            lines += block_lines
     return lines
 
 

@@ -70,19 +70,19 @@ class LogQuota:
 
     def _cut_frames(self, key: JobKey, frames: list[Frame], size: int) -> list[Frame]:
         """Return the frames up to the first one beyond the limit, with its line ended, and a line about the limit."""
-        kept: list[Frame] = []
+        admitted: list[Frame] = []
         for frame in frames:
             if size > self._limit:
                 break
             size += measure_frames(key, [frame])
-            kept.append(frame)
-        if not kept:
-            return kept
-        last = kept[-1]
+            admitted.append(frame)
+        if not admitted:
+            return admitted
+        last = admitted[-1]
         if not last.data.endswith(b"\n"):
-            kept[-1] = Frame(last.at, last.stream, last.data + b"\n")
+            admitted[-1] = Frame(last.at, last.stream, last.data + b"\n")
         mark = f"[riseml: the log of {key.job} has reached its limit of {self._limit:,} bytes; the rest is not kept]\n"
-        return [*kept, Frame(last.at, _ENGINE_STREAM, mark.encode())]
+        return [*admitted, Frame(last.at, _ENGINE_STREAM, mark.encode())]
 
     def _load_counts(self, experiment: int) -> dict[JobName, int]:
         if experiment not in self._counts:
@@ -101,7 +101,7 @@ class LogQuota:
 def _read_counts(path: Path) -> dict[JobName, int]:
     """Return the counts in a file; none when it is missing, or empty after a power cut."""
     try:
-        found: dict[JobName, int] = json.loads(path.read_text())
+        counts: dict[JobName, int] = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         return {}
-    return found
+    return counts

@@ -61,7 +61,8 @@ class RecordRun(NamedTuple):
         """Yield the timestamp of each record, the last one first; empty for a record without a timestamp, and for one
         that is damaged.
         """
-        head, end = self.head.text, len(self.data) - 1
+        head = self.head.text
+        end = len(self.data) - 1
         while end > 0:
             start = self.data.rfind(b"\n", 0, end) + 1
             stamp = self.data[start + len(head) : end].partition(b" ")[0]
@@ -116,8 +117,8 @@ def _cut_piece(state: LineState, data: bytes) -> tuple[RecordKind, bytes]:
 def feed_line(lines: OpenLines, stream: int, kind: RecordKind, size: int) -> OpenLines:
     """Return the open lines after a record of this stream with `size` bytes of text."""
     state = lines.get(stream, BETWEEN_LINES).feed(kind, size)
-    others = {other: line for other, line in lines.items() if other != stream}
-    return others if state.phase is LinePhase.BETWEEN else {**others, stream: state}
+    other_lines = {other: line for other, line in lines.items() if other != stream}
+    return other_lines if state.phase is LinePhase.BETWEEN else {**other_lines, stream: state}
 
 
 def split_runs(data: bytes) -> Iterator[RecordRun | DamagedPart]:
@@ -126,7 +127,8 @@ def split_runs(data: bytes) -> Iterator[RecordRun | DamagedPart]:
     Args:
         data: whole records. After a power cut or a damage of the disk, anything may be between them.
     """
-    position, size = 0, len(data)
+    position = 0
+    size = len(data)
     while position < size:
         try:
             attempt = data.index(b" ", position + 2, position + _LONGEST_HEAD) + 1
@@ -165,8 +167,8 @@ def _is_record(data: bytes, position: int) -> bool:
 def pick_records(data: bytes, key: JobKey) -> bytes:
     """Return the records of one attempt among whole records: fast where they are few among many."""
     pattern = rb"\n[^\n] " + re.escape(f"{key.job} {key.attempt} ".encode()) + rb"[^\n]*+"
-    found = re.findall(pattern, b"\n" + data)
-    return b"".join(found)[1:] + b"\n" if found else b""
+    records = re.findall(pattern, b"\n" + data)
+    return b"".join(records)[1:] + b"\n" if records else b""
 
 
 def find_last_kind(data: bytes, key: JobKey, stream: int) -> RecordKind | None:

@@ -66,7 +66,8 @@ def split_report(text: bytes) -> tuple[bytes | None, bytes | None]:
     start = text.rfind(MARKER)
     if start < 0 or _REPORT.fullmatch(text, start) is None or not _has_names(text[start:]):
         return text, None
-    before, report = text[:start], text[start:]
+    before = text[:start]
+    report = text[start:]
     if before in (b"", _SEPARATOR) or _MARK.fullmatch(before):
         return None, report
     return (before[:-1], report) if before.endswith(_SEPARATOR) else (text, None)

@@ -30,19 +30,19 @@ class LastValues:
         """
         with self._database.read_transaction() as connection:
             last = select_last_values(connection.dialect, metric).subquery()
-            found = (
+            query = (
                 sa.select(experiments.c.id, experiments.c.number, experiments.c.sub, last.c.last)
                 .join(last, last.c.experiment_id == experiments.c.id)
                 .where(experiments.c.user == user)
             )
-            return {row.id: (row.number, row.sub, row.last) for row in connection.execute(found)}
+            return {row.id: (row.number, row.sub, row.last) for row in connection.execute(query)}
 
     def list_names(self, user: str) -> tuple[str, ...]:
         """Return the names of the metrics that a user's experiments have reported, the most frequent first."""
         with self._database.read_transaction() as connection:
             rows, name, _ = _expand(connection.dialect)
             count = sa.func.count().label("count")
-            found = (
+            query = (
                 sa.select(name.label("name"), count)
                 .select_from(rows)
                 .join(experiments, experiments.c.id == metric_tallies.c.experiment_id)
@@ -51,7 +51,7 @@ class LastValues:
                 .order_by(count.desc(), name)
                 .limit(MOST_NAMES)
             )
-            return tuple(row.name for row in connection.execute(found))
+            return tuple(row.name for row in connection.execute(query))
 
 
 def select_last_values(dialect: sa.Dialect, metric: str) -> sa.Select[Any]:
@@ -63,11 +63,12 @@ def select_last_values(dialect: sa.Dialect, metric: str) -> sa.Select[Any]:
 def _expand(dialect: sa.Dialect) -> tuple[sa.FromClause, sa.ColumnElement[str], sa.ColumnElement[float]]:
     """Return the tallies with a row for each metric, its name, and its last value."""
     text = metric_tallies.c.last_values
-    name, value = sa.column("key", sa.Text), sa.column("value", sa.Text)
+    name = sa.column("key", sa.Text)
+    value = sa.column("value", sa.Text)
     if dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import JSONB
 
-        found = sa.func.jsonb_each_text(sa.cast(text, JSONB)).table_valued(name, value)
+        pairs = sa.func.jsonb_each_text(sa.cast(text, JSONB)).table_valued(name, value)
     else:
-        found = sa.func.json_each(text).table_valued(name, value)
-    return sa.join(metric_tallies, found, sa.true()), found.c.key, sa.cast(found.c.value, sa.Float(53))
+        pairs = sa.func.json_each(text).table_valued(name, value)
+    return sa.join(metric_tallies, pairs, sa.true()), pairs.c.key, sa.cast(pairs.c.value, sa.Float(53))

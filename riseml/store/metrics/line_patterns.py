@@ -37,7 +37,7 @@ _LARGEST_STEP = 10**15
 class LineFindings:
     """What patterns found in some lines."""
 
-    found: Mapping[int, Mapping[str, str]]  # by the number of the line, then by name
+    values: Mapping[int, Mapping[str, str]]  # by the number of the line, then by name
     slow: frozenset[str]  # names of the patterns that took too long
 
 
@@ -62,8 +62,8 @@ class PatternSearch:
             StoreError: the process has ended; the next call starts another one.
         """
         late = threading.Event()
-        wanted = {"patterns": dict(patterns), "lines": lines, "seconds": self._processor_time}
-        order = json.dumps(wanted).encode() + b"\n"
+        request = {"patterns": dict(patterns), "lines": lines, "seconds": self._processor_time}
+        order = json.dumps(request).encode() + b"\n"
         with self._lock:
             try:
                 answer = json.loads(self._ask_program(order, late))
@@ -72,10 +72,10 @@ class PatternSearch:
                 if late.is_set():  # do not repeat the order: it would take as long again
                     return LineFindings({}, frozenset(patterns))
                 raise StoreError("the patterns of train.metrics were not searched; the server tries again") from error
-        found: dict[int, dict[str, str]] = {}
+        values: dict[int, dict[str, str]] = {}
         for number, name, text in answer["found"]:
-            found.setdefault(number, {})[name] = text
-        return LineFindings(found, frozenset(answer["slow"]))
+            values.setdefault(number, {})[name] = text
+        return LineFindings(values, frozenset(answer["slow"]))
 
     def _ask_program(self, order: bytes, late: threading.Event) -> bytes:
         """Return the answer of the process; empty when the process was ended because it was late."""
@@ -136,7 +136,7 @@ def find_reports(
     number = 0
     for block, some in parts:
         for line in some:
-            values = findings.found.get(number)
+            values = findings.values.get(number)
             number += 1
             if values:
                 reports.append(_make_report(block, line.at, values))

@@ -48,12 +48,12 @@ class _OpenBucket:
     finite: int = 0
 
     def close(self) -> Bucket:
-        known = self.finite > 0
+        has_finite = self.finite > 0
         return Bucket(
             *(self.first_step, self.last_step, self.first_at, self.last_at),
-            self.minimum if known else None,
-            self.mean if known else None,
-            self.maximum if known else None,
+            self.minimum if has_finite else None,
+            self.mean if has_finite else None,
+            self.maximum if has_finite else None,
             self.count,
             self.finite,
         )
@@ -72,7 +72,8 @@ class MetricHistory:
         bucket = self._open
         if bucket is None:
             bucket = self._open = _OpenBucket(step, at)
-        bucket.last_step, bucket.last_at = step, at
+        bucket.last_step = step
+        bucket.last_at = at
         bucket.count += 1
         if -math.inf < value < math.inf:
             finite = bucket.finite = bucket.finite + 1
@@ -92,14 +93,18 @@ class MetricHistory:
                 bucket = self._open = _OpenBucket(steps[position], stamps[position].decode())
             end = min(len(values), position + self._width - bucket.count)
             some = values[position:end]
-            bucket.last_step, bucket.last_at = steps[end - 1], stamps[end - 1].decode()
+            bucket.last_step = steps[end - 1]
+            bucket.last_at = stamps[end - 1].decode()
             bucket.count += len(some)
-            bucket.minimum, bucket.maximum = min(bucket.minimum, min(some)), max(bucket.maximum, max(some))
-            mean, finite = bucket.mean, bucket.finite
+            bucket.minimum = min(bucket.minimum, min(some))
+            bucket.maximum = max(bucket.maximum, max(some))
+            mean = bucket.mean
+            finite = bucket.finite
             for value in some:
                 finite += 1
                 mean = mean * ((finite - 1) / finite) + value / finite
-            bucket.mean, bucket.finite = mean, finite
+            bucket.mean = mean
+            bucket.finite = finite
             position = end
             self._close_full(bucket)
 
@@ -166,7 +171,10 @@ def _to_row(bucket: Bucket) -> list[Any]:
 
 def _reopen(bucket: Bucket) -> _OpenBucket:
     opened = _OpenBucket(bucket.first_step, bucket.first_at, bucket.last_step, bucket.last_at)
-    opened.count, opened.finite = bucket.count, bucket.finite
+    opened.count = bucket.count
+    opened.finite = bucket.finite
     if bucket.minimum is not None and bucket.maximum is not None:
-        opened.minimum, opened.mean, opened.maximum = bucket.minimum, bucket.mean or 0.0, bucket.maximum
+        opened.minimum = bucket.minimum
+        opened.mean = bucket.mean or 0.0
+        opened.maximum = bucket.maximum
     return opened

@@ -42,30 +42,30 @@ class MetricRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def load_tallies(self, wanted: Iterable[int]) -> dict[int, TallyRow]:
+    def load_tallies(self, experiments: Iterable[int]) -> dict[int, TallyRow]:
         """Return the tallies of these experiments, as far as there are any."""
-        ids = list(wanted)
-        found: dict[int, TallyRow] = {}
+        ids = list(experiments)
+        tallies: dict[int, TallyRow] = {}
         with self._database.read_transaction() as connection:
             for start in range(0, len(ids), _IDS_PER_QUERY):
                 some = metric_tallies.c.experiment_id.in_(ids[start : start + _IDS_PER_QUERY])
                 for row in connection.execute(sa.select(metric_tallies).where(some)):
-                    found[row.experiment_id] = _to_tally(row)
-        return found
+                    tallies[row.experiment_id] = _to_tally(row)
+        return tallies
 
-    def load_complete(self, wanted: Iterable[int]) -> dict[int, dict[str, MetricSummary]]:
+    def load_complete(self, experiments: Iterable[int]) -> dict[int, dict[str, MetricSummary]]:
         """Return the metrics of those of these experiments that are counted to their end."""
-        ids = list(wanted)
-        found: dict[int, dict[str, MetricSummary]] = {}
+        ids = list(experiments)
+        metrics: dict[int, dict[str, MetricSummary]] = {}
         columns = (metric_tallies.c.experiment_id, metric_tallies.c.summaries)
         with self._database.read_transaction() as connection:
             for start in range(0, len(ids), _IDS_PER_QUERY):
                 some = metric_tallies.c.experiment_id.in_(ids[start : start + _IDS_PER_QUERY])
                 rows = connection.execute(sa.select(*columns).where(some, metric_tallies.c.complete)).all()
                 stored = read_many_summaries(text for _, text in rows)
-                for (identity, _), one in zip(rows, stored, strict=True):
-                    found[identity] = {summary.name: summary for summary in one.metrics}
-        return found
+                for (identity, _), summaries in zip(rows, stored, strict=True):
+                    metrics[identity] = {summary.name: summary for summary in summaries.metrics}
+        return metrics
 
     def load_history(self, experiment: int, metric: str) -> MetricHistory:
         """Return the history of a metric; an empty one when there is none."""
@@ -76,15 +76,16 @@ class MetricRows:
             text = connection.execute(query).scalar()
         return MetricHistory() if text is None else MetricHistory.from_rows(json.loads(text))
 
-    def load_histories_of(self, wanted: Sequence[int], metric: str) -> dict[int, MetricHistory]:
+    def load_histories_of(self, experiments: Sequence[int], metric: str) -> dict[int, MetricHistory]:
         """Return the history of one metric of each of these experiments that has it."""
-        table, found = metric_histories, dict[int, MetricHistory]()
+        table = metric_histories
+        histories = dict[int, MetricHistory]()
         with self._database.read_transaction() as connection:
-            for start in range(0, len(wanted), _IDS_PER_QUERY):
-                some = table.c.experiment_id.in_(wanted[start : start + _IDS_PER_QUERY])
+            for start in range(0, len(experiments), _IDS_PER_QUERY):
+                some = table.c.experiment_id.in_(experiments[start : start + _IDS_PER_QUERY])
                 for row in connection.execute(sa.select(table).where(some, table.c.metric == metric)):
-                    found[row.experiment_id] = MetricHistory.from_rows(json.loads(row.buckets))
-        return found
+                    histories[row.experiment_id] = MetricHistory.from_rows(json.loads(row.buckets))
+        return histories
 
     def load_histories(self, experiment: int) -> dict[str, MetricHistory]:
         """Return the history of each metric of an experiment."""
@@ -128,7 +129,7 @@ def _upsert(connection: sa.Connection, table: sa.Table, key: dict[str, Any], val
 
 def _to_values(tally: TallyRow) -> dict[str, Any]:
     rows = [summary_to_row(summary) for summary in tally.summaries.values()]
-    last = {one.name: one.last if math.isfinite(one.last) else None for one in tally.summaries.values()}
+    last = {summary.name: summary.last if math.isfinite(summary.last) else None for summary in tally.summaries.values()}
     return {
         "counted": tally.counted.offset,
         "open_bytes": tally.counted.open_bytes,
@@ -140,12 +141,12 @@ def _to_values(tally: TallyRow) -> dict[str, Any]:
 
 
 def _to_tally(row: sa.Row[Any]) -> TallyRow:
-    found = read_stored_summaries(row.summaries)
+    stored = read_stored_summaries(row.summaries)
     return TallyRow(
         row.experiment_id,
         ReadPosition(row.counted, row.open_bytes),
         row.complete,
-        {summary.name: summary for summary in found.metrics},
+        {summary.name: summary for summary in stored.metrics},
         row.dropped,
-        frozenset(found.slow),
+        frozenset(stored.slow),
     )

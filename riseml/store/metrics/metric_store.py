@@ -111,7 +111,9 @@ class MetricStore:
         for experiment, is_closed in incomplete.items():
             if is_closed:  # also without a log: the next save marks it complete, so that no later server finds it here
                 self.note_closed(experiment)
-        return frozenset(one for one, is_closed in incomplete.items() if is_closed or self._logs.log_size(one))
+        return frozenset(
+            identity for identity, is_closed in incomplete.items() if is_closed or self._logs.log_size(identity)
+        )
 
     def count_reports(self, experiment: int) -> bool:
         """Count the new part of an experiment's log. Return True when it contained a report."""
@@ -130,18 +132,18 @@ class MetricStore:
             StoreError: it cannot be written now; nothing is lost, and the next save writes it.
         """
         with self._guard:
-            found = list(self._open.values())
+            countings = list(self._open.values())
         saved: list[tuple[_Counting, TallyRow, dict[str, str]]] = []
         problems: list[Exception] = []
-        for one in found:
+        for counting in countings:
             try:
-                row = self._take_row(one)
+                row = self._take_row(counting)
             except Exception as error:  # noqa: BLE001  # raised below
                 problems.append(error)
             else:
-                saved.extend([] if row is None else [(one, *row)])
-                if row is None and one.is_complete:  # a reader opened it again while it was saved
-                    self._drop(one.experiment)
+                saved.extend([] if row is None else [(counting, *row)])
+                if row is None and counting.is_complete:  # a reader opened it again while it was saved
+                    self._drop(counting.experiment)
         self._write_rows(saved)
         if problems:
             raise problems[0]
@@ -169,24 +171,24 @@ class MetricStore:
 
     def read_tallies(self, experiments: Collection[int]) -> dict[int, TallyRow]:
         """Return what was counted of each of these experiments, up to the end of its log; of most in one query."""
-        found = self._rows.load_tallies(experiments)
+        tallies = self._rows.load_tallies(experiments)
         for experiment in experiments:
-            if experiment in found and found[experiment].complete:
+            if experiment in tallies and tallies[experiment].complete:
                 continue
-            if experiment in found or self._logs.log_size(experiment):
+            if experiment in tallies or self._logs.log_size(experiment):
                 counting = self._open_counting(experiment)
                 with counting.lock:
                     with suppress(LogUnreadable):  # the metric keeper says so; one damaged file hides no other counts
                         self._count_on(counting)
-                    found[experiment] = _to_row(counting)
-        return found
+                    tallies[experiment] = _to_row(counting)
+        return tallies
 
     def read_summaries(self, experiments: Collection[int]) -> dict[int, dict[str, MetricSummary]]:
         """Return the metrics of each of these experiments that has any."""
-        found = self._rows.load_complete(experiments)
-        tallies = self.read_tallies([one for one in experiments if one not in found])
-        found |= {experiment: dict(row.summaries) for experiment, row in tallies.items()}
-        return {experiment: summaries for experiment, summaries in found.items() if summaries}
+        metrics = self._rows.load_complete(experiments)
+        tallies = self.read_tallies([experiment for experiment in experiments if experiment not in metrics])
+        metrics |= {experiment: dict(row.summaries) for experiment, row in tallies.items()}
+        return {experiment: summaries for experiment, summaries in metrics.items() if summaries}
 
     def read_history(self, experiment: int, metric: str) -> tuple[Bucket, ...]:
         """Return the history of a metric, downsampled; empty when it has no value."""
@@ -201,15 +203,21 @@ class MetricStore:
     def read_histories(self, experiments: Sequence[int], metric: str) -> dict[int, tuple[Bucket, ...]]:
         """Return the history of one metric of each of these experiments that has it, as `read_history` does."""
         self.read_tallies(experiments)  # counts what is new
-        counted = {one: counting for one in experiments if (counting := self._find_counting(one)) is not None}
-        saved = self._rows.load_histories_of([one for one in experiments if one not in counted], metric)
-        found = {one: history.read_buckets() for one, history in saved.items()}
-        for one, counting in counted.items():
+        counted = {
+            experiment: counting
+            for experiment in experiments
+            if (counting := self._find_counting(experiment)) is not None
+        }
+        saved = self._rows.load_histories_of(
+            [experiment for experiment in experiments if experiment not in counted], metric
+        )
+        histories = {experiment: history.read_buckets() for experiment, history in saved.items()}
+        for experiment, counting in counted.items():
             with counting.lock:
                 count = counting.tally.find_count(metric)
                 if count is not None:
-                    found[one] = count.history.read_buckets()
-        return found
+                    histories[experiment] = count.history.read_buckets()
+        return histories
 
     def read_values(self, experiment: int, metric: str, after: ReadPosition = _BEGINNING) -> ValuePage:
         """Return some values of a metric after a position of the log, in the order of the log; none is left out or
@@ -226,29 +234,29 @@ class MetricStore:
 
     def _count_on(self, counting: _Counting) -> bool:
         """Count to the end of the log; the caller holds the lock."""
-        found = False
+        has_counted = False
         while True:
             count = self._count_patterns if counting.patterns else self._count_blocks
             has_reports, end = count(counting)
-            found = found or has_reports
+            has_counted = has_counted or has_reports
             if end == counting.counted:
-                return found
+                return has_counted
             counting.counted = end
 
     def _count_blocks(self, counting: _Counting) -> tuple[bool, ReadPosition]:
         """Count the next reports. Return whether there were any, and where to continue."""
         blocks, end = self._logs.read_report_blocks(counting.experiment, counting.counted)
-        found = False
+        has_reports = False
         for block in blocks:
             batch = batch_reports(block)
             if batch is not None:
                 counting.tally.add_batch(batch)
-                found = True
+                has_reports = True
                 continue
             for report in read_reports([block]):
                 counting.tally.add_report(report)
-                found = True
-        return found, end
+                has_reports = True
+        return has_reports, end
 
     def _count_patterns(self, counting: _Counting) -> tuple[bool, ReadPosition]:
         """Count the next reports and the values that patterns find in lines, as `_count_blocks` does."""
@@ -266,7 +274,7 @@ class MetricStore:
         if slow:
             log.warning("experiment %s: too slow: train.metrics.%s", counting.experiment, ", ".join(sorted(slow)))
             counting.slow |= slow
-            counting.patterns = {name: one for name, one in counting.patterns.items() if name not in slow}
+            counting.patterns = {name: pattern for name, pattern in counting.patterns.items() if name not in slow}
         return reports, end
 
     def _drop(self, experiment: int) -> None:
@@ -306,7 +314,7 @@ class MetricStore:
             return self._start_counting(experiment)
         counts = [MetricCount.restore(summary, histories[name]) for name, summary in row.summaries.items()]
         tally = MetricTally(counts, row.dropped)
-        patterns = {name: one for name, one in self._find_patterns(experiment).items() if name not in row.slow}
+        patterns = {name: pattern for name, pattern in self._find_patterns(experiment).items() if name not in row.slow}
         end = row.counted
         return _Counting(experiment, end, tally, end, row.complete, row.complete, patterns, row.slow)
 

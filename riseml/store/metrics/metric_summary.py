@@ -62,25 +62,26 @@ class MetricCount:
         self, values: Sequence[float], steps: Sequence[int | None] | None, stamps: Sequence[bytes], attempt: int
     ) -> None:
         """Take many values that follow each other, as `add` does, in a fraction of the time."""
-        known = [self._last[1]] * len(values) if steps is None else steps
+        known_steps = [self._last[1]] * len(values) if steps is None else steps
         if not math.isfinite(sum(values)):  # a value is not finite, or their sum is too large
-            for value, step, stamp in zip(values, known, stamps, strict=True):
+            for value, step, stamp in zip(values, known_steps, stamps, strict=True):
                 self.add(value, step, stamp.decode(), attempt)
             return
         self._count += len(values)
-        self._last = (values[-1], known[-1], stamps[-1].decode(), attempt)
-        low, high = min(values), max(values)
+        self._last = (values[-1], known_steps[-1], stamps[-1].decode(), attempt)
+        low = min(values)
+        high = max(values)
         if low < self._minimum[0]:
-            self._minimum = (low, known[values.index(low)])
+            self._minimum = (low, known_steps[values.index(low)])
         if high > self._maximum[0]:
-            self._maximum = (high, known[values.index(high)])
-        self.history.add_finite(values, known, stamps)
+            self._maximum = (high, known_steps[values.index(high)])
+        self.history.add_finite(values, known_steps, stamps)
 
     def summarize(self) -> MetricSummary:
         """Return the current summary."""
         value, step, at, attempt = self._last
-        known = self._count > self._not_finite
-        minimum, maximum = (self._minimum, self._maximum) if known else ((None, None), (None, None))
+        has_finite = self._count > self._not_finite
+        minimum, maximum = (self._minimum, self._maximum) if has_finite else ((None, None), (None, None))
         best = (minimum[0], minimum[1], maximum[0], maximum[1])
         return MetricSummary(self.name, self._count, value, step, at, attempt, *best, not_finite=self._not_finite)
 
@@ -89,7 +90,8 @@ class MetricCount:
         """Return the count that gave this summary and this history."""
         count = cls(summary.name)
         count.history = history
-        count._count, count._not_finite = summary.count, summary.not_finite
+        count._count = summary.count
+        count._not_finite = summary.not_finite
         count._last = (summary.last, summary.last_step, summary.last_at, summary.attempt)
         if summary.minimum is not None and summary.maximum is not None:
             count._minimum = (summary.minimum, summary.minimum_step)

@@ -114,7 +114,8 @@ def read_reports(blocks: Iterable[LogBlock]) -> Iterator[MetricReport]:
     for block in blocks:
         if block.job == BUILD:
             continue
-        job, attempt = block.job, block.attempt
+        job = block.job
+        attempt = block.attempt
         for row in block.report_rows():
             at, _, text = row.partition(b" ")
             step: int | None = None
@@ -122,6 +123,6 @@ def read_reports(blocks: Iterable[LogBlock]) -> Iterator[MetricReport]:
             for name, value in _PAIR.findall(text):
                 if name == b"step":
                     step = int(value)
-                elif name != _SHELL and (known := read_quoted_name(name)):
-                    values.append((known, float(value)))
+                elif name != _SHELL and (plain_name := read_quoted_name(name)):
+                    values.append((plain_name, float(value)))
             yield MetricReport(job, attempt, at.decode(), step, tuple(values))

@@ -61,7 +61,7 @@ class _OrderSearch:
 
     def search_line(self, line: str) -> "list[tuple[str, str]]":
         """Return what each pattern finds in a line. A pattern that takes too long is left out from there on."""
-        found = []
+        findings = []
         for name, pattern in list(self._compiled.items()):
             if name not in self._used:
                 continue  # an earlier pattern has used up the time of the order
@@ -71,9 +71,9 @@ class _OrderSearch:
                 self._leave_out(name)
             else:
                 if match is not None and match.group(1) is not None:
-                    found.append((name, match.group(1)[:100]))
+                    findings.append((name, match.group(1)[:100]))
             self._note_use(name)
-        return found
+        return findings
 
     def _note_use(self, name: str) -> None:
         """Count the time since the last call for a pattern; when it is too much, leave out those that used most."""
@@ -84,8 +84,8 @@ class _OrderSearch:
             self._total += used
         if self._total > self._seconds:
             fair = sum(self._used.values()) / len(self._used)
-            for one in [one for one, seconds in self._used.items() if seconds >= fair]:
-                self._leave_out(one)
+            for slow_name in [slow_name for slow_name, seconds in self._used.items() if seconds >= fair]:
+                self._leave_out(slow_name)
 
     def _leave_out(self, name: str) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -111,10 +111,10 @@ def _run_limited(seconds: float, call: "Callable[[str], Found]", text: str) -> "
 def search_lines(patterns: "dict[str, str]", lines: "list[str]", seconds: float) -> "dict[str, list[object]]":
     """Return what the patterns find; a pattern that took too long once is left out from there on."""
     search = _OrderSearch(patterns, seconds)
-    found: list[object] = [
+    findings: list[object] = [
         [number, name, text] for number, line in enumerate(lines) for name, text in search.search_line(line)
     ]
-    return {"found": found, "slow": list(search.slow)}
+    return {"found": findings, "slow": list(search.slow)}
 
 
 def main() -> None:

@@ -24,8 +24,10 @@ from riseml.store.samples.sample_rows import (
 )
 
 _MAGIC = b"riseml-samples-1"
-_HOUR, _DAY = 3600, 86400  # seconds
-_TEN, _MINUTE = 10, 60  # seconds of which the means are kept
+_HOUR = 3600  # seconds
+_DAY = 86400  # seconds
+_TEN = 10  # seconds; their means are kept
+_MINUTE = 60  # seconds; their means are kept
 _SECONDS_AT = len(_MAGIC)
 _TENS_AT = _SECONDS_AT + _HOUR * SIZE
 _MINUTES_AT = _TENS_AT + _DAY // _TEN * SIZE
@@ -81,10 +83,10 @@ class SampleFile:
             fine = _read_ring(os.pread(file, _HOUR * SIZE, _SECONDS_AT), _HOUR, span)
             tens = _read_ring(os.pread(file, _DAY // _TEN * SIZE, _TENS_AT), _DAY, span)
             minutes = list(_read_minutes(file, span))
-        known = {row.at // _TEN for row in fine}
-        fine += [row for row in tens if row.at // _TEN not in known]
-        known = {row.at // _MINUTE for row in fine}
-        fine += [row for row in minutes if row.at // _MINUTE not in known]
+        covered = {row.at // _TEN for row in fine}
+        fine += [row for row in tens if row.at // _TEN not in covered]
+        covered = {row.at // _MINUTE for row in fine}
+        fine += [row for row in minutes if row.at // _MINUTE not in covered]
         return sorted(fine)
 
     def read_minutes(self, span: Span) -> list[SampleRow]:
@@ -97,13 +99,13 @@ class SampleFile:
         with self._open_to_read() as file:
             if file is None:
                 return []
-            found = list(_read_minutes(file, span))
+            minutes = list(_read_minutes(file, span))
             last = _find_last(file)
             for minute in () if last is None else (last // _MINUTE * _MINUTE - _MINUTE, last // _MINUTE * _MINUTE):
-                is_new = not found or found[-1].at < minute
+                is_new = not minutes or minutes[-1].at < minute
                 if is_new and span.holds(minute) and (rows := _read_seconds(file, minute, _MINUTE)):
-                    found.append(average_rows(rows, minute))
-        return found
+                    minutes.append(average_rows(rows, minute))
+        return minutes
 
     @contextmanager
     def _open_to_write(self) -> Iterator[int]:
@@ -139,7 +141,8 @@ def _is_ours(file: int) -> bool:
 
 def _write_means(file: int, before: int, now: int) -> None:
     """Write the means of the periods around the sample at `before` that are complete at `now`."""
-    ten, minute = before - before % _TEN, before - before % _MINUTE
+    ten = before - before % _TEN
+    minute = before - before % _MINUTE
     if not ten <= now < ten + _TEN and (rows := _read_seconds(file, ten, _TEN)):
         os.pwrite(file, pack_row(average_rows(rows, ten)), _TENS_AT + ten // _TEN % (_DAY // _TEN) * SIZE)
     if not minute <= now < minute + _MINUTE and (rows := _read_seconds(file, minute, _MINUTE)):
@@ -181,13 +184,14 @@ def _count_minutes(file: int) -> int:
 
 
 def _read_minute(file: int, place: int) -> SampleRow | None:
-    found = unpack_rows(os.pread(file, SIZE, _MINUTES_AT + place * SIZE))
-    return found[0] if found else None
+    rows = unpack_rows(os.pread(file, SIZE, _MINUTES_AT + place * SIZE))
+    return rows[0] if rows else None
 
 
 def _read_minutes(file: int, span: Span) -> Iterator[SampleRow]:
     """Yield the minutes of a span."""
-    low, high = 0, _count_minutes(file)
+    low = 0
+    high = _count_minutes(file)
     end = high
     while low < high:  # bisect to the first minute of the span; a damaged record counts as early
         middle = (low + high) // 2
@@ -195,7 +199,7 @@ def _read_minutes(file: int, span: Span) -> Iterator[SampleRow]:
         low, high = (low, middle) if row is not None and row.at >= span.since else (middle + 1, high)
     for place in range(low, end, _READ_AT_ONCE):
         size = min(_READ_AT_ONCE, end - place) * SIZE
-        found = unpack_rows(os.pread(file, size, _MINUTES_AT + place * SIZE), span)
-        if not found:
+        rows = unpack_rows(os.pread(file, size, _MINUTES_AT + place * SIZE), span)
+        if not rows:
             return
-        yield from found
+        yield from rows

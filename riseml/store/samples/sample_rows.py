@@ -64,9 +64,9 @@ def make_row(sample: Sample, attempt: int) -> SampleRow:
     """Return a sample as a row."""
     moved = sample.traffic or Traffic()
     gpus = (sample.gpu, sample.gpu_mem_used, sample.gpu_mem_total)
-    found = (sample.cpu, sample.mem_used, sample.mem_total, *gpus)
+    levels = (sample.cpu, sample.mem_used, sample.mem_total, *gpus)
     rates = (moved.net_in, moved.net_out, moved.disk_read, moved.disk_write)
-    amounts = tuple(math.nan if one is None else min(float(one), _LARGEST) for one in (*found, *rates))
+    amounts = tuple(math.nan if amount is None else min(float(amount), _LARGEST) for amount in (*levels, *rates))
     return SampleRow(int(sample.at.timestamp()), min(attempt, _MOST_ATTEMPTS), amounts)
 
 
@@ -93,8 +93,8 @@ def unpack_rows(data: bytes, span: Span = ALWAYS) -> list[SampleRow]:
 def find_last_moment(data: bytes) -> int | None:
     """Return the moment of the latest record in `data`; None: there is none."""
     usable = memoryview(data)[: len(data) - len(data) % SIZE]
-    found: list[tuple[int, int]] = [(record[0], place) for place, record in enumerate(_RECORD.iter_unpack(usable))]
-    for at, place in sorted(found, reverse=True):
+    moments: list[tuple[int, int]] = [(record[0], place) for place, record in enumerate(_RECORD.iter_unpack(usable))]
+    for at, place in sorted(moments, reverse=True):
         if at and _is_whole(data[place * SIZE : (place + 1) * SIZE]):
             return at
     return None
@@ -122,8 +122,8 @@ def resample_rows(rows: Iterable[SampleRow], start: int, step: int) -> Iterator[
 
 
 def _average(column: Iterable[float]) -> float:
-    known = [value for value in column if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
+    values = [value for value in column if not math.isnan(value)]
+    return sum(values) / len(values) if values else math.nan
 
 
 def _is_whole(record: bytes) -> bool:

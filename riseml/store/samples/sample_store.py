@@ -37,7 +37,8 @@ class SampleStore:
         Raises:
             OSError: it cannot be written.
         """
-        row, owner = make_row(sample, key.attempt), (key.experiment, key.job)
+        row = make_row(sample, key.attempt)
+        owner = (key.experiment, key.job)
         file = self._file(key.experiment, key.job)
         with self._lock:
             if owner not in self._last:

@@ -285,7 +285,7 @@ def save_without_events(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def find_kills_late(original: Callable[..., Any]) -> Callable[..., Any]:
     def mutant(self: Any) -> Any:
-        known = self._known
+        known = self._cache
         found = original(self)
         worlds = [known.get(one.id, one) if one.wanted is Wanted.KILL else one for one in found.experiments]
         return World(tuple(worlds))

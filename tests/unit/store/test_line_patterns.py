@@ -34,7 +34,7 @@ def search() -> Iterator[PatternSearch]:
 def test_each_pattern_is_searched_in_each_line(search: PatternSearch) -> None:
     patterns = {"loss": r"loss[:=] *(\S+)", "epoch": "^epoch ([0-9]+)"}
     found = search.search_lines(patterns, ["epoch 3 loss: 0.5", "nothing", "loss=x1", "Epoch 4"])
-    assert found.found == {0: {"loss": "0.5", "epoch": "3"}, 2: {"loss": "x1"}}
+    assert found.values == {0: {"loss": "0.5", "epoch": "3"}, 2: {"loss": "x1"}}
     assert found.slow == frozenset()
 
 
@@ -43,16 +43,16 @@ def test_a_pattern_that_takes_too_long_ends_alone(search: PatternSearch, pattern
     patterns = {"bad": pattern, "good": "([0-9]+)$"}
     found = search.search_lines(patterns, ["a 1", CATASTROPHE, CATASTROPHE + " 2", "a 3"])
     assert found.slow == {"bad"}
-    assert [found.found[line]["good"] for line in (0, 2, 3)] == ["1", "2", "3"]
+    assert [found.values[line]["good"] for line in (0, 2, 3)] == ["1", "2", "3"]
 
 
 def test_a_process_that_is_killed_is_started_again(search: PatternSearch) -> None:
-    assert search.search_lines({"a": "(a)"}, ["a"]).found
+    assert search.search_lines({"a": "(a)"}, ["a"]).values
     process = search._process
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
     process.wait(DEADLINE)
-    assert search.search_lines({"a": "(a)"}, ["a"]).found
+    assert search.search_lines({"a": "(a)"}, ["a"]).values
     process = search._process
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)  # it takes no order, and dies with it
@@ -61,7 +61,7 @@ def test_a_process_that_is_killed_is_started_again(search: PatternSearch) -> Non
         search.search_lines({"a": "(a)"}, ["a"])
     except StoreError as error:
         assert "tries again" in error.message  # it may have died before the order
-    assert search.search_lines({"a": "(a)"}, ["a"]).found
+    assert search.search_lines({"a": "(a)"}, ["a"]).values
 
 
 def test_patterns_that_use_up_the_time_of_an_order_are_slow() -> None:
@@ -72,7 +72,7 @@ def test_patterns_that_use_up_the_time_of_an_order_are_slow() -> None:
     found = search.search_lines(patterns, [*(f"{'a' * 60} {number}" for number in range(5000))])
     search.close()
     assert found.slow == {"one", "two"}
-    assert len(found.found) == 5000
+    assert len(found.values) == 5000
 
 
 def test_without_an_answer_in_time_all_patterns_are_slow() -> None:
@@ -80,7 +80,7 @@ def test_without_an_answer_in_time_all_patterns_are_slow() -> None:
     costly = "(?:a*)(?:a*)(?:a*)x([0-9])"
     found = search.search_lines({"one": costly, "two": "(b)"}, ["a" * 100] * 10_000)
     search.close()
-    assert not found.found
+    assert not found.values
     assert found.slow == {"one", "two"}
 
 

@@ -18,30 +18,32 @@ _TABLE = sa.table(
     sa.column("summaries", sa.Text),
     sa.column("last_values", sa.Text),
 )
-_NAME, _LAST = 0, 2  # places in a stored summary
+_NAME = 0  # place in a stored summary
+_LAST = 2  # place in a stored summary
 _AT_ONCE = 100  # rows
 
 
 def upgrade() -> None:
     """Add the column, and take the values out of the summaries."""
     op.add_column("metric_tallies", sa.Column("last_values", sa.Text, nullable=False, server_default="{}"))
-    key, done = _TABLE.c.experiment_id, 0
+    key = _TABLE.c.experiment_id
+    last_id = 0
     connection = op.get_bind()
     change = _TABLE.update().where(key == sa.bindparam("row")).values(last_values=sa.bindparam("found"))
     while rows := connection.execute(
-        sa.select(key, _TABLE.c.summaries).where(key > done).order_by(key).limit(_AT_ONCE)
+        sa.select(key, _TABLE.c.summaries).where(key > last_id).order_by(key).limit(_AT_ONCE)
     ).all():
         connection.execute(change, [{"row": row.experiment_id, "found": _find_values(row.summaries)} for row in rows])
-        done = rows[-1].experiment_id
+        last_id = rows[-1].experiment_id
 
 
 def _find_values(text: str) -> str:
-    found: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     summaries: list[list[Any]] = json.loads(text)["metrics"]
     for summary in summaries:
         last = float(summary[_LAST])
-        found[summary[_NAME]] = last if math.isfinite(last) else None
-    return json.dumps(found, ensure_ascii=False)
+        values[summary[_NAME]] = last if math.isfinite(last) else None
+    return json.dumps(values, ensure_ascii=False)
 
 
 def downgrade() -> None:
