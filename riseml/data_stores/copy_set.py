@@ -41,16 +41,17 @@ def split_set(rows: Sequence[FileRow], begin: int) -> Iterator[Batch]:
         rows: all files of the set.
         begin: how many have arrived.
     """
-    held: list[FileRow] = []
+    batch: list[FileRow] = []
     size = 0
     for place, row in enumerate(rows[begin:], begin):
-        if held and (size + row.size > _BATCH or len(held) == _MOST_FILES):
-            yield Batch(held, place)
-            held, size = [], 0
-        held.append(row)
+        if batch and (size + row.size > _BATCH or len(batch) == _MOST_FILES):
+            yield Batch(batch, place)
+            batch = []
+            size = 0
+        batch.append(row)
         size += row.size
-    if held:
-        yield Batch(held, len(rows))
+    if batch:
+        yield Batch(batch, len(rows))
 
 
 def pack_batch(folder: Path, batch: Batch, note: Note) -> Iterator[bytes]:
@@ -64,14 +65,14 @@ def pack_batch(folder: Path, batch: Batch, note: Note) -> Iterator[bytes]:
     Raises:
         EngineError: a file is not what was fetched (permanent).
     """
-    made: set[PurePosixPath] = set()
-    held = bytearray()
-    for piece in _write_members(folder, batch, note, made):
-        held += piece
-        if len(held) >= _PIECE:
-            yield bytes(held)
-            held.clear()
-    yield bytes(held) + END
+    folders: set[PurePosixPath] = set()
+    buffer = bytearray()
+    for piece in _write_members(folder, batch, note, folders):
+        buffer += piece
+        if len(buffer) >= _PIECE:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer) + END
 
 
 def check_copy(tar: Iterator[bytes], rows: Sequence[FileRow], note: Note) -> None:
@@ -85,28 +86,31 @@ def check_copy(tar: Iterator[bytes], rows: Sequence[FileRow], note: Note) -> Non
     Raises:
         EngineError: a file is missing or different.
     """
-    wanted, file = {row.path: row for row in rows}, _Pieces(tar)
+    missing = {row.path: row for row in rows}
+    file = _Pieces(tar)
     try:
         for entry, at in read_entries(file):
             if entry.kind is EntryKind.FOLDER:
                 continue
             _, _, path = entry.path.partition("/")
-            row = wanted.pop(path, None)
+            row = missing.pop(path, None)
             is_same = row is not None and (entry.kind, entry.size) == (EntryKind.FILE, row.size)
             if row is None or not is_same or _hash(read_content(file, at, entry.size), note) != row.sha256:
                 raise EngineError(f"what the host has of {path!a} is not what was sent to it")
     except UsageError as error:
         raise EngineError("the host does not show what it has in a plain archive") from error
-    if wanted:
-        raise EngineError(f"the host lacks {len(wanted):,} files of what was sent to it")
+    if missing:
+        raise EngineError(f"the host lacks {len(missing):,} files of what was sent to it")
 
 
-def _write_members(folder: Path, batch: Batch, note: Note, made: set[PurePosixPath]) -> Iterator[bytes]:
+def _write_members(folder: Path, batch: Batch, note: Note, folders: set[PurePosixPath]) -> Iterator[bytes]:
     for row in batch.rows:
-        above = [one for one in reversed(PurePosixPath(row.path).parents) if one.name and one not in made]
-        for one in above:
-            yield write_header(ArchiveEntry(str(one), EntryKind.FOLDER))
-        made.update(above)
+        above = [
+            parent for parent in reversed(PurePosixPath(row.path).parents) if parent.name and parent not in folders
+        ]
+        for parent in above:
+            yield write_header(ArchiveEntry(str(parent), EntryKind.FOLDER))
+        folders.update(above)
         entry = ArchiveEntry(row.path, EntryKind.FILE, row.size, row.changed // _NANOSECONDS)
         yield write_header(entry)
         yield from _read_file(folder / row.path, row, note)
@@ -114,7 +118,8 @@ def _write_members(folder: Path, batch: Batch, note: Note, made: set[PurePosixPa
 
 
 def _read_file(path: Path, row: FileRow, note: Note) -> Iterator[bytes]:
-    digest, left = hashlib.sha256(), row.size
+    digest = hashlib.sha256()
+    left = row.size
     try:
         with open(path, "rb") as file:
             while piece := file.read(min(_PIECE, left)):
@@ -143,7 +148,7 @@ class _Pieces:
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._at = 0
 
     def seek(self, position: int) -> None:
@@ -153,9 +158,9 @@ class _Pieces:
 
     def read(self, size: int) -> bytes:
         """Return `size` bytes; fewer at the end."""
-        while len(self._held) < size and (piece := next(self._pieces, b"")):
-            self._held += piece
-        found = bytes(self._held[:size])
-        del self._held[:size]
-        self._at += len(found)
-        return found
+        while len(self._buffer) < size and (piece := next(self._pieces, b"")):
+            self._buffer += piece
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        self._at += len(data)
+        return data

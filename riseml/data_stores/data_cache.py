@@ -62,7 +62,7 @@ class DataCache:
         self._lock = threading.Lock()
         self._free = threading.Condition(self._lock)
         self._claimed: set[str] = set()  # keys that one thread works on
-        self._held: Counter[str] = Counter()  # keys of fetches under way, which nothing may remove
+        self._fetches: Counter[str] = Counter()  # keys of fetches under way, which nothing may remove
         self._expected: dict[str, int] = {}  # expected bytes of the sets that are being fetched
         self._uses = {int(path.stem): _read_json(path) for path in self._list("uses") if path.suffix == ".json"}
 
@@ -91,12 +91,12 @@ class DataCache:
     def hold_set(self, key: str) -> Iterator[None]:
         """Protect a set from removal until its experiment is recorded as its user."""
         with self._lock:
-            self._held[key] += 1
+            self._fetches[key] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._held -= Counter([key])
+                self._fetches -= Counter([key])
 
     def find_set(self, key: str) -> Path | None:
         """Return the files of a complete set; None without one. A set whose files were changed is removed.
@@ -153,7 +153,8 @@ class DataCache:
 
     def finish_set(self, key: str, url: str, rows: list[FileRow]) -> Path:
         """Give a complete set its name, and return its files."""
-        part, folder = self.folder / "parts" / key, self.folder / "sets" / key
+        part = self.folder / "parts" / key
+        folder = self.folder / "sets" / key
         remove_tree(part / "new")
         for place, _, _ in os.walk(part / "files", topdown=False):
             os.chmod(place, 0o555)
@@ -190,11 +191,11 @@ class DataCache:
 
     def drop_uses_except(self, open_ids: frozenset[int]) -> None:
         """Forget what closed experiments read: all but these."""
-        self.drop_uses([one for one in list(self._uses) if one not in open_ids])
+        self.drop_uses([experiment for experiment in list(self._uses) if experiment not in open_ids])
 
     def drop_uses(self, closed: Iterable[int]) -> None:
         """Forget what these experiments read."""
-        for experiment in [one for one in closed if one in self._uses]:
+        for experiment in [identity for identity in closed if identity in self._uses]:
             with self._lock:
                 self._uses.pop(experiment, None)
             try:
@@ -205,14 +206,14 @@ class DataCache:
 
     def list_sets(self) -> list[HeldSet]:
         """Return every set and every part, the least recently used first."""
-        found = []
+        sets = []
         for path in (*self._list("sets"), *self._list("parts")):
             with contextlib.suppress(FileNotFoundError):
                 url = read_url(path) if path.parent.name == "sets" else ""
                 with self._lock:
                     is_used = self._is_used(path.name)
-                found.append(HeldSet(path.name, url, _measure(path), path.stat().st_mtime, is_used))
-        return sorted(found, key=lambda one: one.used)
+                sets.append(HeldSet(path.name, url, _measure(path), path.stat().st_mtime, is_used))
+        return sorted(sets, key=lambda held_set: held_set.used)
 
     def remove_set(self, key: str) -> None:
         """Remove a set, or its parts.
@@ -225,16 +226,16 @@ class DataCache:
 
     def _make_room(self, key: str, limit: int) -> None:
         """Remove unused sets until the one that is fetched fits."""
-        held = [one for one in self.list_sets() if one.key != key]
+        candidates = [held_set for held_set in self.list_sets() if held_set.key != key]
         with self._lock:
             expected = dict(self._expected)
-        taken = sum(expected.values()) + sum(one.size for one in held if one.key not in expected)
-        for one in held:
-            if taken <= limit:
+        used = sum(expected.values()) + sum(held_set.size for held_set in candidates if held_set.key not in expected)
+        for held_set in candidates:
+            if used <= limit:
                 return
-            if not one.in_use and self._remove_unused(one.key):
-                taken -= one.size
-        if taken > limit:
+            if not held_set.in_use and self._remove_unused(held_set.key):
+                used -= held_set.size
+        if used > limit:
             text = f"the cache of data holds {limit:,} bytes, and what open experiments use leaves too little of it"
             raise EngineError(text, "wait for their end, or raise `data_cache.size` in pool.yml")
 
@@ -255,7 +256,7 @@ class DataCache:
 
     def _is_used(self, key: str) -> bool:
         """Return True while a thread works on a set, or an experiment reads it; the caller has the lock."""
-        return key in self._claimed or self._held[key] > 0 or self._has_readers(key)
+        return key in self._claimed or self._fetches[key] > 0 or self._has_readers(key)
 
     def _has_readers(self, key: str) -> bool:
         files = str(self.find_files(key))
@@ -292,10 +293,10 @@ def remove_tree(folder: Path) -> None:
 
 def _is_same(path: Path, row: FileRow) -> bool:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    return (found.st_size, found.st_mtime_ns) == (row.size, row.changed)
+    return (status.st_size, status.st_mtime_ns) == (row.size, row.changed)
 
 
 def _measure(folder: Path) -> int:
@@ -309,10 +310,10 @@ def _measure(folder: Path) -> int:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:  # cut off by a crash of the machine
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -73,7 +73,7 @@ class _Tally:
 
     order: FetchOrder
     total: int = 0
-    done: int = 0
+    received: int = 0
     ahead: int = 1  # ranges of each file that are read before they are needed
     progressed_at: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -88,9 +88,9 @@ class _Tally:
     def add_kept(self, size: int) -> None:
         """Count bytes of an earlier try: they do not show that the store answers."""
         with self.lock:
-            self.done += size
-            done = self.done
-        self.order.progress(done, self.total, "")
+            self.received += size
+            received = self.received
+        self.order.progress(received, self.total, "")
 
     def check(self) -> None:
         """Raise an error when the fetch must end."""
@@ -104,7 +104,9 @@ def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
     Raises:
         EngineError: it cannot be had, or `order.stop` was set.
     """
-    tally, pause, changes = _Tally(order), order.first_pause, 0
+    tally = _Tally(order)
+    pause = order.first_pause
+    changes = 0
     silent_since: float | None = None  # when the store first did not answer; None: it has answered so far
     while True:
         before = tally.progressed_at
@@ -119,11 +121,12 @@ def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
                 raise EngineError(error.message, "try again when nothing writes there", permanent=True) from None
         except Away as error:
             if silent_since is None or tally.progressed_at > before:
-                silent_since, pause = time.monotonic(), order.first_pause
+                silent_since = time.monotonic()
+                pause = order.first_pause
             elif time.monotonic() - silent_since > order.patience:
                 text = f"{error.message}; nothing came for {order.patience:.0f} s"
                 raise EngineError(text, error.hint, permanent=True) from None
-            order.progress(tally.done, tally.total, error.message)
+            order.progress(tally.received, tally.total, error.message)
             order.stop.wait(pause)
             pause = min(_LONGEST_PAUSE, pause * 2)
         tally.check()
@@ -147,13 +150,14 @@ def _name_set(url: DataUrl, files: Sequence[RemoteFile]) -> _Listed:
 
 
 def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _Tally) -> Path:
-    tally.done, tally.total = 0, sum(file.size for file in listed.files)
+    tally.received = 0
+    tally.total = sum(file.size for file in listed.files)
     tally.failed.clear()
     with cache.claim_set(listed.key, order.stop):
         try:
-            found = cache.find_set(listed.key)
-            if found is not None:
-                return found
+            folder = cache.find_set(listed.key)
+            if folder is not None:
+                return folder
             part = cache.begin_set(listed.key, tally.total, order.limit)
             rows = _fetch_files(order, listed.files, part, tally)
             reach(Point.DATA_FETCHED)
@@ -171,8 +175,10 @@ def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _
 
 def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:
     """Fetch every file, several at the same time; the first failure ends the fetch."""
-    waiting, lock = iter(enumerate(files)), threading.Lock()
-    new, final = part / "new", part / "files"
+    waiting = iter(enumerate(files))
+    lock = threading.Lock()
+    new = part / "new"
+    final = part / "files"
 
     def work() -> list[FileRow]:
         rows: list[FileRow] = []
@@ -221,30 +227,31 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
 def _fetch_rest(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
     """Fetch what an earlier try has not left of a file."""
     source = place.final if place.final.exists() else place.new
-    sha, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
-    done = 0
+    sha = hashlib.sha256()
+    md5 = hashlib.md5(usedforsecurity=False)
+    received = 0
     if source.exists():  # of an earlier try
         for data in _read_pieces(source):
             sha.update(data)
             md5.update(data)
-            done += len(data)
-        tally.add_kept(done)
+            received += len(data)
+        tally.add_kept(received)
     if source == place.new:
         with open(place.new, "ab") as target:
-            for data in _read_ranges(order, file, done, tally):
+            for data in _read_ranges(order, file, received, tally):
                 target.write(data)
                 sha.update(data)
                 md5.update(data)
-                done += len(data)
+                received += len(data)
                 tally.add(len(data))
                 reach(Point.DATA_FETCHING)
             if file.size >= _SYNCED:
                 target.flush()
                 os.fsync(target.fileno())
-    if not _is_right(order, file, md5.hexdigest(), done):
+    if not _is_right(order, file, md5.hexdigest(), received):
         source.parent.chmod(0o700)  # a try that died shortly before its end has left folders that are read-only
         source.unlink()
-        tally.add_kept(-done)
+        tally.add_kept(-received)
         raise _Wrong(
             f"{order.url}: what came of {file.path!a} is not what its ETag says",
             "if the store encrypts objects with keys of its own, write `etag_is_md5: false` in stores.yml",
@@ -296,8 +303,8 @@ def _read_range(order: FetchOrder, file: RemoteFile, span: range, tally: _Tally)
 
 def _is_right(order: FetchOrder, file: RemoteFile, md5: str, size: int) -> bool:
     """Return False when the bytes that are there cannot be what the store has."""
-    given = _MD5.fullmatch(file.etag)
-    return size == file.size and (given is None or not order.etag_is_md5 or given[1] == md5)
+    match = _MD5.fullmatch(file.etag)
+    return size == file.size and (match is None or not order.etag_is_md5 or match[1] == md5)
 
 
 def _read_pieces(path: Path) -> Iterator[bytes]:

@@ -42,22 +42,22 @@ class HostCopies:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._held = {HostName(path.stem): _read(path) for path in _list(folder)}
+        self._copies = {HostName(path.stem): _read(path) for path in _list(folder)}
 
     def list_hosts(self) -> list[HostName]:
         """Return the hosts that have, or had, a copy."""
         with self._lock:
-            return sorted(self._held)
+            return sorted(self._copies)
 
     def list_copies(self, host: HostName) -> list[HostCopy]:
         """Return the copies on a host, the least recently used first."""
         with self._lock:
-            return sorted(self._held.get(host, {}).values(), key=lambda one: one.used)
+            return sorted(self._copies.get(host, {}).values(), key=lambda copy: copy.used)
 
     def find_copy(self, host: HostName, key: str) -> HostCopy | None:
         """Return the copy of a set on a host."""
         with self._lock:
-            return self._held.get(host, {}).get(key)
+            return self._copies.get(host, {}).get(key)
 
     def note(self, host: HostName, copy: HostCopy) -> None:
         """Store the note about a copy, in place of an earlier one.
@@ -66,16 +66,16 @@ class HostCopies:
             OSError: the folder cannot be written.
         """
         with self._lock:
-            self._write(host, {**self._held.get(host, {}), copy.key: copy})
+            self._write(host, {**self._copies.get(host, {}), copy.key: copy})
 
     def drop(self, host: HostName, key: str) -> None:
         """Forget a copy. Where the disk is full, its note stays there until the next one is written: the next server
         compares what it knows with the volumes of the host.
         """
         with self._lock:
-            self._held[host] = {one: copy for one, copy in self._held.get(host, {}).items() if one != key}
+            self._copies[host] = {other: copy for other, copy in self._copies.get(host, {}).items() if other != key}
             try:
-                self._write(host, self._held[host])
+                self._write(host, self._copies[host])
             except OSError as error:
                 log.warning("the copy %s of host %s stays noted in %s: %s", key, host, self._folder, error.strerror)
 
@@ -88,7 +88,7 @@ class HostCopies:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
-        self._held[host] = copies
+        self._copies[host] = copies
 
 
 def _list(folder: Path) -> list[Path]:

@@ -41,13 +41,13 @@ class ObjectFolder:
     def list_files(self) -> list[RemoteFile]:
         """Return every object below the address; the object itself when it is one."""
         try:
-            found = self._list_folder() or self._find_object()
+            files = self._list_folder() or self._find_object()
         except (BaseError, ValueError) as error:
             raise self._explain(error) from None
-        if not found:
+        if not files:
             raise EngineError(f"there is nothing at {self._url}", "check the name of the folder", permanent=True)
-        check_names(self._url, found)
-        return sorted(found, key=lambda file: file.path)
+        check_names(self._url, files)
+        return sorted(files, key=lambda file: file.path)
 
     def read(self, file: RemoteFile, start: int, stop: int) -> bytes:
         """Return a range of an object."""
@@ -61,7 +61,8 @@ class ObjectFolder:
         except (BaseError, ValueError) as error:
             raise self._explain(error) from None
         try:
-            meta, data = answer.meta, answer.bytes().to_bytes()
+            meta = answer.meta
+            data = answer.bytes().to_bytes()
         except (BaseError, ValueError):  # the store has answered, but the rest of its answer did not arrive
             raise Broken(f"{self._url}: the connection broke") from None
         is_same = meta["size"] == file.size and (not file.etag or _strip(meta["e_tag"]) == _strip(file.etag))
@@ -71,24 +72,24 @@ class ObjectFolder:
 
     def _list_folder(self) -> list[RemoteFile]:
         prefix = self._url.path
-        found: list[RemoteFile] = []
+        files: list[RemoteFile] = []
         for page in obstore.list(self._objects, prefix or None, chunk_size=_PAGE):
-            for one in page:
-                path = one["path"].removeprefix(f"{prefix}/") if prefix else one["path"]
-                found.append(RemoteFile(path, one["size"], one["e_tag"] or "", one["path"]))
-            if len(found) > MOST_FILES:
+            for meta in page:
+                path = meta["path"].removeprefix(f"{prefix}/") if prefix else meta["path"]
+                files.append(RemoteFile(path, meta["size"], meta["e_tag"] or "", meta["path"]))
+            if len(files) > MOST_FILES:
                 text = f"{self._url} has more than {MOST_FILES:,} objects"
                 raise EngineError(text, "name a folder of it", permanent=True)
-        return found
+        return files
 
     def _find_object(self) -> list[RemoteFile]:
         if not self._url.names:
             return []
         try:
-            one = obstore.head(self._objects, self._url.path)
+            meta = obstore.head(self._objects, self._url.path)
         except FileNotFoundError:
             return []
-        return [RemoteFile(self._url.names[-1], one["size"], one["e_tag"] or "", one["path"])]
+        return [RemoteFile(self._url.names[-1], meta["size"], meta["e_tag"] or "", meta["path"])]
 
     def _explain(self, error: Exception) -> EngineError:
         if isinstance(error, PreconditionError):

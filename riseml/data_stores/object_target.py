@@ -52,8 +52,8 @@ class ObjectTarget:
         try:
             if size <= _WHOLE:
                 data = b"".join(watch())
-                found = obstore.put(self._objects, self._name(key), data, use_multipart=False)["e_tag"]
-                self._check_content(key, data, found or "")
+                etag = obstore.put(self._objects, self._name(key), data, use_multipart=False)["e_tag"]
+                self._check_content(key, data, etag or "")
                 return
             part = max(_WHOLE, -(-size // _MOST_PARTS))
             obstore.put(self._objects, self._name(key), watch(), chunk_size=part, max_concurrency=_AT_ONCE)
@@ -76,7 +76,7 @@ class ObjectTarget:
             pages = list(obstore.list(self._objects, self._name(folder)))
         except (BaseError, ValueError, OSError) as error:
             raise self._explain(error) from None
-        return [one["path"].removeprefix(f"{self._url.path}/") for page in pages for one in page]
+        return [meta["path"].removeprefix(f"{self._url.path}/") for page in pages for meta in page]
 
     def remove(self, keys: Sequence[str]) -> None:
         """Remove objects."""
@@ -93,8 +93,8 @@ class ObjectTarget:
 
     def _check_content(self, key: str, data: bytes, etag: str) -> None:
         """Refuse an object whose ETag is the MD5 of other content."""
-        given = _MD5.fullmatch(etag) if self._store.etag_is_md5 else None
-        if given is not None and given[1] != md5(data, usedforsecurity=False).hexdigest():
+        match = _MD5.fullmatch(etag) if self._store.etag_is_md5 else None
+        if match is not None and match[1] != md5(data, usedforsecurity=False).hexdigest():
             raise EngineError(
                 f"{self._url}: what the store has of {key!a} is not what was sent, as its ETag says",
                 "if the store encrypts objects with keys of its own, write `etag_is_md5: false` in stores.yml",
@@ -102,9 +102,9 @@ class ObjectTarget:
             )
 
     def _check_size(self, key: str, size: int) -> None:
-        found = obstore.head(self._objects, self._name(key))["size"]
-        if found != size:
-            raise EngineError(f"{self._url}: the store has {found:,} of {size:,} bytes of {key!a}")
+        stored = obstore.head(self._objects, self._name(key))["size"]
+        if stored != size:
+            raise EngineError(f"{self._url}: the store has {stored:,} of {size:,} bytes of {key!a}")
 
     def _explain(self, error: Exception) -> EngineError:
         if isinstance(error, (InvalidPathError, ValueError)):

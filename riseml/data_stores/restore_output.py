@@ -43,7 +43,7 @@ class Restored:
 
     files: tuple[SavedFile, ...]  # what the manifest names, with the tags of the files that are there
     written: tuple[SavedFile, ...]  # files that came from the store
-    kept: int  # files that were there already, and are the same or newer
+    kept: int  # files that were there already, and are the same or newer  # names: of the API
 
 
 def restore_output(order: RestoreOrder) -> Restored:
@@ -53,28 +53,30 @@ def restore_output(order: RestoreOrder) -> Restored:
         EngineError: the store or the output cannot be used now (or never: permanent).
         RisemlError: `order.check` raised it. The next restoration continues from the files that are there.
     """
-    there = _list_output(order)
-    wanted = [file for file in order.place.manifest.files if order.wants(file.path)]
-    total, done, lock = sum(file.size for file in wanted), [0], threading.Lock()
+    existing_files = _list_output(order)
+    requested = [file for file in order.place.manifest.files if order.wants(file.path)]
+    total = sum(file.size for file in requested)
+    restored = [0]
+    lock = threading.Lock()
 
     def note(size: int) -> None:
         with lock:
-            done[0] += size
-            shown = done[0]
-        order.progress(shown, total)
+            restored[0] += size
+            size_so_far = restored[0]
+        order.progress(size_so_far, total)
 
     def restore(file: SavedFile) -> tuple[SavedFile, bool]:
         order.check()
-        tag = _find_kept(order, file, there.get(file.path))
+        tag = _find_kept(order, file, existing_files.get(file.path))
         if tag is not None:
             note(file.size)
             return replace(file, tag=tag), False
-        found = replace(file, tag=_fetch_file(order, file, note).etag)
+        new_file = replace(file, tag=_fetch_file(order, file, note).etag)
         reach(Point.OUTPUT_RESTORING)
-        return found, True
+        return new_file, True
 
     with ThreadPoolExecutor(_WORKERS, thread_name_prefix="restore") as pool:
-        pairs = list(pool.map(restore, wanted))
+        pairs = list(pool.map(restore, requested))
     reach(Point.OUTPUT_RESTORED)
     tags = {file.path: file.tag for file, _ in pairs}
     files = tuple(replace(file, tag=tags.get(file.path, "")) for file in order.place.manifest.files)
@@ -85,30 +87,30 @@ def restore_output(order: RestoreOrder) -> Restored:
 def _list_output(order: RestoreOrder) -> dict[str, Seen]:
     """Return the files of the output, after removing the unfinished files of an earlier try."""
     parts = {_name_part(file) for file in order.place.manifest.files}
-    found: dict[str, Seen] = {}
+    files: dict[str, Seen] = {}
     after: str | None = None
     while True:
         page = order.files.list_files(ListOrder("", after, deep=True))
-        for one in page.entries:
-            if one.path in parts:
-                order.files.remove_files(one.path, 1)
+        for entry in page.entries:
+            if entry.path in parts:
+                order.files.remove_files(entry.path, 1)
             else:
-                found[one.path] = one
+                files[entry.path] = entry
         after = page.next
         if after is None:
-            return found
+            return files
 
 
-def _find_kept(order: RestoreOrder, file: SavedFile, there: Seen | None) -> str | None:
+def _find_kept(order: RestoreOrder, file: SavedFile, entry: Seen | None) -> str | None:
     """Return the tag of a file that stays as it is; an empty tag when the file is newer. None: it must be written."""
-    if there is None or there.kind != "file":
+    if entry is None or entry.kind != "file":
         return None
-    if there.size == file.size:
-        pieces = order.files.read_file(file.path, 0, there.etag)
+    if entry.size == file.size:
+        pieces = order.files.read_file(file.path, 0, entry.etag)
         proof = deque(_check_between(order, pieces), maxlen=1).pop()  # holds one piece of the file
         if len(proof) == _PROOF and proof == b"0" + bytes.fromhex(file.sha256):
-            return there.etag
-    return "" if there.mtime > file.changed else None
+            return entry.etag
+    return "" if entry.mtime > file.changed else None
 
 
 def _check_between(order: RestoreOrder, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -100,15 +100,17 @@ def read_manifest(data: bytes, place: str) -> SaveManifest:
         EngineError: it is not a manifest (permanent).
     """
     try:
-        found: Any = json.loads(data)
-        if found["format"] != _FORMAT or len(found["files"]) > MOST_FILES:
-            raise ValueError(found["format"])
-        files = tuple(_read_file(row) for row in found["files"])
-        owner, experiment, saved_at = found["owner"], found["experiment"], found["saved_at"]
+        document: Any = json.loads(data)
+        if document["format"] != _FORMAT or len(document["files"]) > MOST_FILES:
+            raise ValueError(document["format"])
+        files = tuple(_read_file(row) for row in document["files"])
+        owner = document["owner"]
+        experiment = document["experiment"]
+        saved_at = document["saved_at"]
         texts = (owner, experiment, saved_at)
         if not all(isinstance(text, str) for text in texts) or len({file.path for file in files}) < len(files):
             raise ValueError(texts)
-        if abs(attempt := int(found["attempt"])) >= _LARGEST:
+        if abs(attempt := int(document["attempt"])) >= _LARGEST:
             raise ValueError(attempt)
         return SaveManifest(owner, experiment, saved_at, attempt, files)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, FilesError):

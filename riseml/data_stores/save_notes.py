@@ -24,7 +24,7 @@ class RestoreNote:
     attempt: int
     files: int  # that came from the store
     size: int  # bytes of them
-    kept: int  # files that were there already
+    kept: int  # files that were there already  # names: of the API
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +54,20 @@ class SaveNotes:
         self.files = RecordFiles(folder)
         self._lock = threading.Lock()
         self._writing = threading.Lock()  # a copy and a user may write the note of one experiment at the same time
-        self._held: dict[int, SaveNote] = {}  # of open experiments
+        self._notes: dict[int, SaveNote] = {}  # of open experiments
 
     def read(self, experiment: int) -> SaveNote:
         """Return the note about an output."""
         with self._lock:
-            held = self._held.get(experiment)
-        if held is not None:
-            return held
+            cached = self._notes.get(experiment)
+        if cached is not None:
+            return cached
         try:
             note = _parse_note(json.loads(self.files.read_text(experiment)))
         except (OSError, ValueError, KeyError, TypeError):  # there is no note, or a crash of the machine truncated it
             note = SaveNote()
         with self._lock:
-            return self._held.setdefault(experiment, note)
+            return self._notes.setdefault(experiment, note)
 
     def write(self, experiment: int, note: SaveNote) -> None:
         """Replace the note about an output. If a user gave a copy up meanwhile, it stays given up.
@@ -91,13 +91,13 @@ class SaveNotes:
     def forget_except(self, open_ids: frozenset[int]) -> None:
         """Drop the notes of all other experiments from memory; they stay on the disk."""
         with self._lock:
-            for experiment in [one for one in self._held if one not in open_ids]:
-                del self._held[experiment]
+            for experiment in [identity for identity in self._notes if identity not in open_ids]:
+                del self._notes[experiment]
 
     def _write(self, experiment: int, note: SaveNote) -> None:
         self.files.write_text(experiment, json.dumps(_show_note(note)))
         with self._lock:
-            self._held[experiment] = note
+            self._notes[experiment] = note
 
 
 def _show_note(note: SaveNote) -> dict[str, Any]:
@@ -119,20 +119,20 @@ def _show_note(note: SaveNote) -> dict[str, Any]:
     }
 
 
-def _parse_note(found: dict[str, Any]) -> SaveNote:
+def _parse_note(document: dict[str, Any]) -> SaveNote:
     return SaveNote(
-        found["place"],
-        tuple(SavedFile(*row) for row in found["named"]),
-        tuple(SavedFile(*row) for row in found["loose"]),
-        tuple(found["missing"]),
-        found["is_swept"],
-        tuple((path, why) for path, why in found["left_out"]),
-        None if found["saved_at"] is None else datetime.fromisoformat(found["saved_at"]),
-        found["last"],
-        found["trouble"],
-        tuple(found["hosts"]),
-        found["attempt"],
-        found["filling"],
-        None if found["restored"] is None else RestoreNote(*found["restored"]),
-        found.get("given_up", 0),  # older servers wrote none
+        document["place"],
+        tuple(SavedFile(*row) for row in document["named"]),
+        tuple(SavedFile(*row) for row in document["loose"]),
+        tuple(document["missing"]),
+        document["is_swept"],
+        tuple((path, why) for path, why in document["left_out"]),
+        None if document["saved_at"] is None else datetime.fromisoformat(document["saved_at"]),
+        document["last"],
+        document["trouble"],
+        tuple(document["hosts"]),
+        document["attempt"],
+        document["filling"],
+        None if document["restored"] is None else RestoreNote(*document["restored"]),
+        document.get("given_up", 0),  # older servers wrote none
     )

@@ -85,18 +85,18 @@ class SaveOrder:
 class SaveResult:
     """A complete copy."""
 
-    known: KnownFiles
+    known_files: KnownFiles
     left_out: tuple[tuple[str, str], ...]  # paths that are not in the store, and why
 
 
-def save_output(order: SaveOrder, known: KnownFiles) -> SaveResult:
+def save_output(order: SaveOrder, known_files: KnownFiles) -> SaveResult:
     """Copy an output into its store; return when a manifest names all of it.
 
     Raises:
         Taken: the place has the output of another experiment.
         EngineError: the store or the output cannot be used now (or never: permanent).
     """
-    return _Save(order, known).run()
+    return _Save(order, known_files).run()
 
 
 def claim_place(target: SaveTarget, address: str, head: SaveManifest) -> SavePlace:
@@ -112,10 +112,10 @@ def claim_place(target: SaveTarget, address: str, head: SaveManifest) -> SavePla
         content = write_manifest(empty)
         target.write(MANIFEST, len(content), iter([content]))
         return SavePlace(address, target, empty)
-    found = read_manifest(data, address)
-    if found.owner != head.owner:
-        raise Taken(f"{address} has the output of {found.experiment[:100]!a} of another server", permanent=True)
-    return SavePlace(address, target, found)
+    manifest = read_manifest(data, address)
+    if manifest.owner != head.owner:
+        raise Taken(f"{address} has the output of {manifest.experiment[:100]!a} of another server", permanent=True)
+    return SavePlace(address, target, manifest)
 
 
 @dataclass(slots=True)
@@ -124,50 +124,50 @@ class _SaveTally:
 
     progress: Callable[[int, int], None]
     total: int = 0
-    done: int = 0
+    sent: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, size: int) -> None:
         with self.lock:
-            self.done += size
-            done = self.done
-        self.progress(done, max(self.total, done))
+            self.sent += size
+            sent = self.sent
+        self.progress(sent, max(self.total, sent))
 
 
 class _Save:
     """One copy."""
 
-    def __init__(self, order: SaveOrder, known: KnownFiles) -> None:
+    def __init__(self, order: SaveOrder, known_files: KnownFiles) -> None:
         self._order = order
         self._aside = f"{ASIDE}/{uuid.uuid4().hex[:8]}"
         self._tally = _SaveTally(order.progress)
         self._lock = threading.Lock()
         self._left_out: dict[str, str] = {}
-        self._known = known
+        self._known_files = known_files
         self._before = order.head
         self._target: SaveTarget  # once its place is known
-        self._named = {file.path: file for file in known.named}
-        self._loose = {file.path: file for file in known.loose}
+        self._named = {file.path: file for file in known_files.named}
+        self._loose = {file.path: file for file in known_files.loose}
         self._missing: set[str] = set()
-        self._is_swept = known.is_swept
+        self._is_swept = known_files.is_swept
         self._noted_at = time.monotonic()
 
     def run(self) -> SaveResult:
         """Copy, and write the manifest."""
-        seen = self._list_files()
-        self._missing = {one.path for one in seen if self._find_file(one) is None}
+        files = self._list_files()
+        self._missing = {entry.path for entry in files if self._find_file(entry) is None}
         self._note()  # before asking the store, which may not answer
         self._read_manifest()
-        if self._is_lost(seen):
+        if self._is_lost(files):
             return SaveResult(KnownFiles(tuple(self._named.values())), ())
         for number in range(_ROUNDS):
             if number:
                 self._left_out.clear()
-                seen = self._list_files()
-            if not self._send_changed(seen, exact=number < _ROUNDS - 1):
+                files = self._list_files()
+            if not self._send_changed(files, exact=number < _ROUNDS - 1):
                 break
         reach(Point.OUTPUT_SENT)
-        rows = [file for one in seen if (file := self._choose_file(one)) is not None]
+        rows = [file for entry in files if (file := self._choose_file(entry)) is not None]
         return SaveResult(self._name_files(rows), tuple(sorted(self._left_out.items())))
 
     def _read_manifest(self) -> None:
@@ -175,8 +175,8 @@ class _Save:
         place = self._order.open_place()
         before = place.manifest
         self._target = place.target
-        tags = {(file.path, file.sha256): file.tag for file in self._known.named}
-        loose = {(file.path, file.key, file.sha256): file.tag for file in self._known.loose}
+        tags = {(file.path, file.sha256): file.tag for file in self._known_files.named}
+        loose = {(file.path, file.key, file.sha256): file.tag for file in self._known_files.loose}
         self._before = before
         self._named = {
             file.path: replace(
@@ -184,32 +184,32 @@ class _Save:
             )
             for file in before.files
         }
-        self._loose = {file.path: file for file in self._known.loose if file.key not in before.keys}
+        self._loose = {file.path: file for file in self._known_files.loose if file.key not in before.keys}
 
-    def _is_lost(self, seen: Sequence[Seen]) -> bool:
+    def _is_lost(self, files: Sequence[Seen]) -> bool:
         """Return True for an output that has lost every file of its jobs, for example on a replaced disk."""
-        there = any(self._order.of_jobs(one.path) for one in seen)
-        return not there and any(self._order.of_jobs(path) for path in self._named)
+        has_job_files = any(self._order.of_jobs(entry.path) for entry in files)
+        return not has_job_files and any(self._order.of_jobs(path) for path in self._named)
 
     def _list_files(self) -> list[Seen]:
         """Return the files that are wanted and that a store can have, the oldest first.
 
         A file that names other files, such as TensorFlow's `checkpoint`, is newer than they are.
         """
-        found: list[Seen] = []
+        files: list[Seen] = []
         after: str | None = None
         while True:
             page = self._order.files.list_files(ListOrder("", after, deep=True))
-            found += [one for one in page.entries if one.kind != "folder" and self._is_wanted(one)]
-            if len(found) + len(self._left_out) > MOST_FILES:
+            files += [entry for entry in page.entries if entry.kind != "folder" and self._is_wanted(entry)]
+            if len(files) + len(self._left_out) > MOST_FILES:
                 text = f"the output has more than {MOST_FILES:,} files"
                 raise EngineError(text, "name fewer of them in `only`", permanent=True)
             after = page.next
             if after is None:
-                return sorted(found, key=lambda one: (one.mtime, one.path))
+                return sorted(files, key=lambda entry: (entry.mtime, entry.path))
 
-    def _is_wanted(self, one: Seen) -> bool:
-        path = one.path
+    def _is_wanted(self, entry: Seen) -> bool:
+        path = entry.path
         names = path.split("/")
         if names[-1].startswith(PART) or names[0] in (MANIFEST, ASIDE):
             return False
@@ -218,47 +218,48 @@ class _Save:
             return False
         if text is None or not is_key(text) or len(text.encode()) > _LONGEST_KEY:
             self._left_out[path] = "no object can have its name"
-        elif one.kind == "link":
+        elif entry.kind == "link":
             self._left_out[path] = "it is a link, and a store has none"
-        elif one.kind != "file":
+        elif entry.kind != "file":
             self._left_out[path] = "it is no file"
         else:
             return True
         return False
 
-    def _find_file(self, one: Seen) -> SavedFile | None:
+    def _find_file(self, entry: Seen) -> SavedFile | None:
         """Return the object that has the present content of a file; None: there is none."""
-        for known in (self._loose, self._named):
-            file = known.get(one.path)
-            if file is not None and (file.size, file.tag) == (one.size, one.etag):
+        for files in (self._loose, self._named):
+            file = files.get(entry.path)
+            if file is not None and (file.size, file.tag) == (entry.size, entry.etag):
                 return file
         return None
 
-    def _choose_file(self, one: Seen) -> SavedFile | None:
+    def _choose_file(self, entry: Seen) -> SavedFile | None:
         """Return the object that the manifest names for a file: its present content, else its last whole version.
 
         A log that grows all the time has no object with its present content: it is longer as soon as it was sent.
         """
-        return self._find_file(one) or self._loose.get(one.path) or self._named.get(one.path)
+        return self._find_file(entry) or self._loose.get(entry.path) or self._named.get(entry.path)
 
-    def _send_changed(self, seen: Sequence[Seen], *, exact: bool) -> bool:
+    def _send_changed(self, files: Sequence[Seen], *, exact: bool) -> bool:
         """Send the changed files; return True when a file changed meanwhile. The first failure ends the copy."""
-        changed = [one for one in seen if self._find_file(one) is None]
-        self._missing = {one.path for one in changed}
+        changed = [entry for entry in files if self._find_file(entry) is None]
+        self._missing = {entry.path for entry in changed}
         if not changed:
             return False
-        self._tally.total = self._tally.done + sum(one.size for one in changed)
-        waiting, failed = iter(changed), threading.Event()
+        self._tally.total = self._tally.sent + sum(entry.size for entry in changed)
+        waiting = iter(changed)
+        failed = threading.Event()
 
         def work() -> bool:
             is_restless = False
             while not failed.is_set():
                 with self._lock:
-                    one = next(waiting, None)
-                if one is None:
+                    entry = next(waiting, None)
+                if entry is None:
                     break
                 try:
-                    is_restless |= not self._send_file(one, exact=exact)
+                    is_restless |= not self._send_file(entry, exact=exact)
                 except BaseException:
                     failed.set()
                     raise
@@ -269,26 +270,26 @@ class _Save:
         self._note()
         return any([worker.result() for worker in workers])
 
-    def _send_file(self, one: Seen, *, exact: bool) -> bool:
+    def _send_file(self, entry: Seen, *, exact: bool) -> bool:
         """Send one file; return False when it changed meanwhile, so that nothing was written."""
-        text = show_text(one.path) or one.path
-        key = f"{self._aside}/{text}" if one.path in self._named else text
+        text = show_text(entry.path) or entry.path
+        key = f"{self._aside}/{text}" if entry.path in self._named else text
         try:
-            pieces = self._order.files.read_file(one.path, 0, one.etag if exact else None)
+            pieces = self._order.files.read_file(entry.path, 0, entry.etag if exact else None)
             size, tag = next(pieces).decode().split()
             content = _FileContent(pieces, int(size), self._tally)
             self._target.write(key, int(size), iter(content))
         except (_Restless, Conflict, NotFound):
             if not exact:
-                self._left_out[one.path] = "it changes all the time"
+                self._left_out[entry.path] = "it changes all the time"
             return False
         except Refused as error:
-            self._left_out[one.path] = error.message
+            self._left_out[entry.path] = error.message
             return True
-        file = SavedFile(one.path, int(size), one.mtime, one.executable, content.sha256, key, tag)
+        file = SavedFile(entry.path, int(size), entry.mtime, entry.executable, content.sha256, key, tag)
         with self._lock:
-            self._loose[one.path] = file
-            self._missing.discard(one.path)
+            self._loose[entry.path] = file
+            self._missing.discard(entry.path)
             if time.monotonic() - self._noted_at > _NOTED:
                 self._note()
         reach(Point.OUTPUT_SENDING)
@@ -353,11 +354,14 @@ class _FileContent:
         self.sha256 = ""
 
     def __iter__(self) -> Iterator[bytes]:
-        digest, left, proof = hashlib.sha256(), self._size, b""
+        digest = hashlib.sha256()
+        left = self._size
+        proof = b""
         for piece in self._pieces:
-            content, rest = piece[:left], piece[left:]
+            content = piece[:left]
+            tail = piece[left:]
             left -= len(content)
-            proof += rest
+            proof += tail
             if content:
                 digest.update(content)
                 self._tally.add(len(content))

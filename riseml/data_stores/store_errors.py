@@ -35,32 +35,34 @@ class Purpose(Enum):
 def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose = Purpose.FETCH) -> EngineError:
     """Return the error for what obstore said."""
     text, _, details = text.partition(_DETAILS)
-    done, right_to = purpose.value
-    status, code = _STATUS.search(text), _CODE.search(text)
-    number, name = int(status[1]) if status else 0, code[1] if code else ""
+    verb, right_to = purpose.value
+    status = _STATUS.search(text)
+    code = _CODE.search(text)
+    number = int(status[1]) if status else 0
+    name = code[1] if code else ""
     at = f" at {store.endpoint}" if store.endpoint else ""
     if name in _NO_BUCKET:
-        return _refuse(f"{url} cannot be {done}: there is no bucket {url.place}{at}", "check the name and the endpoint")
+        return _refuse(f"{url} cannot be {verb}: there is no bucket {url.place}{at}", "check the name and the endpoint")
     if name in _WRONG_REGION or "redirect without LOCATION" in text:
         right = _REGION.search(text)
         hint = f"write `region: {right[1]}`" if right else "write the region of the bucket"
         return _refuse(
-            f"{url} cannot be {done}: {store.region} is not its region", f"{hint} for {store.name} in {_OWN_FILE}"
+            f"{url} cannot be {verb}: {store.region} is not its region", f"{hint} for {store.name} in {_OWN_FILE}"
         )
     if name in _WRONG_KEYS or number == 401:
-        said = f" ({name})" if name else ""
+        suffix = f" ({name})" if name else ""
         return _refuse(
-            f"{url} cannot be {done}: the keys of the store {store.name} are wrong{said}",
+            f"{url} cannot be {verb}: the keys of the store {store.name} are wrong{suffix}",
             _name_place_of_keys(store),
         )
     if name == "RequestTimeTooSkewed":
         return _refuse(
-            f"{url} cannot be {done}: the clock of this machine and that of the store differ",
+            f"{url} cannot be {verb}: the clock of this machine and that of the store differ",
             "set the clock of this machine",
         )
     if number == 403 or (number == 412 and not store.access_key_id):
         return _refuse(
-            f"{url} cannot be {done}: the store {store.name} has no right to {right_to}",
+            f"{url} cannot be {verb}: the store {store.name} has no right to {right_to}",
             f"allow it at the store, or {_name_place_of_keys(store)}",
         )
     if not number and _UNTRUSTED in details:
@@ -78,20 +80,20 @@ def explain_untrusted(url: DataUrl) -> EngineError:
 
 def explain_status(url: DataUrl, status: int, purpose: Purpose = Purpose.FETCH) -> EngineError:
     """Return the error for an HTTP status alone."""
-    done, _ = purpose.value
+    verb, _ = purpose.value
     if status >= 500 or status in _BUSY:
         return Away(f"{url}: the store answers {status}, so that it cannot be used now")
     if status in (404, 412):
-        return Changed(f"{url} changed while it was {done}, or is gone")
+        return Changed(f"{url} changed while it was {verb}, or is gone")
     if 300 <= status < 400:
         return _refuse(
             f"{url} leads to another address ({status}), and riseml follows none", "name that address in riseml.yml"
         )
     if url.scheme in WEB and status in _NO_RIGHT:
         hint = "put the file where it can be read without keys, or into an object store: riseml sends web servers none"
-        return _refuse(f"{url} cannot be {done}: the server answers {status}", hint)
+        return _refuse(f"{url} cannot be {verb}: the server answers {status}", hint)
     hint = f"check the address, and what {_OWN_FILE} has for it"
-    return _refuse(f"{url} cannot be {done}: the store answers {status}", hint)
+    return _refuse(f"{url} cannot be {verb}: the store answers {status}", hint)
 
 
 def _name_place_of_keys(store: Store) -> str:

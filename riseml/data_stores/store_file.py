@@ -62,7 +62,7 @@ class Store:
 
     def list_variables(self) -> tuple[tuple[str, str], ...]:
         """Return the variables with which a job reaches this store by itself."""
-        found = {
+        variables = {
             "AWS_ACCESS_KEY_ID": self.access_key_id,
             "AWS_SECRET_ACCESS_KEY": self.secret_access_key,
             "AWS_SESSION_TOKEN": self.session_token,
@@ -71,7 +71,7 @@ class Store:
             "AWS_ENDPOINT_URL": self.endpoint,
             "S3_ENDPOINT": self.endpoint,
         }
-        return tuple((name, value) for name, value in found.items() if value)
+        return tuple((name, value) for name, value in variables.items() if value)
 
 
 def find_store(stores: tuple[Store, ...], url: DataUrl) -> Store:
@@ -111,7 +111,7 @@ def find_job_store(stores: tuple[Store, ...], name: str) -> Store:
         NotFound: there is no such store.
         Refused: it is not for jobs.
     """
-    store = next((one for one in stores if one.name == name), None)
+    store = next((candidate for candidate in stores if candidate.name == name), None)
     if store is None:
         raise NotFound(f"train.store: the server's {FILE} has no store {name}", "docs/stores.md has an example")
     if not store.jobs:
@@ -149,8 +149,8 @@ def add_passed_keys(store: Store, variables: Environment) -> Store:
     """
     if not store.passed_keys:
         return store
-    found = dict(variables)
-    if not all(found.get(name) for name in _PASSED):
+    values = dict(variables)
+    if not all(values.get(name) for name in _PASSED):
         raise EngineError(
             f"the keys that were passed on for the store {store.name} are not there: they are empty, or were erased "
             "when the experiment was closed",
@@ -158,8 +158,8 @@ def add_passed_keys(store: Store, variables: Environment) -> Store:
             "`riseml train` passes them on with a new experiment",
             permanent=True,
         )
-    keys = [found[name] for name in _PASSED]
-    token = found.get("AWS_SESSION_TOKEN", "")
+    keys = [values[name] for name in _PASSED]
+    token = values.get("AWS_SESSION_TOKEN", "")
     return replace(store, access_key_id=keys[0], secret_access_key=keys[1], session_token=token)
 
 
@@ -176,10 +176,10 @@ def read_stores(home: Path) -> tuple[Store, ...]:
 
 def _parse(data: bytes) -> tuple[Store, ...]:
     try:
-        found = load_texts(data)
+        document = load_texts(data)
     except ValueError:
         raise _make_mistake("it is not YAML") from None
-    rows = found.get("stores") if isinstance(found, dict) and found.keys() == {"stores"} else None
+    rows = document.get("stores") if isinstance(document, dict) and document.keys() == {"stores"} else None
     if not isinstance(rows, list) or len(rows) > _MOST:
         raise _make_mistake(f"it has one key, `stores`, with a list of at most {_MOST}")
     stores = tuple(_parse_store(row, place) for place, row in enumerate(rows, 1))
@@ -190,8 +190,8 @@ def _parse(data: bytes) -> tuple[Store, ...]:
 
 def _parse_store(row: Any, place: int) -> Store:
     if not isinstance(row, dict) or not {"name"} < row.keys() <= _KEYS or not row.keys() & {"urls", "saves"}:
-        others = ", ".join(sorted(_KEYS - {"name", "urls", "saves"}))
-        raise _make_mistake(f"store {place} needs name, and urls or saves or both, and may have {others}")
+        optional_keys = ", ".join(sorted(_KEYS - {"name", "urls", "saves"}))
+        raise _make_mistake(f"store {place} needs name, and urls or saves or both, and may have {optional_keys}")
     name = str(row["name"])
     if not _NAME.fullmatch(name):
         raise _make_mistake(f"the name of store {place} is not up to 40 letters a-z, digits and -")
@@ -213,7 +213,7 @@ def _parse_store(row: Any, place: int) -> Store:
 def _parse_urls(name: str, key: str, value: Any) -> tuple[DataUrl, ...]:
     if not isinstance(value, list) or not value:
         raise _make_mistake(f"`{key}` of {name} is a list of addresses such as s3://datasets/")
-    found = []
+    urls = []
     for text in value:
         try:
             url = parse_data_url(str(text)) if not _is_web_root(str(text)) else _parse_web_root(str(text))
@@ -221,8 +221,8 @@ def _parse_urls(name: str, key: str, value: Any) -> tuple[DataUrl, ...]:
             raise _make_mistake(f"`{key}` of {name}: {bad.problem}") from None
         if url.scheme is DataScheme.DATA:
             raise _make_mistake(f"`{key}` of {name}: data:// needs no store")
-        found.append(url)
-    return tuple(found)
+        urls.append(url)
+    return tuple(urls)
 
 
 def _is_web_root(text: str) -> bool:

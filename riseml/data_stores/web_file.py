@@ -12,7 +12,9 @@ from riseml.spec.scalars.data_url import DataUrl
 
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _PLAIN = {"Accept-Encoding": "identity"}  # bytes as they are, so that ranges and sizes are those of the file
-_OK, _PART, _WRONG_RANGE = 200, 206, 416
+_OK = 200
+_PART = 206
+_WRONG_RANGE = 416
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"  # OpenSSL's code; httpx keeps it in the message of its ConnectError
 
 

@@ -73,10 +73,16 @@ def pack_capsule_files(experiment: Experiment, files: CapsuleFiles) -> bytes:
 def add_capsule_files(tar: tarfile.TarFile, folder: PurePosixPath, files: CapsuleFiles, owner: Owner) -> None:
     """Add the folder of a capsule and its files to a tar, below the output folder."""
     entry = tarfile.TarInfo(str(folder / CAPSULE_FOLDER))
-    entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o700, owner.uid, owner.gid
+    entry.type = tarfile.DIRTYPE
+    entry.mode = 0o700
+    entry.uid = owner.uid
+    entry.gid = owner.gid
     tar.addfile(entry)
     inside = ((f"{CAPSULE_FOLDER}/{name}", content) for name, content in files.list_files())
     for path, content in (*inside, *files.beside):
         entry = tarfile.TarInfo(str(folder / path))
-        entry.size, entry.mode, entry.uid, entry.gid = len(content), 0o644, owner.uid, owner.gid
+        entry.size = len(content)
+        entry.mode = 0o644
+        entry.uid = owner.uid
+        entry.gid = owner.gid
         tar.addfile(entry, io.BytesIO(content))

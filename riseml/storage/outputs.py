@@ -48,10 +48,16 @@ def pack_output(experiment: Experiment, config: str, capsule: CapsuleFiles | Non
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for path in (*reversed(folder.parents[:-1]), folder):
             entry = tarfile.TarInfo(str(path))
-            entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o700, owner.uid, owner.gid
+            entry.type = tarfile.DIRTYPE
+            entry.mode = 0o700
+            entry.uid = owner.uid
+            entry.gid = owner.gid
             tar.addfile(entry)
         entry = tarfile.TarInfo(str(folder / RECORD))
-        entry.size, entry.mode, entry.uid, entry.gid = len(text), 0o644, owner.uid, owner.gid
+        entry.size = len(text)
+        entry.mode = 0o644
+        entry.uid = owner.uid
+        entry.gid = owner.gid
         tar.addfile(entry, io.BytesIO(text))
         if capsule is not None:
             add_capsule_files(tar, folder, capsule, owner)
@@ -117,7 +123,10 @@ def _dump_record(experiment: Experiment, document: Any, results: Mapping[str, Me
     if isinstance(train, dict) and "env" in train:
         train["env"] = _variable_names(train["env"])
     image = resolve_base(experiment.plan.image, experiment.resolved)
-    roles = {role: resolve_base(one, experiment.resolved).reference for role, one in experiment.plan.role_images}
+    roles = {
+        role: resolve_base(role_image, experiment.resolved).reference
+        for role, role_image in experiment.plan.role_images
+    }
     ended = {} if results is None else {"state": experiment.state.value, "results": _list_results(results)}
     record = {
         "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
@@ -136,15 +145,15 @@ def _list_results(results: Mapping[str, MetricView]) -> dict[str, dict[str, floa
     """Return the numbers of each metric; a last value that is not finite is YAML's `.nan` or `.inf`."""
     return {
         name: {
-            "last": float(one["last"]),
-            "last_step": one["last_step"],
-            "min": one["min"],
-            "min_step": one["min_step"],
-            "max": one["max"],
-            "max_step": one["max_step"],
-            "count": one["count"],
+            "last": float(summary["last"]),
+            "last_step": summary["last_step"],
+            "min": summary["min"],
+            "min_step": summary["min_step"],
+            "max": summary["max"],
+            "max_step": summary["max_step"],
+            "count": summary["count"],
         }
-        for name, one in results.items()
+        for name, summary in results.items()
     }
 
 

@@ -81,9 +81,9 @@ def _open_part(parent: int, path: Path) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
-    found = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
-    what = "a link" if stat.S_ISLNK(found.st_mode) else "not a folder"
-    raise _make_refusal(f"{path} is {what}, made by {name_user(found.st_uid)}")
+    status = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+    problem = "a link" if stat.S_ISLNK(status.st_mode) else "not a folder"
+    raise _make_refusal(f"{path} is {problem}, made by {name_user(status.st_uid)}")
 
 
 def _is_fresh(folder: int) -> bool:
@@ -92,8 +92,8 @@ def _is_fresh(folder: int) -> bool:
     Another process may replace the folder that was made. So root gives away only an empty private folder that root
     itself has made.
     """
-    found = os.fstat(folder)
-    return found.st_uid == _ROOT and found.st_mode & 0o777 == _PRIVATE and not os.listdir(folder)
+    status = os.fstat(folder)
+    return status.st_uid == _ROOT and status.st_mode & 0o777 == _PRIVATE and not os.listdir(folder)
 
 
 def _check_replaceable(folder: int, path: Path) -> None:

@@ -314,7 +314,7 @@ class _Draft:
 
     def finish(self, found: SaveResult, last: int) -> None:
         """Note a complete copy."""
-        known = found.known
+        known = found.known_files
         done = replace(self.now, named=known.named, loose=(), missing=(), is_swept=True, left_out=found.left_out)
         done = replace(done, trouble="")
         self._notes.write(self._experiment, replace(done, saved_at=now(), last=max(done.last, last)))

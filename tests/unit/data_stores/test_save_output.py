@@ -75,7 +75,7 @@ class Site:
 
         order = SaveOrder(self.files(), open_place, self.head(owner), wants, is_of_jobs, note, lambda *_: None)
         found = save_output(order, self.known)
-        self.known = found.known
+        self.known = found.known_files
         return found
 
     def manifest(self) -> SaveManifest:
