@@ -52,8 +52,8 @@ def read_consent(home: Path) -> Consent:
     except OSError:
         return Consent()
     try:
-        found = os.fstat(file)
-        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o022:
+        status = os.fstat(file)
+        if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) & 0o022:
             return Consent()
         with open(file, encoding="utf-8", errors="replace", closefd=False) as opened:
             return _parse(opened.read())
@@ -98,9 +98,11 @@ def describe_processes(missing_engine: str) -> str:
 
 def _parse(text: str) -> Consent:
     try:
-        found: Any = json.loads(text)
-        rows = [PassedVariable(str(row["folder"]), str(row["project"]), str(row["name"])) for row in found["variables"]]
-        return Consent(found["processes"] is True, frozenset(rows))
+        document: Any = json.loads(text)
+        rows = [
+            PassedVariable(str(row["folder"]), str(row["project"]), str(row["name"])) for row in document["variables"]
+        ]
+        return Consent(document["processes"] is True, frozenset(rows))
     except (ValueError, KeyError, TypeError, RecursionError):
         return Consent()
 
@@ -109,7 +111,11 @@ def _write_file(home: Path, consent: Consent) -> None:
     """Replace the whole file. When two commands write at the same time, one answer may be lost, and riseml asks
     again."""
     rows = sorted(
-        ({"folder": one.folder, "project": one.project, "name": one.name} for one in consent.variables), key=str
+        (
+            {"folder": variable.folder, "project": variable.project, "name": variable.name}
+            for variable in consent.variables
+        ),
+        key=str,
     )
     text = json.dumps({"processes": consent.processes, "variables": rows}, indent=2) + "\n"
     fresh = home / f"{FILE}.{os.getpid()}"

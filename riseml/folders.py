@@ -39,7 +39,7 @@ def make_private_path(folder: Path) -> None:
     Raises:
         OSError: one cannot be created.
     """
-    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
@@ -49,8 +49,8 @@ def is_private(folder: Path) -> bool:
     Raises:
         OSError: the folder does not exist.
     """
-    found = folder.lstat()
-    return found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+    status = folder.lstat()
+    return status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode) and not stat.S_IMODE(status.st_mode) & 0o077
 
 
 def read_private_file(path: Path, most: int) -> bytes | None:
@@ -71,8 +71,8 @@ def read_private_file(path: Path, most: int) -> bytes | None:
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror}", "make it a file of yours, mode 0600") from None
     with open(file, "rb") as opened:
-        found = os.fstat(file)
-        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
+        status = os.fstat(file)
+        if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) & 0o077:
             raise Refused(f"{path} is not a file of yours alone", f"run `chmod 600 {path}`")
         data = opened.read(most + 1)
     if len(data) > most:
@@ -112,16 +112,17 @@ def check_home(home: Path) -> None:
         problem = find_intruder(home, {_ROOT, os.geteuid()})
         if problem is not None:
             raise Refused(f"RISEML_HOME {home} is not safe: {problem}", _HOME_HINT)
-        link, found = home.lstat(), home.stat()
+        link = home.lstat()
+        target = home.stat()
     except FileNotFoundError:
         return
     except OSError as error:
         raise Refused(f"RISEML_HOME {home} cannot be used: {error.strerror}", _HOME_HINT) from None
-    for one in (link, found):
-        if one.st_uid != os.geteuid() and not (stat.S_ISLNK(one.st_mode) and one.st_uid == _ROOT):
-            raise Refused(f"RISEML_HOME {home} belongs to {name_user(one.st_uid)}, not to you", _HOME_HINT)
-    if found.st_mode & 0o022:
-        mode = f"mode {stat.S_IMODE(found.st_mode):04o}"
+    for status in (link, target):
+        if status.st_uid != os.geteuid() and not (stat.S_ISLNK(status.st_mode) and status.st_uid == _ROOT):
+            raise Refused(f"RISEML_HOME {home} belongs to {name_user(status.st_uid)}, not to you", _HOME_HINT)
+    if target.st_mode & 0o022:
+        mode = f"mode {stat.S_IMODE(target.st_mode):04o}"
         raise Refused(
             f"other users may write in RISEML_HOME {home} ({mode})",
             f"look at what is in it, then `chmod go-w {home}`; or {_HOME_HINT}",
@@ -142,13 +143,13 @@ def find_intruder(path: Path, own: Collection[int]) -> str | None:
     Raises:
         OSError: a part cannot be looked at.
     """
-    for at, folder, found in _walk(path):
+    for at, folder, entry in _walk(path):
         if not folder.st_mode & stat.S_IWOTH:
             continue
         if is_replaceable(folder.st_mode):
             return describe_replaceable(os.path.dirname(at), folder.st_mode)
-        if found is not None and found.st_uid not in own:
-            return f"{at} belongs to {name_user(found.st_uid)}"
+        if entry is not None and entry.st_uid not in own:
+            return f"{at} belongs to {name_user(entry.st_uid)}"
     return None
 
 
@@ -176,22 +177,23 @@ def _walk(path: Path) -> Iterator[tuple[str, os.stat_result, os.stat_result | No
     A link is a part of its own, and so is each part of its target. The part itself is None when it does not exist; that
     is the last one. Plain tuples: a record's class would cost each command more than all the checks.
     """
-    at, links = "/", 0
-    rest = [*reversed(path.parts[1:])]
-    while rest:
-        name = rest.pop()
+    at = "/"
+    links = 0
+    names = [*reversed(path.parts[1:])]
+    while names:
+        name = names.pop()
         if name == "..":
             at = os.path.dirname(at)
             continue
         folder, at = os.stat(at), os.path.join(at, name)
         try:
-            found = os.lstat(at)
+            entry = os.lstat(at)
         except FileNotFoundError:
             yield at, folder, None
             return
-        yield at, folder, found
-        if stat.S_ISLNK(found.st_mode) and links < _MOST_LINKS:  # the kernel refuses a path with more links
+        yield at, folder, entry
+        if stat.S_ISLNK(entry.st_mode) and links < _MOST_LINKS:  # the kernel refuses a path with more links
             links += 1
             target = Path(os.readlink(at))
             at = "/" if target.is_absolute() else os.path.dirname(at)
-            rest += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+            names += reversed(target.parts[1:] if target.is_absolute() else target.parts)

@@ -55,10 +55,10 @@ class HomeLocation:
 def read_text(text: str) -> HomeLocation | None:
     """Return the location that a text of `write_text` holds; None when it holds none."""
     try:
-        found = json.loads(text)
-        location = HomeLocation(str(found["path"]), int(found["inode"]), int(found["device"]))
-        cards = tuple(str(card) for card in found["cards"])
-        return replace(location, machine=str(found["machine"]), cards=cards, host=str(found["host"]))
+        document = json.loads(text)
+        location = HomeLocation(str(document["path"]), int(document["inode"]), int(document["device"]))
+        cards = tuple(str(card) for card in document["cards"])
+        return replace(location, machine=str(document["machine"]), cards=cards, host=str(document["host"]))
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -83,12 +83,12 @@ def find_location(home: Path) -> HomeLocation:
 def is_other_folder(path: str, location: HomeLocation) -> bool:
     """Return True when something is at a path that is not the folder of `location`. What cannot be looked at may be."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
         return True
-    return (found.st_ino, found.st_dev) != (location.inode, location.device)
+    return (status.st_ino, status.st_dev) != (location.inode, location.device)
 
 
 def _read_machine() -> str:

@@ -49,9 +49,9 @@ class LocalFiles:
         self._open_target = open_target
         self._owner = owner
 
-    def list_files(self, wanted: ListOrder) -> Page:
+    def list_files(self, order: ListOrder) -> Page:
         with translate_files_error(self._place), _opened(self._open_root) as root:
-            return list_page(root, wanted.path, wanted.after, wanted.limit, deep=wanted.deep)
+            return list_page(root, order.path, order.after, order.limit, deep=order.deep)
 
     def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:
         with translate_files_error(self._place), _opened(self._open_root) as root:

@@ -89,14 +89,14 @@ def parse_id(text: str) -> CanonicalId:
     Raises:
         UsageError: the text is not a canonical ID.
     """
-    found = re.fullmatch(_ID, text.strip())
-    if found is None or len(text) > 200:
+    match = re.fullmatch(_ID, text.strip())
+    if match is None or len(text) > 200:
         raise UsageError(
             f"{text[:80]!r} is not an experiment ID",
             "an ID looks like 4, 144.1, 4.master or paul.4.worker.2; `riseml status -a` lists yours",
         )
-    number, sub, index = (None if (part := found[name]) is None else int(part) for name in ("number", "sub", "index"))
-    return CanonicalId(number or 0, sub, found["user"], found["type"], index)
+    number, sub, index = (None if (part := match[name]) is None else int(part) for name in ("number", "sub", "index"))
+    return CanonicalId(number or 0, sub, match["user"], match["type"], index)
 
 
 def job_name(job_type: str, index: int | None = None) -> JobName:

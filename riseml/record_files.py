@@ -70,10 +70,10 @@ class RecordFiles:
         for path in sorted(self._folder.glob("[0-9]*.*")):
             whole = path.suffix == ".json" and path.stem.isdecimal()
             try:
-                found = path.stat()
+                status = path.stat()
             except FileNotFoundError:
                 continue
-            yield HeldRecord(path.name, int(path.stem) if whole else None, found.st_size, found.st_mtime)
+            yield HeldRecord(path.name, int(path.stem) if whole else None, status.st_size, status.st_mtime)
 
     def remove_record(self, name: str) -> None:
         """Remove one file that `list_records` named, if it is there.

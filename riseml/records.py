@@ -24,7 +24,9 @@ class _LateMethod:
     __slots__ = ("_make", "_name", "_owner")
 
     def __init__(self, owner: type, name: str, make: Callable[[type], None]) -> None:
-        self._owner, self._name, self._make = owner, name, make
+        self._owner = owner
+        self._name = name
+        self._make = make
 
     def __get__(self, instance: object, kind: type | None = None) -> Any:
         """Make the method, and return it: Python calls this for a method that is looked up."""
@@ -45,22 +47,24 @@ _FACTORY = _DefaultFactory()
 def _make_init(owner: Any, *, frozen: bool) -> None:
     """Give a class its `__init__`: each parameter goes into its slot, for a frozen class by the slot's descriptor."""
     names: dict[str, Any] = {"_FACTORY": _FACTORY}
-    usual, named, lines = ["self"], ["*"], []
+    usual = ["self"]
+    named = ["*"]
+    lines = []
     fields = dataclasses.fields(owner)
-    for one in fields:
-        parameter, line, used = _write_field(owner, one, frozen=frozen)
-        (named if one.kw_only else usual).append(parameter)
+    for field in fields:
+        parameter, line, used = _write_field(owner, field, frozen=frozen)
+        (named if field.kw_only else usual).append(parameter)
         lines.append(line)
         names |= used
     parameters = ", ".join(usual + (named if len(named) > 1 else []))
     body = "\n  ".join(lines or ["pass"])
     text = f"def make({', '.join(names)}):\n def __init__({parameters}):\n  {body}\n return __init__"
-    found: dict[str, Any] = {}
-    exec(text, sys.modules[owner.__module__].__dict__, found)  # text of field names alone, as dataclasses does
-    made = found["make"](**names)
-    made.__qualname__ = f"{owner.__qualname__}.__init__"
-    made.__annotations__ = {one.name: one.type for one in fields} | {"return": None}
-    owner.__init__ = made
+    namespace: dict[str, Any] = {}
+    exec(text, sys.modules[owner.__module__].__dict__, namespace)  # text of field names alone, as dataclasses does
+    initializer = namespace["make"](**names)
+    initializer.__qualname__ = f"{owner.__qualname__}.__init__"
+    initializer.__annotations__ = {field.name: field.type for field in fields} | {"return": None}
+    owner.__init__ = initializer
 
 
 def _write_field(owner: Any, field: dataclasses.Field[Any], *, frozen: bool) -> tuple[str, str, dict[str, Any]]:
@@ -69,7 +73,8 @@ def _write_field(owner: Any, field: dataclasses.Field[Any], *, frozen: bool) -> 
     used: dict[str, Any] = {}
     if field.default_factory is not dataclasses.MISSING:
         used[f"_make_{name}"] = field.default_factory
-        parameter, value = f"{name}=_FACTORY", f"_make_{name}() if {name} is _FACTORY else {name}"
+        parameter = f"{name}=_FACTORY"
+        value = f"_make_{name}() if {name} is _FACTORY else {name}"
     elif field.default is not dataclasses.MISSING:
         used[f"_default_{name}"] = field.default
         parameter = f"{name}=_default_{name}"
@@ -81,15 +86,15 @@ def _write_field(owner: Any, field: dataclasses.Field[Any], *, frozen: bool) -> 
 
 def _make_methods(owner: Any, options: dict[str, bool]) -> None:
     """Let the standard library make some methods. Two threads that do so at the same time make equal ones."""
-    content: dict[str, Any] = {one.name: one for one in dataclasses.fields(owner)}
-    content["__annotations__"] = {name: one.type for name, one in content.items()}
+    content: dict[str, Any] = {field.name: field for field in dataclasses.fields(owner)}
+    content["__annotations__"] = {name: field.type for name, field in content.items()}
     content |= {"__module__": owner.__module__, "__doc__": owner.__doc__}
     model: Any = dataclasses.dataclass(init=False, **options)(type(owner.__name__, (), content))
     for name, method in tuple(owner.__dict__.items()):
-        made = model.__dict__.get(name)
-        if made is not None and isinstance(method, _LateMethod):
-            made.__qualname__ = f"{owner.__qualname__}.{name}"
-            setattr(owner, name, made)
+        generated = model.__dict__.get(name)
+        if generated is not None and isinstance(method, _LateMethod):
+            generated.__qualname__ = f"{owner.__qualname__}.{name}"
+            setattr(owner, name, generated)
 
 
 def _choose_maker(name: str, *, frozen: bool, order: bool) -> Callable[[type], None]:
@@ -104,16 +109,20 @@ def _choose_maker(name: str, *, frozen: bool, order: bool) -> Callable[[type], N
 def _prepare_class(cls: Any, *, frozen: bool, order: bool) -> Any:
     """Return the class with fields and slots, and with a `_LateMethod` for each method that it does not define."""
     own = cls.__dict__.keys() & {*_METHODS, *_ORDER}
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    record_class: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     for name in (*_METHODS, *(_ORDER if order else ())):
         if name not in own:
-            setattr(made, name, _LateMethod(made, name, _choose_maker(name, frozen=frozen, order=order)))
+            setattr(
+                record_class, name, _LateMethod(record_class, name, _choose_maker(name, frozen=frozen, order=order))
+            )
     if frozen:
-        made.__setattr__, made.__delattr__ = _refuse_value, _refuse_removal
-        made.__getstate__, made.__setstate__ = _read_state, _write_state
+        record_class.__setattr__ = _refuse_value
+        record_class.__delattr__ = _refuse_removal
+        record_class.__getstate__ = _read_state
+        record_class.__setstate__ = _write_state
     elif "__hash__" not in own:
-        made.__hash__ = None  # of what may change, the standard library makes none
-    return made
+        record_class.__hash__ = None  # of what may change, the standard library makes none
+    return record_class
 
 
 def _refuse_value(_: object, name: str, value: object) -> NoReturn:
@@ -126,12 +135,12 @@ def _refuse_removal(_: object, name: str) -> NoReturn:
 
 def _read_state(record: Any) -> list[object]:
     """Return the values of a frozen record, for `pickle` and `copy`."""
-    return [getattr(record, one.name) for one in dataclasses.fields(record)]
+    return [getattr(record, field.name) for field in dataclasses.fields(record)]
 
 
 def _write_state(record: Any, state: list[object]) -> None:
-    for one, value in zip(dataclasses.fields(record), state, strict=True):
-        object.__setattr__(record, one.name, value)
+    for field, value in zip(dataclasses.fields(record), state, strict=True):
+        object.__setattr__(record, field.name, value)
 
 
 if TYPE_CHECKING:  # type checkers know the standard library's decorator by its name

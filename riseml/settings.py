@@ -263,13 +263,13 @@ def _read_store(environ: Mapping[str, str]) -> str | None:
     text = environ.get("RISEML_STORE")
     if not text:
         return None
-    scheme, mark, rest = text.partition("://")
+    scheme, mark, address = text.partition("://")
     if not mark or scheme not in ("postgresql", "postgres", _POSTGRES):  # the message leaves out the password
         raise UsageError(
             "RISEML_STORE is not the URL of a PostgreSQL",
             "write postgresql://user:password@host/database, or unset it to keep the store in RISEML_HOME",
         )
-    return f"{_POSTGRES}://{rest}"
+    return f"{_POSTGRES}://{address}"
 
 
 def _read_executor(environ: Mapping[str, str]) -> ExecutorName | None:

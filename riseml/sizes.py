@@ -56,12 +56,12 @@ def parse_size(text: str) -> Size:
     """
     from decimal import Decimal
 
-    found = re.fullmatch(_SIZE, text)
+    match = re.fullmatch(_SIZE, text)
     if text.startswith("-"):
         raise BadSize("is negative")
-    if found is None or len(text) > _LONGEST:
+    if match is None or len(text) > _LONGEST:
         raise BadSize("is not a size")
-    unit = found["unit"] or ""
+    unit = match["unit"] or ""
     if re.fullmatch(_BITS, unit):
-        raise BadSize(f"has the unit {unit}, which means bits", f"write {found['amount']}{found['prefix']}iB")
-    return Size(Decimal(found["amount"]), (found["prefix"] or "").upper())
+        raise BadSize(f"has the unit {unit}, which means bits", f"write {match['amount']}{match['prefix']}iB")
+    return Size(Decimal(match["amount"]), (match["prefix"] or "").upper())

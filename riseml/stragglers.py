@@ -30,7 +30,8 @@ _SHORTEST = 15.0  # seconds; below that no remark is made
 _FEWEST_LINES = 10  # of the median job, for a comparison by lines
 _FEWEST_JOBS = 3  # the fewest jobs for a meaningful median
 _LEAST_CPU = 10.0  # percent of a core of the median job, for a comparison by processor time
-_BEHIND_IN_LINES, _BEHIND_IN_CPU = 0.75, 0.5  # parts of the median
+_BEHIND_IN_LINES = 0.75  # part of the median
+_BEHIND_IN_CPU = 0.5  # part of the median
 _STEADY = 20.0  # seconds that a link must be full
 _FEWEST_LOOKS = 3  # in which it must be
 _LINKS = (1, 2.5, 5, 10, 25, 40, 50, 100, 200, 400)  # Gbit/s
@@ -56,56 +57,56 @@ class Remark:
 
 def find_stragglers(samples: Sequence[wire.SampleView], trends: Trends) -> list[Remark]:
     """Return the remarks about each experiment."""
-    found: list[Remark] = []
-    for _, jobs in groupby(samples, key=lambda one: _split_id(one["id"])[0]):
+    remarks: list[Remark] = []
+    for _, jobs in groupby(samples, key=lambda sample: _split_id(sample["id"])[0]):
         gang = list(jobs)
-        training = [one["id"] for one in gang if one["state"] == "RUNNING" and _find_role(one) in _TRAINING]
+        training = [sample["id"] for sample in gang if sample["state"] == "RUNNING" and _find_role(sample) in _TRAINING]
         behind = _find_behind(training, trends)
-        found += [] if behind is None else [behind]
-        if len({one["host"] for one in gang}) > 1:
-            found += _find_full_links([one["id"] for one in gang if _find_role(one) == "ps"], trends)
-    return found
+        remarks += [] if behind is None else [behind]
+        if len({sample["host"] for sample in gang}) > 1:
+            remarks += _find_full_links([sample["id"] for sample in gang if _find_role(sample) == "ps"], trends)
+    return remarks
 
 
 def _find_behind(jobs: Sequence[str], trends: Trends) -> Remark | None:
     if len(jobs) < _FEWEST_JOBS:
         return None
     lines = [trends.count_lines(job, WINDOW) for job in jobs]
-    known = [one for one in lines if one is not None]
-    if len(known) < len(jobs) or min(seconds for _, seconds in known) < _SHORTEST:
+    counts = [line_count for line_count in lines if line_count is not None]
+    if len(counts) < len(jobs) or min(seconds for _, seconds in counts) < _SHORTEST:
         return None
-    seconds = min(seconds for _, seconds in known)
-    rates = [count / length for count, length in known]
+    seconds = min(seconds for _, seconds in counts)
+    rates = [count / length for count, length in counts]
     if median(rates) * seconds >= _FEWEST_LINES:
         slowest = min(range(len(jobs)), key=rates.__getitem__)
         if rates[slowest] >= _BEHIND_IN_LINES * median(rates):
             return None
-        shown = f"{format_rate(rates[slowest])} lines, the median of {len(jobs)} jobs {format_rate(median(rates))}"
-        return Remark(jobs[slowest], f"{jobs[slowest]} is furthest behind: it prints {shown}")
+        comparison = f"{format_rate(rates[slowest])} lines, the median of {len(jobs)} jobs {format_rate(median(rates))}"
+        return Remark(jobs[slowest], f"{jobs[slowest]} is furthest behind: it prints {comparison}")
     return _find_idle(jobs, trends)
 
 
 def _find_idle(jobs: Sequence[str], trends: Trends) -> Remark | None:
-    found = [trends.average(job, lambda one: one["cpu"], WINDOW) for job in jobs]
-    used = [one for one in found if one is not None]
+    averages = [trends.average(job, lambda sample: sample["cpu"], WINDOW) for job in jobs]
+    used = [average for average in averages if average is not None]
     if len(used) < len(jobs) or median(used) < _LEAST_CPU or min(used) >= _BEHIND_IN_CPU * median(used):
         return None
     job = jobs[used.index(min(used))]
-    shown = f"{min(used) / 100:.2f} cores, the median of {len(jobs)} jobs {median(used) / 100:.2f}"
-    return Remark(job, f"{job} uses the least processor time: {shown}")
+    comparison = f"{min(used) / 100:.2f} cores, the median of {len(jobs)} jobs {median(used) / 100:.2f}"
+    return Remark(job, f"{job} uses the least processor time: {comparison}")
 
 
 def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[Remark]:
     ways: tuple[tuple[str, Amount], ...] = (
-        ("gets", lambda one: one["net_in"]),
-        ("sends", lambda one: one["net_out"]),
+        ("gets", lambda sample: sample["net_in"]),
+        ("sends", lambda sample: sample["net_out"]),
     )
     for job in jobs:
         for verb, amount in ways:
-            known = trends.list_last(job, amount, _STEADY, _FEWEST_LOOKS)
-            link = next((link for link in _LINKS if known and all(_fills_link(rate, link) for rate in known)), None)
+            amounts = trends.list_last(job, amount, _STEADY, _FEWEST_LOOKS)
+            link = next((link for link in _LINKS if amounts and all(_fills_link(rate, link) for rate in amounts)), None)
             if link is not None:
-                mean = format_bytes(sum(known) / len(known))
+                mean = format_bytes(sum(amounts) / len(amounts))
                 yield Remark(
                     job, f"{job} {verb} {mean}/s, as much as a link of {link:g} Gbit/s carries", RemarkKind.FULL_LINK
                 )
@@ -115,8 +116,8 @@ def _fills_link(rate: float, link: float) -> bool:
     return _FULL <= rate * 8 / (link * 1e9) <= 1.0
 
 
-def _find_role(one: wire.SampleView) -> str:
-    return _split_id(one["id"])[1].partition(".")[0]
+def _find_role(sample: wire.SampleView) -> str:
+    return _split_id(sample["id"])[1].partition(".")[0]
 
 
 def _split_id(identity: str) -> tuple[str, str]:

@@ -145,33 +145,34 @@ def decode_message(data: bytes) -> StreamMessage:
     """
     if not data or len(data) > LONGEST_MESSAGE:
         raise ValueError(f"a message of {len(data)} bytes")
-    kind, rest = _Kind(data[0]), data[1:]
+    kind = _Kind(data[0])
+    payload = data[1:]
     try:
-        return _decode_fields(kind, rest)
+        return _decode_fields(kind, payload)
     except (struct.error, KeyError, TypeError) as error:
         raise ValueError(f"a malformed message of kind {kind.name}: {error}") from error
 
 
-def _decode_fields(kind: _Kind, rest: bytes) -> StreamMessage:
+def _decode_fields(kind: _Kind, payload: bytes) -> StreamMessage:
     match kind:
         case _Kind.END:
-            return ChannelEnd(Channel(_KIND.unpack(rest)[0]))
+            return ChannelEnd(Channel(_KIND.unpack(payload)[0]))
         case _Kind.GRANT:
-            return Grant(_LENGTH.unpack(rest)[0])
+            return Grant(_LENGTH.unpack(payload)[0])
         case _Kind.WINDOW_SIZE:
-            return WindowSize(*_SIZE.unpack(rest))
+            return WindowSize(*_SIZE.unpack(payload))
         case _Kind.EXIT:
-            return CommandExit(_NUMBER.unpack(rest)[0])
+            return CommandExit(_NUMBER.unpack(payload)[0])
         case _Kind.FAILURE:
-            return _decode_failure(json.loads(rest))
+            return _decode_failure(json.loads(payload))
         case _Kind.COMMAND:
-            return _decode_order(json.loads(rest))
+            return _decode_order(json.loads(payload))
         case _Kind.READY:
-            if rest:
+            if payload:
                 raise ValueError("a ready message with fields")
             return StreamReady()
         case _:
-            return Piece(Channel(kind.value), rest)
+            return Piece(Channel(kind.value), payload)
 
 
 class Window:
@@ -212,7 +213,7 @@ class LengthPrefixed:
     """Splits a stream into messages. Each message follows its length; pieces of the stream may be cut anywhere."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._incomplete = b""
 
     def feed(self, data: bytes) -> list[StreamMessage]:
         """Return the messages that are complete with `data`.
@@ -220,8 +221,8 @@ class LengthPrefixed:
         Raises:
             ValueError: the data is not such a stream.
         """
-        buffer = self._rest + data if self._rest else data
-        found: list[StreamMessage] = []
+        buffer = self._incomplete + data if self._incomplete else data
+        messages: list[StreamMessage] = []
         position = 0
         while position + _LENGTH.size <= len(buffer):
             (length,) = _LENGTH.unpack_from(buffer, position)
@@ -230,10 +231,10 @@ class LengthPrefixed:
             start = position + _LENGTH.size
             if start + length > len(buffer):
                 break
-            found.append(decode_message(buffer[start : start + length]))
+            messages.append(decode_message(buffer[start : start + length]))
             position = start + length
-        self._rest = buffer[position:]
-        return found
+        self._incomplete = buffer[position:]
+        return messages
 
 
 def prefix_length(message: StreamMessage) -> bytes:
@@ -260,7 +261,9 @@ def _decode_failure(fields: object) -> StreamFailure:
 def _decode_order(fields: object) -> CommandOrder:
     if not isinstance(fields, dict):
         raise ValueError("an order without fields")
-    words, size, term = fields["command"], fields["terminal"], fields["term"]
+    words = fields["command"]
+    size = fields["terminal"]
+    term = fields["term"]
     is_text = isinstance(words, list) and all(isinstance(word, str) and "\0" not in word for word in words)
     if not is_text or not isinstance(term, str) or len(term) > 64 or not term.isprintable():
         raise ValueError("an order whose command or terminal is not text")
@@ -270,7 +273,8 @@ def _decode_order(fields: object) -> CommandOrder:
 def _decode_size(fields: object) -> WindowSize:
     if not isinstance(fields, dict):
         raise ValueError("a size without fields")
-    rows, columns = fields["rows"], fields["columns"]
+    rows = fields["rows"]
+    columns = fields["columns"]
     if not all(isinstance(number, int) and 0 <= number < 1 << 16 for number in (rows, columns)):
         raise ValueError("a size without two numbers")
     return WindowSize(rows, columns)

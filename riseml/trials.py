@@ -64,7 +64,8 @@ class Trial:
     stopped_early: bool = False  # its experiment ended because of that: it had not ended well before
     reached: tuple[tuple[int, float], ...] = ()  # steps at which the search compared it, and its values there
     outcome: TrialOutcome | None = None  # None: the search has no result yet
-    told: int | None = None  # the position of its result in the order in which the search got the results, from 1
+    # the position of its result in the order in which the search got the results, from 1
+    told: int | None = None  # names: of the stored record
     # the best value of the metric; None: the search has no result yet, or no value was reported
     value: float | None = None
     message: str = ""  # why it counts as failed
@@ -79,7 +80,7 @@ class SearchRecord:
     number: int  # of the set
     plan: SearchPlan
     concurrency: int  # trials at the same time
-    wanted: Wanted
+    wanted: Wanted  # names: of the stored record
     most_trials: int  # grows when the user adds trials
     trials: tuple[Trial, ...] = ()  # by number
     end: SearchEnd | None = None  # None: it goes on
@@ -96,6 +97,6 @@ class SearchRecord:
 
     def find_best(self) -> Trial | None:
         """Return the trial with the best value, the first of several; None while the search has no result."""
-        good = [one for one in self.trials if one.value is not None and one.outcome is not TrialOutcome.FAILED]
+        good = [trial for trial in self.trials if trial.value is not None and trial.outcome is not TrialOutcome.FAILED]
         sign = -1.0 if self.plan.search.goal is Goal.MAXIMIZE else 1.0
-        return min(good, key=lambda one: sign * (one.value or 0.0), default=None)
+        return min(good, key=lambda trial: sign * (trial.value or 0.0), default=None)

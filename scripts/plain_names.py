@@ -34,6 +34,8 @@ ROOMS = (
             "wire",
         )
     ),
+    *(f"riseml/{room}" for room in ("data_stores", "project", "storage", "store")),
+    *(f"riseml/{path.name}" for path in sorted((ROOT / "riseml").glob("*.py")) if path.name != "model.py"),
     "scripts",
 )
 """The folders and files that hold the rules."""

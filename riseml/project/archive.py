@@ -79,20 +79,20 @@ def take_snapshot(listing: Listing, index: FileIndex | None = None) -> Snapshot:
     return Snapshot(listing.folder, entries, digest=digest)
 
 
-def pack_contents(snapshot: Snapshot, wanted: Collection[str]) -> Iterator[bytes]:
+def pack_contents(snapshot: Snapshot, contents: Collection[str]) -> Iterator[bytes]:
     """Yield the records of contents that the server lacks (see `riseml.archives.pieces`), each content once.
 
     The server then names the contents that differ from the snapshot: these files changed after it was taken.
 
     Args:
         snapshot: of the project.
-        wanted: SHA-256 (hex) of the contents.
+        contents: SHA-256 (hex) of the contents.
 
     Raises:
         ProjectChanged: a file became shorter, or is not a file any more.
         UsageError: a file cannot be read any more.
     """
-    left = set(wanted)
+    left = set(contents)
     for entry in snapshot.entries:
         if entry.kind is EntryKind.FILE and entry.content in left:
             left.remove(entry.content)
@@ -111,13 +111,13 @@ def pack_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
     Example:
         client.put_snapshot(snapshot.digest, pack_snapshot(snapshot))
     """
-    held = bytearray()
+    buffer = bytearray()
     for piece in _yield_records(snapshot):
-        held += piece
-        if len(held) >= _CHUNK:
-            yield bytes(held)
-            held.clear()
-    yield bytes(held)
+        buffer += piece
+        if len(buffer) >= _CHUNK:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer)
 
 
 def _yield_records(snapshot: Snapshot) -> Iterator[bytes]:
@@ -140,9 +140,9 @@ def _yield_records(snapshot: Snapshot) -> Iterator[bytes]:
 
 def _is_right(listing: Listing, index: FileIndex) -> bool:
     """Return False when the index is wrong about one of a few files that it knows."""
-    known = [entry for entry in listing.entries if entry.content and entry.size <= _LARGEST_PROBE]
-    step = max(1, len(known) // _PROBES)
-    for entry in known[time.time_ns() // 1000 % step :: step]:  # other files each time
+    indexed = [entry for entry in listing.entries if entry.content and entry.size <= _LARGEST_PROBE]
+    step = max(1, len(indexed) // _PROBES)
+    for entry in indexed[time.time_ns() // 1000 % step :: step]:  # other files each time
         content, state, _ = _hash_once(listing.folder, entry)
         if state is not None and content != entry.content and index.find_content(entry.path, state) == entry.content:
             return False
@@ -201,14 +201,16 @@ def read_whole_file(folder: str, entry: ArchiveEntry, index: FileIndex, content:
     try:
         handle = os.open(f"{folder}/{entry.path}", _OPEN)
         try:
-            begun, size, ended = os.fstat(handle), os.readv(handle, (content,)), os.fstat(handle)
+            begun = os.fstat(handle)
+            size = os.readv(handle, (content,))
+            ended = os.fstat(handle)
         finally:
             os.close(handle)
     except OSError as error:
-        found = _make_read_error(entry, error)
-        if isinstance(found, ProjectChanged):
+        read_error = _make_read_error(entry, error)
+        if isinstance(read_error, ProjectChanged):
             return ""
-        raise found from None
+        raise read_error from None
     if size != entry.size or not _is_still(begun, ended, entry):
         return ""
     name = sha256(content).hexdigest()

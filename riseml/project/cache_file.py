@@ -28,7 +28,8 @@ class CacheFile:
 
     def read(self) -> bytes:
         """Return the content; empty when there is none that this user has written."""
-        data, begin = _read_own_file(self.path), self._begin()
+        data = _read_own_file(self.path)
+        begin = self._begin()
         content = data[len(begin) + _SUM :]
         is_whole = data[: len(begin) + _SUM] == begin + sha256(content).digest()
         return content if is_whole else b""
@@ -65,7 +66,7 @@ def _read_own_file(path: Path) -> bytes:
     except OSError:
         return b""
     with open(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             return b""
         return file.read()

@@ -48,12 +48,14 @@ class EarlyContents:
     def __init__(self, listing: Listing, index: FileIndex) -> None:
         self._listing = listing
         self._index = index
-        self._found: dict[str, str] = {}  # path -> SHA-256 (hex)
+        self._contents: dict[str, str] = {}  # path -> SHA-256 (hex)
         self._packed: set[str] = set()  # SHA-256 (hex)
         self._unread = [
-            one for one in listing.entries if not one.content and one.kind is EntryKind.FILE and one.size <= _LARGEST
+            entry
+            for entry in listing.entries
+            if not entry.content and entry.kind is EntryKind.FILE and entry.size <= _LARGEST
         ]
-        self.size = sum(one.size for one in self._unread)  # bytes of the files that are sent
+        self.size = sum(entry.size for entry in self._unread)  # bytes of the files that are sent
 
     def are_worth_it(self) -> bool:
         """Return True when there is so much to send that reading it once saves time."""
@@ -71,18 +73,19 @@ class EarlyContents:
         from concurrent.futures import ThreadPoolExecutor
 
         parts = _cut_parts(self._unread)
-        begun, used = time.perf_counter(), time.thread_time()
-        first = [self._read_part(one) for one in islice(parts, 1)]
+        begun = time.perf_counter()
+        used = time.thread_time()
+        first = [self._read_part(part) for part in islice(parts, 1)]
         is_waiting = time.thread_time() - used < _BUSY * (time.perf_counter() - begun)
         yield from first
         workers = self._count_readers(is_waiting=is_waiting)
         with ThreadPoolExecutor(workers) as pool:
             running: deque[Future[memoryview]] = deque(
-                pool.submit(self._read_part, one) for one in islice(parts, workers + 1)
+                pool.submit(self._read_part, part) for part in islice(parts, workers + 1)
             )
             while running:
                 yield running.popleft().result()
-                running.extend(pool.submit(self._read_part, one) for one in islice(parts, 1))
+                running.extend(pool.submit(self._read_part, part) for part in islice(parts, 1))
 
     def _count_readers(self, *, is_waiting: bool) -> int:
         """Return how many threads read: one when small files come from memory, as threads of Python would wait for each
@@ -94,18 +97,23 @@ class EarlyContents:
 
     def name_entries(self) -> Listing:
         """Return the listing with the contents of the files that were read."""
-        found, listing = self._found, self._listing
-        entries = tuple(one._replace(content=found[one.path]) if one.path in found else one for one in listing.entries)
+        contents = self._contents
+        listing = self._listing
+        entries = tuple(
+            entry._replace(content=contents[entry.path]) if entry.path in contents else entry
+            for entry in listing.entries
+        )
         return Listing(listing.folder, entries, listing.left_out)
 
     def _read_part(self, entries: list[ArchiveEntry]) -> memoryview:
-        folder, at = str(self._listing.folder), 0
+        folder = str(self._listing.folder)
+        at = 0
         records = memoryview(bytearray(sum(RECORD.size + entry.size for entry in entries)))
         for entry in entries:
             end = at + RECORD.size + entry.size
             content = read_whole_file(folder, entry, self._index, records[at + RECORD.size : end])
             if content:
-                self._found[entry.path] = content
+                self._contents[entry.path] = content
             if content and content not in self._packed:
                 self._packed.add(content)
                 RECORD.pack_into(records, at, entry.size)
@@ -122,6 +130,7 @@ def _cut_parts(entries: list[ArchiveEntry]) -> Iterator[list[ArchiveEntry]]:
         size += entry.size
         if size >= _PART:
             yield part
-            part, size = [], 0
+            part = []
+            size = 0
     if part:
         yield part

@@ -25,9 +25,9 @@ _RACY = 2_000_000_000  # ns; a tick of the coarsest clock of a file system (FAT)
 _MOST_FILES = 64  # indexes of this many projects are kept
 
 
-def read_state(found: os.stat_result) -> FileState:
+def read_state(status: os.stat_result) -> FileState:
     """Return what says whether a file has changed."""
-    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
 
 
 class FileIndex:
@@ -41,17 +41,17 @@ class FileIndex:
     def __init__(self, folder: Path, path: Path | None = None) -> None:
         self._folder = os.fsencode(os.path.realpath(folder))
         self._file = None if path is None else CacheFile(path, _KIND, _MOST_FILES)
-        self._known = self._load_entries()
-        self._kept: dict[str, tuple[FileState, bytes]] = {}
+        self._stored_entries = self._load_entries()
+        self._used_entries: dict[str, tuple[FileState, bytes]] = {}
         self._is_new = False
 
     def find_content(self, path: str, state: FileState) -> str:
         """Return the SHA-256 (hex) of a file that has this state; empty when it must be read."""
-        known = self._known.get(path)
-        if known is None or known[0] != state:
+        entry = self._stored_entries.get(path)
+        if entry is None or entry[0] != state:
             return ""
-        self._kept[path] = known
-        return known[1].hex()
+        self._used_entries[path] = entry
+        return entry[1].hex()
 
     def note_content(self, path: str, state: FileState, content: str, begun: int) -> None:
         """Enter a file that was read.
@@ -63,27 +63,28 @@ class FileIndex:
             begun: when reading began, in ns since 1970.
         """
         if max(state[1], state[2]) + _RACY < begun:
-            self._kept[path] = (state, bytes.fromhex(content))
+            self._used_entries[path] = (state, bytes.fromhex(content))
             self._is_new = True
 
     def forget_contents(self, paths: list[str] | None = None) -> None:
         """Forget some files, or all: they are read again."""
         self._is_new = True
-        for path in list(self._known) if paths is None else paths:
-            self._known.pop(path, None)
-            self._kept.pop(path, None)
+        for path in list(self._stored_entries) if paths is None else paths:
+            self._stored_entries.pop(path, None)
+            self._used_entries.pop(path, None)
 
     def save(self) -> None:
         """Write the index, when something in it is new. A disk that is full or read-only makes no error."""
-        if self._file is None or not (self._is_new or len(self._kept) != len(self._known)):
+        if self._file is None or not (self._is_new or len(self._used_entries) != len(self._stored_entries)):
             return
         self._file.write(self._pack())
-        self._known, self._is_new = dict(self._kept), False
+        self._stored_entries = dict(self._used_entries)
+        self._is_new = False
 
     def _pack(self) -> bytes:
-        states = b"".join(_STATE.pack(*state, content) for state, content in self._kept.values())
-        paths = os.fsencode("\0".join(self._kept))
-        return _COUNT.pack(len(self._kept), len(self._folder)) + self._folder + states + paths
+        states = b"".join(_STATE.pack(*state, content) for state, content in self._used_entries.values())
+        paths = os.fsencode("\0".join(self._used_entries))
+        return _COUNT.pack(len(self._used_entries), len(self._folder)) + self._folder + states + paths
 
     def _load_entries(self) -> dict[str, tuple[FileState, bytes]]:
         body = b"" if self._file is None else self._file.read()

@@ -38,14 +38,14 @@ def find_project(folder: Path, file: Path | None = None) -> Project:
     Example:
         find_project(Path.cwd()).file
     """
-    wanted = folder / (file or CONFIG)
-    if file is not None and wanted.is_dir():
-        wanted = wanted / CONFIG
-    if wanted.is_file():
-        return Project(_find_root(folder.absolute(), wanted.absolute()), wanted.absolute())
+    path = folder / (file or CONFIG)
+    if file is not None and path.is_dir():
+        path = path / CONFIG
+    if path.is_file():
+        return Project(_find_root(folder.absolute(), path.absolute()), path.absolute())
     if file is not None:
         absent = f"there is no {CONFIG} in {file}" if (folder / file).is_dir() else f"there is no file {file}"
-        message = f"{file} is not a regular file" if wanted.exists() else absent
+        message = f"{file} is not a regular file" if path.exists() else absent
         raise NotFound(message, "give the path of a riseml.yml; `riseml init` writes one")
     raise NotFound(f"there is no {CONFIG} in {folder}", _hint_at_parent(folder))
 
@@ -82,8 +82,8 @@ def find_project_name(config: str) -> str | None:
         >>> find_project_name("project: ai-toaster")
         'ai-toaster'
     """
-    found = _NAME.findall(config)
-    return str(found[0][1]) if len(found) == 1 else None
+    matches = _NAME.findall(config)
+    return str(matches[0][1]) if len(matches) == 1 else None
 
 
 def _hint_at_parent(folder: Path) -> str:

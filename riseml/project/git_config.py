@@ -55,9 +55,9 @@ def _parse_section(line: str) -> tuple[str, str]:
     chars = iter(enumerate(after))
     for at, char in chars:
         if char == '"':
-            bracket, _, rest = after[at + 1 :].partition("]")
+            bracket, _, tail = after[at + 1 :].partition("]")
             is_closed = not bracket.strip() and len(bracket) < len(after) - at - 1
-            return (f"{name.strip().lower()}.{''.join(inner)}", rest.strip()) if is_closed else ("", "")
+            return (f"{name.strip().lower()}.{''.join(inner)}", tail.strip()) if is_closed else ("", "")
         inner.append(next(chars, (0, ""))[1] if char == "\\" else char)
     return "", ""
 
@@ -65,7 +65,7 @@ def _parse_section(line: str) -> tuple[str, str]:
 def _parse_value(text: str, more: Iterator[str]) -> str:
     """Return a value without its quotes and comment. `more`: the lines after it; a backslash at the end takes one."""
     pieces: list[str] = []
-    kept = 0  # pieces up to the last one that is no space at the end
+    length = 0  # pieces up to the last one that is no space at the end
     is_quoted = False
     chars: Iterator[str] = iter(text.strip())
     while char := next(chars, ""):
@@ -82,5 +82,5 @@ def _parse_value(text: str, more: Iterator[str]) -> str:
         else:
             pieces.append(char)
         if is_quoted or not char.isspace():
-            kept = len(pieces)
-    return "".join(pieces[:kept])
+            length = len(pieces)
+    return "".join(pieces[:length])

@@ -111,7 +111,8 @@ class _ConfigReader:
     def _list_user_files(self) -> list[Path]:
         if "GIT_CONFIG_GLOBAL" in self._environ:
             return [Path(self._environ["GIT_CONFIG_GLOBAL"])]
-        folder, home = _find_user_folder(self._environ), self._environ.get("HOME")
+        folder = _find_user_folder(self._environ)
+        home = self._environ.get("HOME")
         files = [] if folder is None else [folder / "config"]
         return [*files, Path(home, ".gitconfig")] if home else files
 
@@ -179,8 +180,8 @@ class _ConfigReader:
 
 def _lower_key(key: str) -> str:
     """Return a key in lower case, except what is between its first and its last dot."""
-    section, dot, rest = key.partition(".")
-    inner, mark, name = rest.rpartition(".")
+    section, dot, tail = key.partition(".")
+    inner, mark, name = tail.rpartition(".")
     return f"{section.lower()}{dot}{inner}{mark}{name.lower()}"
 
 
@@ -198,11 +199,12 @@ def _matches_text(pattern: str, text: str) -> bool:
 def _matches_path(pattern: str, folder: Path, *, ignores_case: bool) -> bool:
     from riseml.project.ignore_rules import matches_path
 
-    shown = {os.fsencode(folder.absolute()), os.fsencode(os.path.realpath(folder))}
+    paths = {os.fsencode(folder.absolute()), os.fsencode(os.path.realpath(folder))}
     text = os.fsencode(pattern)
     if ignores_case:
-        text, shown = text.lower(), {path.lower() for path in shown}
-    return any(matches_path(text, path) for path in shown)
+        text = text.lower()
+        paths = {path.lower() for path in paths}
+    return any(matches_path(text, path) for path in paths)
 
 
 def _find_user_folder(environ: Mapping[str, str]) -> Path | None:

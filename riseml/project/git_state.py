@@ -67,7 +67,7 @@ class GitQuestion:
     """The running git processes that find out whether the project and its submodules are clean."""
 
     revision: str
-    known: list[bool | None] = field(default_factory=list, repr=False)  # answers that need no git
+    ready_answers: list[bool | None] = field(default_factory=list, repr=False)  # answers that need no git
     trees: list[WorkTree] = field(default_factory=list, repr=False)
     questions: list[_Question] = field(default_factory=list, repr=False)
 
@@ -78,8 +78,8 @@ class GitQuestion:
         """
         deadline = time.monotonic() + _DEADLINE
         if any(tree.has_unwatched() for tree in self.trees):
-            self.known.append(None)
-        answers = [*self.known, *(question.read_answer(deadline) for question in self.questions)]
+            self.ready_answers.append(None)
+        answers = [*self.ready_answers, *(question.read_answer(deadline) for question in self.questions)]
         self.close()
         return False if False in answers else None if None in answers else True
 
@@ -125,17 +125,17 @@ class _Asking:
 
     def add_tree(self, tree: WorkTree, own_folders: Collection[str] = ()) -> None:
         """Ask for a work tree and the submodules below it."""
-        known = self._question.known
+        ready_answers = self._question.ready_answers
         self._question.trees.append(tree)
         self._question.questions.append(self._start_question(tree, own_folders))
         for path, commit in tree.list_submodules():
             inner = read_inner_work_tree(self._project, os.fsdecode(path), self._environ)
             if inner is None:
-                known.append(_is_no_folder(self._project, path))
+                ready_answers.append(_is_no_folder(self._project, path))
             elif len(self._question.questions) >= _MOST_SUBMODULES:
-                known.append(None)
+                ready_answers.append(None)
             else:
-                known.append(read_revision(inner.repository) == commit)
+                ready_answers.append(read_revision(inner.repository) == commit)
                 self.add_tree(inner)
 
     def _start_question(self, tree: WorkTree, own_folders: Collection[str]) -> _Question:
@@ -161,7 +161,8 @@ def _is_no_folder(project: Path, path: bytes) -> bool | None:
 
 def read_revision(repository: Repository) -> str | None:
     """Return the commit of HEAD; None: there is none yet, or it cannot be read."""
-    own, shared = repository.own, repository.shared
+    own = repository.own
+    shared = repository.shared
     text = read_line(own, "HEAD")
     for _ in range(_MOST_LINKS):
         if _COMMIT.fullmatch(text):
@@ -219,7 +220,8 @@ def _make_repository(folder: Path, tree: WorkTree) -> None:
     Raises:
         OSError: it cannot be made.
     """
-    repository, settings = tree.repository, tree.settings
+    repository = tree.repository
+    settings = tree.settings
     for name in ("refs", "objects", "info"):
         (folder / name).mkdir()
     version, extensions = (1, "[extensions]\n\tobjectFormat = sha256\n") if settings.hash_size == 32 else (0, "")

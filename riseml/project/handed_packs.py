@@ -63,12 +63,12 @@ def hand_over_packs(records: Iterable[memoryview], folder: Path, taker: PackTake
 
 def _write_packs(records: Iterable[memoryview], folder: Path, names: list[str]) -> Iterator[str]:
     """Write packs, and yield the name of each one that is complete; `names` gets a name before its file is there."""
-    rest = iter(records)
-    for first in rest:
+    parts = iter(records)
+    for first in parts:
         names.append(secrets.token_hex(16))
         with _create_file(folder / names[-1]) as file:
             size = _write_whole(file, first)
-            while size < _PACK and (part := next(rest, None)) is not None:
+            while size < _PACK and (part := next(parts, None)) is not None:
                 size += _write_whole(file, part)
         yield names[-1]
 

@@ -108,8 +108,8 @@ def read_rules(folder: bytes, base: bytes) -> Iterator[RuleFile]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            shown = os.fsencode(path).decode("utf-8", "backslashreplace")
-            raise UsageError(f"cannot read {shown}: {error.strerror}", "check its permissions") from None
+            path_text = os.fsencode(path).decode("utf-8", "backslashreplace")
+            raise UsageError(f"cannot read {path_text}: {error.strerror}", "check its permissions") from None
         lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
         if (rules := parse_rules(lines, base, is_riseml=name == RISEML_IGNORE)) is not None:
             yield rules
@@ -123,7 +123,7 @@ def matches_path(pattern: bytes, path: bytes) -> bool:
 
 def parse_rules(lines: Iterable[bytes], base: bytes = b"", *, is_riseml: bool = False) -> RuleFile | None:
     """Return the rules of one ignore file; None when it has none. `is_riseml`: it is a `.risemlignore`."""
-    parsed = [found for line in lines if (found := _parse_line(line)) is not None]
+    parsed = [rule for line in lines if (rule := _parse_line(line)) is not None]
     if not parsed:
         return None
     rules = tuple(
@@ -159,9 +159,9 @@ def _parse_line(line: bytes) -> tuple[bytes, bool, bool] | None:
 
 def _strip_spaces(line: bytes) -> bytes:
     """Return the line without the spaces at its end; a backslash keeps one."""
-    kept = line.rstrip(b" ")
-    backslashes = len(kept) - len(kept.rstrip(b"\\"))
-    return kept + b" " if backslashes % 2 and len(kept) < len(line) else kept
+    stripped = line.rstrip(b" ")
+    backslashes = len(stripped) - len(stripped.rstrip(b"\\"))
+    return stripped + b" " if backslashes % 2 and len(stripped) < len(line) else stripped
 
 
 def _parse_pattern(pattern: bytes, *, crosses_folders: bool) -> list[Part] | None:
@@ -178,18 +178,22 @@ def _parse_pattern(pattern: bytes, *, crosses_folders: bool) -> list[Part] | Non
             parts += wildcards
             continue
         if char == b"?":
-            piece, at = b"[^/]", at + 1
+            piece = b"[^/]"
+            at += 1
         elif char == b"[":
-            found = _parse_bracket(pattern, at + 1)
-            if found is None:
+            bracket = _parse_bracket(pattern, at + 1)
+            if bracket is None:
                 return None
-            piece, at = _match_one_of(found[0]), found[1]
+            piece = _match_one_of(bracket[0])
+            at = bracket[1]
         elif char == b"\\":
             if at + 1 == len(pattern):
                 return None
-            piece, at = re.escape(pattern[at + 1 : at + 2]), at + 2
+            piece = re.escape(pattern[at + 1 : at + 2])
+            at += 2
         else:
-            piece, at = re.escape(char), at + 1
+            piece = re.escape(char)
+            at += 1
         parts.append(piece)
     return parts
 
@@ -232,12 +236,12 @@ def _join_segments(parts: list[Part]) -> bytes:
 
 def _join_stars(parts: list[Part]) -> bytes:
     """Return the expression of the parts of one path segment."""
-    first, *others = _split_parts(parts, Wildcard.STAR)
+    first, *tail = _split_parts(parts, Wildcard.STAR)
     joined = [_join_bytes(first)]
-    for piece in others[:-1]:
+    for piece in tail[:-1]:
         joined.append(b"(?>[^/]*?" + _join_bytes(piece) + b")")
-    if others:
-        joined.append(b"[^/]*" + _join_bytes(others[-1]))
+    if tail:
+        joined.append(b"[^/]*" + _join_bytes(tail[-1]))
     return b"".join(joined)
 
 
@@ -264,10 +268,10 @@ def _parse_bracket(pattern: bytes, at: int) -> tuple[frozenset[int], int] | None
     first = True
     while first or pattern[at : at + 1] != b"]":
         first = False
-        found = _parse_member(pattern, at, previous)
-        if found is None:
+        member = _parse_member(pattern, at, previous)
+        if member is None:
             return None
-        fresh, previous, at = found
+        fresh, previous, at = member
         members |= fresh
     return (_ANY - members if negated else _ANY & members), at + 1
 
@@ -280,8 +284,8 @@ def _parse_member(pattern: bytes, at: int, previous: int | None) -> tuple[frozen
         if end < 0:
             return None
         if end > at + 2 and pattern[end - 1 : end] == b":":
-            known = _CLASSES.get(pattern[at + 2 : end - 1])
-            return None if known is None else (_list_bytes(known), None, end + 1)
+            characters = _CLASSES.get(pattern[at + 2 : end - 1])
+            return None if characters is None else (_list_bytes(characters), None, end + 1)
     is_range = char == b"-" and previous is not None and pattern[at + 1 : at + 2] not in (b"", b"]")
     at += is_range
     at += pattern[at : at + 1] == b"\\"

@@ -15,8 +15,9 @@ from riseml.project.messages import MOST_NAMED, format_path, join_first
 from riseml.project.work_tree import WorkTree
 from riseml.records import dataclass
 
-SMALLEST_POINTER, LARGEST_POINTER = 125, 1023
-"""Bytes of a pointer of Git LFS."""
+SMALLEST_POINTER = 125
+LARGEST_POINTER = 1023
+"""Bytes of the smallest and of the largest pointer of Git LFS."""
 
 _LARGEST_PLAIN = 140  # bytes: two lines of a fixed length, and the size of the file in up to 15 digits
 _POINTER = re.compile(
@@ -101,19 +102,19 @@ class IncompleteFinder:
         if tree is not None:
             for depth in range(len(parts)):  # `..` of a project that is a link leads elsewhere
                 folders["/".join(parts[:depth])] = tree.repository.top.joinpath(*parts[:depth])
-        kept = []
+        rule_files = []
         for base, folder in folders.items():
             text = _read(folder / ".gitattributes", _LARGEST_ATTRIBUTES)
             patterns = [pattern.strip(b'"') for pattern in _LFS_PATTERN.findall(text)]
             if (rules := parse_rules(patterns, os.fsencode(base))) is not None:
-                kept.append((os.fsencode(f"{base}/" if base else ""), (rules,)))
-        if not kept:
+                rule_files.append((os.fsencode(f"{base}/" if base else ""), (rules,)))
+        if not rule_files:
             return []
         names = {os.fsencode(prefix + path): path for path in sorted(self._long_files)}
         return [
             path
             for name, path in names.items()
-            if any(name.startswith(above) and is_ignored(rules, name, is_folder=False) for above, rules in kept)
+            if any(name.startswith(above) and is_ignored(rules, name, is_folder=False) for above, rules in rule_files)
         ]
 
     def _is_pointer(self, path: str) -> bool:
@@ -133,20 +134,20 @@ def _read(path: Path, most: int) -> bytes:
 def _describe_submodules(tree: WorkTree, paths: tuple[str, ...]) -> Incomplete:
     names = join_first([format_path(path) for path in paths])
     is_one = len(paths) == 1
-    what, whose = ("is a submodule that is", "its") if is_one else ("are submodules that are", "their")
+    phrase, whose = ("is a submodule that is", "its") if is_one else ("are submodules that are", "their")
     words = [os.fsdecode(tree.name(os.fsencode(path))) if tree.at else path for path in paths]
     chosen = words if len(words) <= MOST_NAMED else []
     command = shlex.join([*_name_git(tree.at), "submodule", "update", "--init", *chosen])
-    message = f"{names} {what} not checked out, so the jobs do not get {whose} files"
+    message = f"{names} {phrase} not checked out, so the jobs do not get {whose} files"
     return Incomplete(paths, message, f"check {'it' if is_one else 'them'} out with `{command}`")
 
 
 def _describe_pointers(place: bytes, paths: tuple[str, ...]) -> Incomplete:
     names = join_first([format_path(path) for path in paths])
-    what = "is a pointer" if len(paths) == 1 else "are pointers"
+    phrase = "is a pointer" if len(paths) == 1 else "are pointers"
     command = shlex.join([*_name_git(place), "lfs", "pull"])
     return Incomplete(
-        paths, f"{names} {what} of Git LFS, so the jobs do not get what is behind", f"fetch it with `{command}`"
+        paths, f"{names} {phrase} of Git LFS, so the jobs do not get what is behind", f"fetch it with `{command}`"
     )
 
 

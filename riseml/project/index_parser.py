@@ -15,8 +15,10 @@ from riseml.records import dataclass
 
 _MOST_NAMES = 1 << 27  # bytes of all names together, which version 4 shortens
 _LONGEST_NAME = 4096  # bytes
-_SUBMODULE, _FOLDER = 0xE0, 0x40  # upper byte of the mode
-_UNWATCHED, _EXTENDED = 0x80, 0x40  # in the upper byte of the flags: `assume-unchanged`; more flags follow
+_SUBMODULE = 0xE0  # in the upper byte of the mode
+_FOLDER = 0x40  # in the same byte
+_UNWATCHED = 0x80  # in the upper byte of the flags: `assume-unchanged`
+_EXTENDED = 0x40  # in the same byte: more flags follow
 _SKIPPED = 0x40  # in the upper byte of these: `skip-worktree`
 
 
@@ -90,14 +92,15 @@ def parse_index(data: bytes, hash_size: int, read_shared: Callable[[str], bytes]
         paths.sort()
     return GitIndex(
         paths,
-        {names[at]: one for at, one in entries.submodules.items()},
+        {names[at]: commit for at, commit in entries.submodules.items()},
         frozenset(names[at] for at in entries.unwatched),
     )
 
 
 def _parse_file(data: bytes, hash_size: int) -> tuple[_Entries, bytes]:
     """Return the entries of a file, and its extension `link`; empty: it is not split."""
-    version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
+    version = int.from_bytes(data[4:8], "big")
+    count = int.from_bytes(data[8:12], "big")
     if data[:4] != b"DIRC" or version not in (2, 3, 4) or len(data) > LARGEST:
         raise BadIndex("no index that riseml reads")
     entries = _Entries([], {}, set(), set())
@@ -114,21 +117,24 @@ def _parse_file(data: bytes, hash_size: int) -> tuple[_Entries, bytes]:
 def _parse_entries(data: bytes, kind: tuple[int, int, int], entries: _Entries) -> int:
     """Read all entries; return the position after the last one. `kind`: version, number of entries, size of a hash."""
     version, count, hash_size = kind
-    names, find = entries.names, data.index
-    at, left = 12, _MOST_NAMES
+    names = entries.names
+    find = data.index
+    at = 12
+    left = _MOST_NAMES
     fixed = 42 + hash_size  # bytes of an entry before its name
     name = b""
     for number in range(count):
         start = at + fixed
-        mode, flags = data[at + 26], data[start - 2]
+        mode = data[at + 26]
+        flags = data[start - 2]
         if flags >= _EXTENDED or mode in (_SUBMODULE, _FOLDER):
             _note_special(data, at, fixed, number, entries)
             if flags & _EXTENDED:
                 start += 2
         if version == 4:
-            kept, start = _read_varint(data, start)
+            dropped, start = _read_varint(data, start)
             end = find(b"\0", start)
-            name = name[: max(0, len(name) - kept)] + data[start:end]
+            name = name[: max(0, len(name) - dropped)] + data[start:end]
             at = end + 1
         else:
             end = find(b"\0", start)
@@ -210,7 +216,7 @@ def _read_bitmap(data: bytes, count: int) -> tuple[set[int], bytes]:
         bit += run
         literals = head >> 33
         for word in words[at + 1 : at + 1 + literals]:
-            members.update(bit + one for one in range(64) if word >> one & 1)
+            members.update(bit + offset for offset in range(64) if word >> offset & 1)
             bit += 64
         at += 1 + literals
-    return {one for one in members if one < count}, data[end + 4 :]
+    return {member for member in members if member < count}, data[end + 4 :]

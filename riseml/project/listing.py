@@ -42,7 +42,9 @@ LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 
 _NAMES_WITH_RULES = frozenset({".gitignore", ".risemlignore", ".git", ".gitattributes"})
 # as module constants, because each file reads them
-_READABLE, _EXECUTABLE, _FILE = stat.S_IRUSR, stat.S_IXUSR, EntryKind.FILE
+_READABLE = stat.S_IRUSR
+_EXECUTABLE = stat.S_IXUSR
+_FILE = EntryKind.FILE
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
@@ -213,28 +215,30 @@ class _Walk:
         todo: list[_Stop] = [("", rules_above, tree, False)]
         while todo:
             at, above, tree, only_tracked = todo.pop()
-            found = self._scan_folder(at)
-            if found is None:
+            dir_entries = self._scan_folder(at)
+            if dir_entries is None:
                 continue
-            if at and not found and not only_tracked:
+            if at and not dir_entries and not only_tracked:
                 entries.append(ArchiveEntry(at, EntryKind.FOLDER))
-            rules, own_tree = self._read_rules(at, above, tree, found)
+            rules, own_tree = self._read_rules(at, above, tree, dir_entries)
             is_submodule = own_tree is not tree and tree is not None and tree.has_submodule(os.fsencode(at))
-            self._visit_entries(found, (at, rules, own_tree, only_tracked and not is_submodule), entries, todo)
+            self._visit_entries(dir_entries, (at, rules, own_tree, only_tracked and not is_submodule), entries, todo)
         return entries
 
     def _visit_entries(
-        self, found: list[os.DirEntry[str]], stop: _Stop, entries: list[ArchiveEntry], todo: list[_Stop]
+        self, dir_entries: list[os.DirEntry[str]], stop: _Stop, entries: list[ArchiveEntry], todo: list[_Stop]
     ) -> None:
         """Add the files and links of a folder to `entries`, and its folders to `todo`."""
         from riseml.project.ignore_rules import is_ignored
 
         at, rules, tree, only_tracked = stop
-        top, above, make_entry = self._top, f"{at}/" if at else "", self._make_entry
-        for one in found:
-            name = one.name
+        top = self._top
+        above = f"{at}/" if at else ""
+        make_entry = self._make_entry
+        for dir_entry in dir_entries:
+            name = dir_entry.name
             path = above + name
-            is_folder = one.is_dir(follow_symlinks=False)
+            is_folder = dir_entry.is_dir(follow_symlinks=False)
             is_excluded = only_tracked
             if name == ".git":
                 continue
@@ -245,34 +249,35 @@ class _Walk:
             if is_folder and path in self._riseml_folders:
                 self._met_folders.append(path)
             elif not at and name == RESERVED_NAME:
-                _refuse_reserved(one)
+                _refuse_reserved(dir_entry)
             elif is_folder:
                 todo.append((path, rules, tree, is_excluded))
-            elif (entry := make_entry(one, path)) is not None:
+            elif (entry := make_entry(dir_entry, path)) is not None:
                 entries.append(entry)
 
     def _scan_folder(self, at: str) -> list[os.DirEntry[str]] | None:
         """Return the entries of a folder by name; None: it cannot be read, or is gone."""
         try:
             with os.scandir(self._folder / at) as scanned:
-                return sorted(scanned, key=lambda one: one.name)
+                return sorted(scanned, key=lambda dir_entry: dir_entry.name)
         except OSError as error:
             if not (at and isinstance(error, FileNotFoundError)):  # else: removed since its name was read
                 self._refused.append(f"{format_path(at or '.')} ({error.strerror})")
         return None
 
     def _read_rules(
-        self, at: str, above: tuple[RuleFile, ...], tree: WorkTree | None, found: Iterable[os.DirEntry[str]]
+        self, at: str, above: tuple[RuleFile, ...], tree: WorkTree | None, dir_entries: Iterable[os.DirEntry[str]]
     ) -> tuple[tuple[RuleFile, ...], WorkTree | None]:
         """Return the rules in a folder, and the work tree that it belongs to."""
         from riseml.project.ignore_rules import read_rules
 
-        names = {one.name for one in found}
+        names = {dir_entry.name for dir_entry in dir_entries}
         if names.isdisjoint(_NAMES_WITH_RULES):
             return above, tree
         if ".gitattributes" in names:
             self._incomplete.add_attributes(at)
-        own, rules = _join_bytes(self._top, os.fsencode(at)), above
+        own = _join_bytes(self._top, os.fsencode(at))
+        rules = above
         if at and ".git" in names and (inner := read_inner_work_tree(self._folder, at, self._environ)) is not None:
             if tree is not None and tree.has_submodule(os.fsencode(at)):  # git reads no rules above a submodule
                 rules = (*(file for file in above if file.is_riseml), *read_user_rules(inner.settings, own))
@@ -299,25 +304,25 @@ class _Walk:
         parts = path.split("/")
         for depth in range(len(parts)):
             above = "/".join(parts[:depth])
-            found = read_rules(os.fsencode(self._folder / above), _join_bytes(self._top, os.fsencode(above)))
-            rules = (*rules, *(file for file in found if file.is_riseml))
-            here = _join_bytes(self._top, os.fsencode("/".join(parts[: depth + 1])))
-            if is_ignored(rules, here, is_folder=True):
+            rule_files = read_rules(os.fsencode(self._folder / above), _join_bytes(self._top, os.fsencode(above)))
+            rules = (*rules, *(file for file in rule_files if file.is_riseml))
+            folder_path = _join_bytes(self._top, os.fsencode("/".join(parts[: depth + 1])))
+            if is_ignored(rules, folder_path, is_folder=True):
                 return True
         return False
 
-    def _make_entry(self, one: os.DirEntry[str], path: str) -> ArchiveEntry | None:
+    def _make_entry(self, dir_entry: os.DirEntry[str], path: str) -> ArchiveEntry | None:
         try:
-            seen = one.stat(follow_symlinks=False)
-            if stat.S_ISREG(seen.st_mode):
-                return self._make_file(seen, path)
-            if stat.S_ISLNK(seen.st_mode):
-                target = os.readlink(one.path)
+            status = dir_entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
+                return self._make_file(status, path)
+            if stat.S_ISLNK(status.st_mode):
+                target = os.readlink(dir_entry.path)
                 if not _leaves_project(self._real, self._folder, path, target):
-                    return ArchiveEntry(path, EntryKind.LINK, mtime=_read_mtime(seen), target=target)
+                    return ArchiveEntry(path, EntryKind.LINK, mtime=_read_mtime(status), target=target)
                 self._refused.append(f"{format_path(path)} (a link to {format_path(target)}, outside the project)")
             else:
-                kind = _SPECIAL.get(stat.S_IFMT(seen.st_mode), "special file")
+                kind = _SPECIAL.get(stat.S_IFMT(status.st_mode), "special file")
                 self._specials.append(f"{format_path(path)} (a {kind})")
         except FileNotFoundError:
             return None  # another program has removed it since its name was read
@@ -325,25 +330,25 @@ class _Walk:
             self._refused.append(f"{format_path(path)} ({error.strerror})")
         return None
 
-    def _make_file(self, seen: os.stat_result, path: str) -> ArchiveEntry | None:
-        if self._outputs and (seen.st_dev, seen.st_ino) in self._outputs:
+    def _make_file(self, status: os.stat_result, path: str) -> ArchiveEntry | None:
+        if self._outputs and (status.st_dev, status.st_ino) in self._outputs:
             self._printed.append(path)
             return None
-        mode = seen.st_mode
+        mode = status.st_mode
         # The mode alone shows that this user may read the file: that saves a system call for nearly all files.
-        if not (seen.st_uid == self._user and mode & _READABLE) and not os.access(
+        if not (status.st_uid == self._user and mode & _READABLE) and not os.access(
             self._folder / path, os.R_OK, effective_ids=True
         ):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if SMALLEST_POINTER <= seen.st_size <= LARGEST_POINTER:
-            self._incomplete.add_file(path, seen.st_size)
-        content = self._index.find_content(path, read_state(seen))
+        if SMALLEST_POINTER <= status.st_size <= LARGEST_POINTER:
+            self._incomplete.add_file(path, status.st_size)
+        content = self._index.find_content(path, read_state(status))
         is_executable = mode & _EXECUTABLE != 0
-        return ArchiveEntry(path, _FILE, seen.st_size, _read_mtime(seen), is_executable, "", content)
+        return ArchiveEntry(path, _FILE, status.st_size, _read_mtime(status), is_executable, "", content)
 
 
-def _read_mtime(seen: os.stat_result) -> int:
-    return max(0, seen.st_mtime_ns // 1_000_000_000)
+def _read_mtime(status: os.stat_result) -> int:
+    return max(0, status.st_mtime_ns // 1_000_000_000)
 
 
 def _leaves_project(real: str, folder: Path, path: str, target: str) -> bool:

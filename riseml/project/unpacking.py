@@ -33,7 +33,8 @@ class OpenFolder:
         if path != self._path:
             fresh = self._walk(path)
             self._close_last()
-            self._last, self._path = fresh, path
+            self._last = fresh
+            self._path = path
         return self._last
 
     def _walk(self, path: str) -> int:
@@ -49,16 +50,17 @@ class OpenFolder:
     def _close_last(self) -> None:
         if self._last != self._root:
             os.close(self._last)
-        self._last, self._path = self._root, ""
+        self._last = self._root
+        self._path = ""
 
 
-def unpack_entries(project: ProjectFiles, folders: OpenFolder, wanted: Collection[str] | None) -> None:
+def unpack_entries(project: ProjectFiles, folders: OpenFolder, paths: Collection[str] | None) -> None:
     """Create folders and files, then links: so no file is written through a link of the archive."""
     tree = ProjectTree()
     links: list[ArchiveEntry] = []
     empty: list[ArchiveEntry] = []
     for entry, content in project.read_files():
-        if wanted is not None and entry.path not in wanted:
+        if paths is not None and entry.path not in paths:
             continue
         tree.add_entry(entry)
         match entry.kind:

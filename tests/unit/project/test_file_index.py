@@ -89,7 +89,7 @@ def test_an_index_that_is_wrong_is_noticed(project: Path, reads: list[str]) -> N
     right = sync(project)
     index = FileIndex(project, project.parent / "cache" / "index")
     listing = list_project_files(project, index=index)
-    index._kept = {path: (state, bytes(32)) for path, (state, _) in index._kept.items()}
+    index._used_entries = {path: (state, bytes(32)) for path, (state, _) in index._used_entries.items()}
     index._is_new = True
     index.save()
     assert all(entry.content for entry in listing.entries)
