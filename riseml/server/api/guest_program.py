@@ -44,7 +44,7 @@ def find_program(name: str, services: Services) -> tuple[JobDoor, int]:
     """
     experiment = find_single_experiment(parse_id(name), services)
     door = find_door(f"{name}.{TENSORBOARD_JOB}", services)
-    (job,) = (one for one in experiment.gang if one.name == TENSORBOARD_JOB)
+    (job,) = (job for job in experiment.gang if job.name == TENSORBOARD_JOB)
     return door, job.port or _PORT
 
 
@@ -80,13 +80,13 @@ class GuestProgram:
             with self._services.attendance.attend(door.experiment):
                 exchange = JobExchange(await run_in_threadpool(door.open_port, port))
                 answer = asyncio.create_task(_give_answer(exchange, f"127.0.0.1:{port}", body, scope, send))
-                gone = asyncio.create_task(_wait_until_gone(receive))
+                disconnect = asyncio.create_task(_wait_until_gone(receive))
                 try:
-                    await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait((answer, disconnect), return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    for task in (answer, gone):
+                    for task in (answer, disconnect):
                         task.cancel()
-                    await asyncio.gather(answer, gone, return_exceptions=True)
+                    await asyncio.gather(answer, disconnect, return_exceptions=True)
                     exchange.close()
             if not answer.cancelled():
                 answer.result()
@@ -112,22 +112,22 @@ class GuestProgram:
 async def _give_answer(exchange: JobExchange, place: str, body: bytes, scope: Scope, send: Send) -> None:
     """Pass a request on, and the answer back. An answer that breaks off stays incomplete, so that the browser
     notices."""
-    asked = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+    target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
     headers: RawHeaders = [(b"host", place.encode()), *choose_asked(scope["headers"]), (b"connection", b"close")]
     length = [(b"content-length", str(len(body)).encode())] if body or scope["method"] not in _READS else []
     try:
-        request = h11.Request(method=scope["method"], target=asked, headers=[*headers, *length])
+        request = h11.Request(method=scope["method"], target=target, headers=[*headers, *length])
         head = await exchange.ask(request, body)
     except (BadAnswer, h11.LocalProtocolError) as error:
         raise Unreachable(f"TensorBoard does not answer: {error}", "`riseml logs` shows what it says") from None
-    kept = choose_answered(head.headers)
+    answer_headers = choose_answered(head.headers)
     locations = [value for name, value in head.headers if name == b"location"]
     if locations:
         leads = find_own_place(locations[0], scope["raw_path"].decode("latin-1"), place)
         if leads is None:
             raise Refused("TensorBoard leads to another host, and its address shows this one alone")
-        kept.append((b"location", leads.encode()))
-    await send({"type": "http.response.start", "status": head.status_code, "headers": kept})
+        answer_headers.append((b"location", leads.encode()))
+    await send({"type": "http.response.start", "status": head.status_code, "headers": answer_headers})
     try:
         async for piece in exchange.read_body():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -139,7 +139,8 @@ async def _give_answer(exchange: JobExchange, place: str, body: bytes, scope: Sc
 
 async def _read_body(receive: Receive) -> bytes:
     """Return the whole body of a request, which `BodyLimit` keeps small."""
-    parts, more = [], True
+    parts = []
+    more = True
     while more:
         message = await receive()
         parts.append(message.get("body", b""))

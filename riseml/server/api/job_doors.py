@@ -17,25 +17,27 @@ def find_door(name: str, services: Services) -> JobDoor:
     Raises:
         RisemlError: it names none or several, or the job does not run.
     """
-    wanted = parse_id(name)
-    find_details(wanted, services)
-    experiment = find_single_experiment(wanted, services)
-    return JobDoor(services.hosts, experiment, _find_single_job(wanted, experiment.gang))
+    canonical_id = parse_id(name)
+    find_details(canonical_id, services)
+    experiment = find_single_experiment(canonical_id, services)
+    return JobDoor(services.hosts, experiment, _find_single_job(canonical_id, experiment.gang))
 
 
-def _find_single_job(wanted: CanonicalId, jobs: tuple[Job, ...]) -> Job:
+def _find_single_job(canonical_id: CanonicalId, jobs: tuple[Job, ...]) -> Job:
     """Return the one job that an ID names.
 
     Raises:
         UsageError: it names several, or the build.
     """
-    named = [job for job in jobs if wanted.names(job.name)]
+    named = [job for job in jobs if canonical_id.names(job.name)]
     if len(named) == 1:
         return named[0]
     if not named:
-        raise UsageError(f"{wanted} builds the environment and cannot be entered", "name another job")
-    base = str(wanted).removesuffix(f".{wanted.job}")
-    raise UsageError(f"{wanted} has several jobs", f"name one: {', '.join(f'{base}.{job.name}' for job in named[:20])}")
+        raise UsageError(f"{canonical_id} builds the environment and cannot be entered", "name another job")
+    base = str(canonical_id).removesuffix(f".{canonical_id.job}")
+    raise UsageError(
+        f"{canonical_id} has several jobs", f"name one: {', '.join(f'{base}.{job.name}' for job in named[:20])}"
+    )
 
 
 def find_running(name: str, services: Services) -> int:

@@ -23,13 +23,13 @@ class BodyLimit:
         if scope["type"] != "http" or (scope["method"] in ("PUT", "POST") and scope["path"].startswith(_FILES)):
             await self._app(scope, receive, send)
             return
-        seen = 0
+        received = 0
 
         async def count() -> Message:
-            nonlocal seen
+            nonlocal received
             message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._most:
+            received += len(message.get("body", b""))
+            if received > self._most:
                 raise HTTPException(413, f"a request may have {self._most:,} bytes, and this one has more")
             return message
 

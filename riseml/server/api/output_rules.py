@@ -12,11 +12,11 @@ _FULL = 16 << 20
 """A disk with fewer free bytes is full: what runs there gets errors, or will soon."""
 
 
-def check_removable(wanted: CanonicalId, services: Services, files: StorageFiles | None = None) -> None:
+def check_removable(canonical_id: CanonicalId, services: Services, files: StorageFiles | None = None) -> None:
     """Check that the output of an experiment, or of every experiment of a set, may be removed.
 
     Args:
-        wanted: the experiment, or the set.
+        canonical_id: the experiment, or the set.
         services: of the server.
         files: of the output, when a part of it is to be removed. That is allowed while the experiment runs if the disk
             is full: nothing else would help.
@@ -24,13 +24,13 @@ def check_removable(wanted: CanonicalId, services: Services, files: StorageFiles
     Raises:
         Conflict: an experiment runs, or its output is kept.
     """
-    kept = services.kept.load_kept()
-    for detail in find_details(wanted, services):
-        one = detail.experiment
-        name = experiment_name(one.number, one.sub)
-        if one.id in kept:
+    kept_ids = services.kept.load_kept()
+    for detail in find_details(canonical_id, services):
+        experiment = detail.experiment
+        name = experiment_name(experiment.number, experiment.sub)
+        if experiment.id in kept_ids:
             raise Conflict(f"the output of {name} is kept", f"`riseml keep --no {name}` allows its removal")
-        if not one.closed and (files is None or files.count_free() >= _FULL):
+        if not experiment.closed and (files is None or files.count_free() >= _FULL):
             raise Conflict(
                 f"experiment {name} has not ended, and nothing of its output is removed",
                 f"`riseml kill {name}` ends it; or wait for its end",

@@ -48,7 +48,9 @@ class FollowedLog:
         """
         if format_moment(event.at) <= block.first_at or event.at == self.last_at:
             return True
-        return any(one.state is State.RUNNING and one.job == block.job and one.attempt == 1 for one in self.events)
+        return any(
+            unsent.state is State.RUNNING and unsent.job == block.job and unsent.attempt == 1 for unsent in self.events
+        )
 
     def waits_for_start(self, block: LogBlock, moment: float) -> bool:
         """Return True while the store does not say yet that the job of the lines runs. The lines wait at most for the

@@ -104,16 +104,16 @@ def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> w
 
 
 def end_entry(
-    wanted: CanonicalId, experiments: tuple[Experiment, ...], cursor: str, message: str = ""
+    canonical_id: CanonicalId, experiments: tuple[Experiment, ...], cursor: str, message: str = ""
 ) -> wire.EndEntry:
     """Return the last entry: the end of the experiment or the set. `message` is the summary of a set with a search."""
     first = experiments[0]
-    is_set = first.set_id is not None and wanted.sub is None
+    is_set = first.set_id is not None and canonical_id.sub is None
     state, reason = roll_up_set(experiments) if is_set else (first.state, first.reason)
     return {
         "type": "end",
         "cursor": cursor,
-        "id": experiment_name(wanted.number, wanted.sub),
+        "id": experiment_name(canonical_id.number, canonical_id.sub),
         "state": state.value,
         "exit_code": find_exit_code(state, experiments) if is_set else exit_code_of(first),
         "reason": reason.value,
@@ -144,8 +144,8 @@ class LastLines:
         first = self.entries.popleft()
         self._lines -= _count_lines(first)
         if first["type"] == "lines" and self._lines < self._most:
-            kept = "\n".join(first["text"].split("\n")[self._lines - self._most - 1 :])
-            self.entries.appendleft({**first, "text": kept})
+            text = "\n".join(first["text"].split("\n")[self._lines - self._most - 1 :])
+            self.entries.appendleft({**first, "text": text})
             self._lines = self._most
 
 

@@ -80,7 +80,7 @@ async def stream_entries(
                 yield reader.encode_ping()
     members = reader.experiments
     message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
-    yield encode_entry(end_entry(request.wanted, members, reader.cursor(), message))
+    yield encode_entry(end_entry(request.canonical_id, members, reader.cursor(), message))
 
 
 async def _stream_tail(reader: _StreamReader, count: int, heartbeat: float) -> AsyncIterator[bytes]:
@@ -115,12 +115,12 @@ class _StreamReader:
     @property
     def experiments(self) -> tuple[Experiment, ...]:
         """The records as of the last read."""
-        return tuple(one.record for one in self._followed)
+        return tuple(followed.record for followed in self._followed)
 
     @property
     def identities(self) -> tuple[int, ...]:
         """The keys of the experiments of the stream."""
-        return tuple(one.identity for one in self._followed) or self._request.experiments
+        return tuple(followed.identity for followed in self._followed) or self._request.experiments
 
     def take_new(self) -> tuple[int, ...]:
         """Return the experiments that have joined the stream since the last call."""
@@ -130,7 +130,7 @@ class _StreamReader:
     @property
     def holds_event(self) -> bool:
         """True while an event waits for lines that belong before it, or a line for the start of its job."""
-        return any(one.events or one.blocks for one in self._followed)
+        return any(followed.events or followed.blocks for followed in self._followed)
 
     def mark_stale(self, changed: frozenset[int]) -> None:
         """Load the records of these experiments again before the next read."""
@@ -143,20 +143,20 @@ class _StreamReader:
         return (
             0 < len(self._followed) <= _FEW
             and not self._stale
-            and sum(self._count_unread(one) for one in self._followed) <= _QUICK_READ
+            and sum(self._count_unread(followed) for followed in self._followed) <= _QUICK_READ
         )
 
     def read_entries(self) -> list[wire.Entry]:
         """Return the next entries in the order of their times, as far as they are there."""
         self._load_records()
         # before the logs are read
-        over = not self._grows and all(self._is_over(one.record) for one in self._followed)
-        before = [one.position for one in self._followed]
+        over = not self._grows and all(self._is_over(followed.record) for followed in self._followed)
+        before = [followed.position for followed in self._followed]
         entries: list[wire.Entry] = []
         for entry in self._merge_experiments():
             entries.append(entry)
             self._sent_cursor = entry["cursor"]
-        self.idle = before == [one.position for one in self._followed]
+        self.idle = before == [followed.position for followed in self._followed]
         self.complete = self.idle and over and not self.holds_event
         if self.complete and self._request.growth is not None and self._set_states is not None:
             end = self._set_states.note_end()
@@ -165,13 +165,13 @@ class _StreamReader:
             self.idle = True  # another read would find nothing until the next notification
         return entries
 
-    def _count_unread(self, one: FollowedLog) -> int:
+    def _count_unread(self, followed: FollowedLog) -> int:
         """Return how many bytes of a log were not read yet."""
-        return self._logs.log_size(one.identity) - one.read_end.offset
+        return self._logs.log_size(followed.identity) - followed.read_end.offset
 
     def cursor(self) -> str:
         """Return what was sent as text."""
-        return ",".join(str(one.position) for one in self._followed)
+        return ",".join(str(followed.position) for followed in self._followed)
 
     def encode_ping(self) -> bytes:
         """Return an entry that only names what was read."""
@@ -183,14 +183,18 @@ class _StreamReader:
         if not self._followed:
             pairs = zip(self._request.experiments, self._request.positions, strict=True)
             self._followed = [self._load_followed(*pair) for pair in pairs]
-            if self._followed[0].record.set_id is not None and self._request.wanted.sub is None:
-                sent = {one.identity: one.position.event for one in self._followed}
-                self._set_states = load_set_states(self._request.wanted.number, sent, self._store, goes_on=self._grows)
+            if self._followed[0].record.set_id is not None and self._request.canonical_id.sub is None:
+                sent = {followed.identity: followed.position.event for followed in self._followed}
+                self._set_states = load_set_states(
+                    self._request.canonical_id.number, sent, self._store, goes_on=self._grows
+                )
         else:
-            for one in self._followed:
-                if one.identity in self._stale:
-                    fresh = self._load_followed(one.identity, one.position)
-                    one.record, one.events, one.ends = fresh.record, fresh.events, fresh.ends
+            for followed in self._followed:
+                if followed.identity in self._stale:
+                    fresh = self._load_followed(followed.identity, followed.position)
+                    followed.record = fresh.record
+                    followed.events = fresh.events
+                    followed.ends = fresh.ends
         if self._grows and self._stale:
             self._load_growth()
         self._stale = frozenset()
@@ -199,8 +203,8 @@ class _StreamReader:
         """Let the experiments join that a search has made."""
         growth = self._request.growth
         self._grows = growth is not None and growth.goes_on()
-        known = len(self._followed)
-        for identity in () if growth is None else growth.list_members()[known:]:
+        count = len(self._followed)
+        for identity in () if growth is None else growth.list_members()[count:]:
             self._followed.append(self._load_followed(identity, StreamPosition()))
             self._new.append(identity)
             if self._set_states is not None:
@@ -220,153 +224,156 @@ class _StreamReader:
         """Yield the next entries of all experiments by time, until all of the lines read from one experiment are sent:
         then another read must come first.
         """
-        for one in self._followed:
-            self._read_on(one)
-        if any(one.is_read_up for one in self._followed):
+        for followed in self._followed:
+            self._read_on(followed)
+        if any(followed.is_read_up for followed in self._followed):
             return
         heads = [
-            (head.time, number, head) for number, one in enumerate(self._followed) if (head := self._find_head(one))
+            (head.time, number, head)
+            for number, followed in enumerate(self._followed)
+            if (head := self._find_head(followed))
         ]
         heapq.heapify(heads)
         while heads:
             _, number, head = heapq.heappop(heads)
-            one = self._followed[number]
-            yield from self._send_head(one, head, heads[0][0] if heads else "")
-            if one.is_read_up:
+            followed = self._followed[number]
+            yield from self._send_head(followed, head, heads[0][0] if heads else "")
+            if followed.is_read_up:
                 return
-            following = self._find_head(one)
+            following = self._find_head(followed)
             if following is not None:
                 heapq.heappush(heads, (following.time, number, following))
 
-    def _read_on(self, one: FollowedLog) -> None:
+    def _read_on(self, followed: FollowedLog) -> None:
         """Read more of a log of which everything was sent."""
-        if one.blocks:
+        if followed.blocks:
             return
-        found, end = self._logs.read_blocks(one.identity, one.read_end, reports=self._request.reports)
-        one.may_have_more = end != one.read_end
-        one.read_end = end
-        one.blocks.extend(found)
-        if not found:
-            one.position = one.position.with_log_position(end)
+        blocks, end = self._logs.read_blocks(followed.identity, followed.read_end, reports=self._request.reports)
+        followed.may_have_more = end != followed.read_end
+        followed.read_end = end
+        followed.blocks.extend(blocks)
+        if not blocks:
+            followed.position = followed.position.with_log_position(end)
 
-    def _find_head(self, one: FollowedLog) -> StreamHead | None:
+    def _find_head(self, followed: FollowedLog) -> StreamHead | None:
         """Return the next part of an experiment's stream: events and lines merged by time, each in its own order, so
         that a cursor can hold the position in both. None: nothing can be sent now.
         """
-        event = one.events[0] if one.events else None
-        block = one.blocks[0] if one.blocks else None
-        has_more = block is not None or one.may_have_more
-        if event is not None and self._ask_gate(one, event, has_more=has_more) is Gate.WAIT:
+        event = followed.events[0] if followed.events else None
+        block = followed.blocks[0] if followed.blocks else None
+        has_more = block is not None or followed.may_have_more
+        if event is not None and self._ask_gate(followed, event, has_more=has_more) is Gate.WAIT:
             event = None
         if block is None:
             return None if event is None else StreamHead(format_moment(event.at), is_event=True)
-        waits = one.waits_for_start(block, time.monotonic())
-        if event is not None and (waits or one.is_before(event, block)):
+        waits = followed.waits_for_start(block, time.monotonic())
+        if event is not None and (waits or followed.is_before(event, block)):
             return StreamHead(min(format_moment(event.at), block.first_at), is_event=True)
         if waits:
             return None
         return StreamHead(block.first_at, until="" if event is None else format_moment(event.at))
 
-    def _send_head(self, one: FollowedLog, head: StreamHead, limit: str) -> Iterator[wire.Entry]:
+    def _send_head(self, followed: FollowedLog, head: StreamHead, limit: str) -> Iterator[wire.Entry]:
         """Send an event, or the lines before the next event and before `limit`, where another experiment comes next."""
         if head.is_event:
-            yield from self._send_event(one, one.events.popleft())
+            yield from self._send_event(followed, followed.events.popleft())
             return
-        block = one.blocks.popleft()
+        block = followed.blocks.popleft()
         until = min(filter(None, (head.until, limit)), default="")
         if until:
-            block, *rest = split_at(block, until)
-            one.blocks.extendleft(rest)
+            block, *later = split_at(block, until)
+            followed.blocks.extendleft(later)
         if self._sends_together:
-            block = self._join_blocks(one, block, until)
-        if self._request.wanted.names(block.job):
-            yield from self._send_block(one, block)
-        one.position = one.position.with_log_position(block.end if one.blocks else one.read_end)
+            block = self._join_blocks(followed, block, until)
+        if self._request.canonical_id.names(block.job):
+            yield from self._send_block(followed, block)
+        followed.position = followed.position.with_log_position(block.end if followed.blocks else followed.read_end)
 
     @property
     def _sends_together(self) -> bool:
         """True when lines that follow each other go in one entry."""
         return self._request.batch and not self._since
 
-    def _join_blocks(self, one: FollowedLog, block: LogBlock, until: str) -> LogBlock:
+    def _join_blocks(self, followed: FollowedLog, block: LogBlock, until: str) -> LogBlock:
         """Join the block with the following ones of the same job and stream: a job that prints its lines in pieces
         makes one block of each line, and an entry for each would cost the server and the client more than the line.
 
         An event that waits for the end of its job's log waits as long as lines before that end are there.
         """
-        end = self._find_awaited_end(one) if not until and one.events else None
+        end = self._find_awaited_end(followed) if not until and followed.events else None
         joined = [block]
-        while one.blocks:
-            following = one.blocks[0]
+        while followed.blocks:
+            following = followed.blocks[0]
             if (following.job, following.stream) != (block.job, block.stream) or _holds_report(block, following):
                 break
             if end is not None and joined[-1].end.offset >= end:
                 break
             if until and (following.count > 1 or following.first_at >= until):
                 break
-            joined.append(one.blocks.popleft())
+            joined.append(followed.blocks.popleft())
         return block if len(joined) == 1 else join_blocks(joined)
 
-    def _find_awaited_end(self, one: FollowedLog) -> int | None:
+    def _find_awaited_end(self, followed: FollowedLog) -> int | None:
         """Return the offset after the last record of the job whose end is the next event; None: not known yet."""
-        event = one.events[0]
-        return None if event.job is None else one.ends.get((event.job, event.attempt))
+        event = followed.events[0]
+        return None if event.job is None else followed.ends.get((event.job, event.attempt))
 
-    def _send_event(self, one: FollowedLog, event: StateEvent) -> Iterator[wire.StateEntry]:
+    def _send_event(self, followed: FollowedLog, event: StateEvent) -> Iterator[wire.StateEntry]:
         """Yield the change of state, and the change of the set: a client that receives only the first gets both again,
         because its cursor is that of the entry before.
         """
         before = self._sent_cursor
-        one.position = replace(one.position, event=event.id)
-        one.last_at = event.at
-        of_set = self._set_states and self._set_states.note_event(one.identity, event)
+        followed.position = replace(followed.position, event=event.id)
+        followed.last_at = event.at
+        of_set = self._set_states and self._set_states.note_event(followed.identity, event)
         if self._wants(event.job) and format_moment(event.at) >= self._since:
-            yield state_entry(one.record, event, before if of_set else self.cursor())
+            yield state_entry(followed.record, event, before if of_set else self.cursor())
             if of_set:
                 yield {**of_set, "cursor": self.cursor()}
 
     def _send_block(
-        self, one: FollowedLog, block: LogBlock
+        self, followed: FollowedLog, block: LogBlock
     ) -> Iterator[wire.LineEntry | wire.LinesEntry | wire.ReportEntry]:
         """Yield the lines as the client requested: together, or each with its own cursor. A line that ends with a
         report comes after the report: a client that receives only the first gets both again, because its cursor is
         that of the entry before.
         """
         if self._request.reports:
-            yield from self._send_reports(one, block)
+            yield from self._send_reports(followed, block)
             if block.is_report:
                 return
         if self._sends_together:
-            one.position = one.position.with_log_position(block.end)
-            yield lines_entry(one.record, block, self.cursor())
+            followed.position = followed.position.with_log_position(block.end)
+            yield lines_entry(followed.record, block, self.cursor())
             return
         for line in block.lines():
-            one.position = one.position.with_log_position(line.end)
+            followed.position = followed.position.with_log_position(line.end)
             if line.at >= self._since:
-                yield line_entry(one.record, line, self.cursor())
+                yield line_entry(followed.record, line, self.cursor())
 
-    def _send_reports(self, one: FollowedLog, block: LogBlock) -> Iterator[wire.ReportEntry]:
+    def _send_reports(self, followed: FollowedLog, block: LogBlock) -> Iterator[wire.ReportEntry]:
         """Yield each report of a block."""
         for report, line in zip(read_reports([block]), block.lines(), strict=False):
             if block.is_report:
-                one.position = one.position.with_log_position(line.end)
+                followed.position = followed.position.with_log_position(line.end)
             if report.values and report.at >= self._since:
                 cursor = self.cursor() if block.is_report else self._sent_cursor
-                yield report_entry(one.record, report, cursor)
+                yield report_entry(followed.record, report, cursor)
 
-    def _ask_gate(self, one: FollowedLog, event: StateEvent, *, has_more: bool) -> Gate:
+    def _ask_gate(self, followed: FollowedLog, event: StateEvent, *, has_more: bool) -> Gate:
         """Return the decision of the gate, from the present state of the job's log."""
         moment = time.monotonic()
-        if has_more or one.waiting_event != event.id:
-            one.waiting_event, one.waiting_since = event.id, moment
+        if has_more or followed.waiting_event != event.id:
+            followed.waiting_event = event.id
+            followed.waiting_since = moment
         log = LogState(
-            sent=one.position.offset,
-            end=None if event.job is None else one.ends.get((event.job, event.attempt)),
+            sent=followed.position.offset,
+            end=None if event.job is None else followed.ends.get((event.job, event.attempt)),
             has_more=has_more,
-            is_closed=one.record.closed,
-            has_started=has_started(one.record, event),
+            is_closed=followed.record.closed,
+            has_started=has_started(followed.record, event),
             age=(now() - event.at).total_seconds(),
-            quiet=moment - one.waiting_since,
+            quiet=moment - followed.waiting_since,
         )
         return gate(event, log)
 
@@ -387,7 +394,7 @@ class _StreamReader:
         )
 
     def _wants(self, job: JobName | None) -> bool:
-        return self._request.wanted.job is None if job is None else self._request.wanted.names(job)
+        return self._request.canonical_id.job is None if job is None else self._request.canonical_id.names(job)
 
 
 def _is_inside(position: StreamPosition) -> bool:

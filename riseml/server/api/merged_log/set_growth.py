@@ -31,5 +31,5 @@ class SetGrowth:
         """Return what became of the set: `6 of 8 finished, 2 failed, best 144.3 accuracy 0.981 (lr=0.01)`."""
         record = self.searches.load_searches((self.set_id,)).get(self.set_id)
         has_best = record is not None and record.find_best() is not None
-        found = {} if has_best else self.metrics.read_summaries([member.id for member in members])
-        return describe_end(members, record, {name for metrics in found.values() for name in metrics})
+        summaries = {} if has_best else self.metrics.read_summaries([member.id for member in members])
+        return describe_end(members, record, {name for metrics in summaries.values() for name in metrics})

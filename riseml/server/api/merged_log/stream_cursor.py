@@ -57,7 +57,7 @@ def parse_stream_cursor(text: str, count: int, *, grows: bool = False) -> tuple[
     positions = tuple(map(_parse_position, text.split(",")))
     if grows:
         positions += (StreamPosition(),) * (count - len(positions))
-    sound = tuple(one for one in positions if one is not None)
+    sound = tuple(position for position in positions if position is not None)
     if len(sound) != len(positions) or len(sound) != count:
         raise refuse_cursor(text)
     return sound

@@ -17,7 +17,7 @@ LONGEST_HEARTBEAT = 15.0
 class StreamRequest:
     """The stream that a client requests."""
 
-    wanted: CanonicalId  # an experiment, a set or jobs of one
+    canonical_id: CanonicalId  # an experiment, a set or jobs of one
     experiments: tuple[int, ...]  # keys in the store
     follow: bool  # False: the stream ends when everything in the store has been sent
     positions: tuple[StreamPosition, ...]  # where to begin, one for each experiment

@@ -54,29 +54,31 @@ async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, curso
             if not await subscription.wait_for_change(_HEARTBEAT):
                 yield b": still here\n\n"
                 continue
-            last, found = await asyncio.to_thread(_read_changes, notifier, subscription, changes)
-            yield _encode(f"{last}@{server}", found)
+            last, event = await asyncio.to_thread(_read_changes, notifier, subscription, changes)
+            yield _encode(f"{last}@{server}", event)
 
 
 def _begin_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> tuple[str, wire.Changes]:
     """Return where the feed is, and the experiments that have changed, or whose logs have grown, since the cursor."""
-    event, count = changes.find_last_event(), notifier.count_notifications()
+    event = changes.find_last_event()
+    count = notifier.count_notifications()
     last = f"{event}-{count}"
     if not cursor:
         return last, _NONE
     place, _, process = cursor.partition("@")
-    known = _PLACE.fullmatch(place)
-    if process != server or known is None or int(known[1]) > event or int(known[2]) > count:
+    match = _PLACE.fullmatch(place)
+    if process != server or match is None or int(match[1]) > event or int(match[2]) > count:
         return last, {**_NONE, "reset": True}
-    changed, grown = notifier.list_since(int(known[2]))
-    keys = changes.list_changed(int(known[1]), _MOST_NAMED + 1)
+    changed, grown = notifier.list_since(int(match[2]))
+    keys = changes.list_changed(int(match[1]), _MOST_NAMED + 1)
     return last, _show_changes(changes, changed.union(keys), grown)
 
 
 def _read_changes(notifier: Notifier, subscription: FeedSubscription, changes: ChangeLog) -> tuple[str, wire.Changes]:
     # Read first: what comes later is notified, and belongs after the cursor.
     last = f"{changes.find_last_event()}-{notifier.count_notifications()}"
-    changed, grown = subscription.take_changed(), subscription.take_grown()
+    changed = subscription.take_changed()
+    grown = subscription.take_grown()
     return last, _show_changes(changes, changed, grown)
 
 

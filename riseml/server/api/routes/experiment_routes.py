@@ -43,33 +43,33 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}")
     def read_experiment(name: Name) -> wire.ExperimentView:
-        wanted = parse_id(name)
-        return show_details(find_details(wanted, services), wanted, services)
+        canonical_id = parse_id(name)
+        return show_details(find_details(canonical_id, services), canonical_id, services)
 
     @router.post("/experiments/{name}/kill")
     def kill_experiment(name: Name) -> wire.ExperimentView:
-        wanted = parse_id(name)
-        if wanted.job is not None:
+        canonical_id = parse_id(name)
+        if canonical_id.job is not None:
             raise UsageError(
                 f"{name} is a job, and a job cannot be killed alone",
-                f"`riseml kill {wanted.number}` kills its experiment",
+                f"`riseml kill {canonical_id.number}` kills its experiment",
             )
-        _request_kill(wanted, services)
-        write_line(log, describe_kill(wanted))
-        return show_changed_details(find_details(wanted, services), wanted, services)
+        _request_kill(canonical_id, services)
+        write_line(log, describe_kill(canonical_id))
+        return show_changed_details(find_details(canonical_id, services), canonical_id, services)
 
     _add_inspection_routes(router, services)
 
 
-def _request_kill(wanted: CanonicalId, services: Services) -> None:
+def _request_kill(canonical_id: CanonicalId, services: Services) -> None:
     """Store that the user kills an experiment, or a set with its search, and wake both loops."""
-    details = find_details(wanted, services)
+    details = find_details(canonical_id, services)
     set_id = details[0].experiment.set_id
     is_running = False
-    if set_id is not None and wanted.sub is None:
+    if set_id is not None and canonical_id.sub is None:
         # end the search first, so that it makes no trial after the members are listed
         is_running = services.searches.request_end(set_id)
-        details = find_details(wanted, services)
+        details = find_details(canonical_id, services)
     services.experiments.request_kill([detail.experiment.id for detail in details])
     if not is_running and all(detail.experiment.state in TERMINAL for detail in details):
         for detail in details:  # that wait for the last copy of their output; a kill of what runs gives no copy up
@@ -83,23 +83,24 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/tfconfig")
     def read_tf_configs(name: Name) -> wire.TfConfigs:
-        wanted = parse_id(name)
-        return show_tf_configs(find_single_experiment(wanted, services), wanted)
+        canonical_id = parse_id(name)
+        return show_tf_configs(find_single_experiment(canonical_id, services), canonical_id)
 
     @router.get("/experiments/{name}/environment")
     def read_job_environments(name: Name) -> wire.JobEnvironments:
-        wanted = parse_id(name)
-        return show_job_environments(find_single_experiment(wanted, services), wanted, services)
+        canonical_id = parse_id(name)
+        return show_job_environments(find_single_experiment(canonical_id, services), canonical_id, services)
 
     @router.get("/experiments/{name}/explain")
     def explain_experiment(name: Name) -> wire.ExplanationView:
         experiment = find_single_experiment(parse_id(name), services)
         if services.passes.observation is None:
             wait_for_hosts(services)
-        seen = services.passes.observation or Observation(now(), {})
-        world, hosts = services.experiments.load_world(), services.hosts
-        shown = show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())
+        observation = services.passes.observation or Observation(now(), {})
+        world = services.experiments.load_world()
+        hosts = services.hosts
+        explanation = show_explanation(world, observation, experiment, hosts.names, hosts.find_troubles())
         if experiment.state in _NOT_STARTED:
-            places = [*list_concerned_hosts(experiment, seen), *([CACHE] if experiment.plan.data else [])]
-            shown["summary"] += describe_stuck_disks(services.disks.find_stuck(places))
-        return {**shown, "activities": show_activities(services.activities.list_activities(experiment))}
+            places = [*list_concerned_hosts(experiment, observation), *([CACHE] if experiment.plan.data else [])]
+            explanation["summary"] += describe_stuck_disks(services.disks.find_stuck(places))
+        return {**explanation, "activities": show_activities(services.activities.list_activities(experiment))}

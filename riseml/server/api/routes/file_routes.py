@@ -78,9 +78,9 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/files", response_model=wire.FileListing)
     def list_files(place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
-        wanted = ListOrder(place.path, page.after or None, page.limit, page.deep)
-        found = _open_storage(place, services).list_files(wanted)
-        return Response(json.dumps(_show_page(found)), media_type="application/json")
+        order = ListOrder(place.path, page.after or None, page.limit, page.deep)
+        listing = _open_storage(place, services).list_files(order)
+        return Response(json.dumps(_show_page(listing)), media_type="application/json")
 
     @router.get("/files/content", response_class=StreamingResponse, responses=_CONTENT)
     def read_file(
@@ -124,11 +124,11 @@ def _add_changing_routes(router: APIRouter, services: Services) -> None:
 def _open_storage(place: _PlaceQuery, services: Services, *, writes: bool = False) -> StorageFiles:
     if place.root == "data":
         return open_data(services.hosts, services.info.owner, writes=writes)
-    wanted = parse_id(place.of)
-    if wanted.job is not None:
-        raise UsageError(f"{wanted} is a job", f"output://{wanted.number} has the files of all jobs")
-    members = [detail.experiment for detail in find_details(wanted, services)]
-    return open_output(services.hosts, members, wanted)
+    canonical_id = parse_id(place.of)
+    if canonical_id.job is not None:
+        raise UsageError(f"{canonical_id} is a job", f"output://{canonical_id.number} has the files of all jobs")
+    members = [detail.experiment for detail in find_details(canonical_id, services)]
+    return open_output(services.hosts, members, canonical_id)
 
 
 def _send_content(pieces: Iterator[bytes], start: int) -> StreamingResponse:
@@ -171,5 +171,5 @@ def _show_page(page: Page) -> wire.FileListing:
     return {"at": _show_file(page.at), "entries": [_show_file(entry) for entry in page.entries], "next": page.next}
 
 
-def _show_file(seen: Seen) -> wire.FileView:
-    return seen._asdict()  # type: ignore[return-value]  # the fields have these names
+def _show_file(entry: Seen) -> wire.FileView:
+    return entry._asdict()  # type: ignore[return-value]  # the fields have these names

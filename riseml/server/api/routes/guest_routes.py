@@ -23,8 +23,8 @@ def add_guest_routes(router: APIRouter, services: Services) -> None:
         port = services.web.port
         if port is None:
             raise Conflict("the web page is closed", "`riseml web` opens it")
-        wanted = parse_id(name)
-        title = experiment_name(wanted.number, wanted.sub)
+        canonical_id = parse_id(name)
+        title = experiment_name(canonical_id.number, canonical_id.sub)
         door, program_port = find_program(title, services)
         with services.attendance.attend(door.experiment):
             stream = door.open_port(program_port)  # it listens

@@ -50,11 +50,11 @@ class LateRoute(APIRoute):
             return Match.NONE, {}
         return super().matches(scope)
 
-    def _may_answer(self, asked: list[str]) -> bool:
+    def _may_answer(self, segments: list[str]) -> bool:
         """Return False when a fixed part of the template is not in its place in the requested path."""
         for at, part in enumerate(self._parts):
             if ":path}" in part:  # it stands for any number of parts
                 return True
-            if at == len(asked) or ("{" not in part and part != asked[at]):
+            if at == len(segments) or ("{" not in part and part != segments[at]):
                 return False
-        return len(asked) == len(self._parts)
+        return len(segments) == len(self._parts)

@@ -36,20 +36,20 @@ def add_line_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/events")
     def list_events(name: Name) -> wire.EventList:
-        wanted = parse_id(name)
-        experiment = find_single_experiment(wanted, services)
+        canonical_id = parse_id(name)
+        experiment = find_single_experiment(canonical_id, services)
         events = services.experiments.read_events(experiment.id, 0)
-        wants_all = wanted.job is None
-        shown = [one for one in events if wants_all or (one.job is not None and wanted.names(one.job))]
-        return {"events": [_show_event(experiment, event) for event in shown]}
+        wants_all = canonical_id.job is None
+        selected = [event for event in events if wants_all or (event.job is not None and canonical_id.names(event.job))]
+        return {"events": [_show_event(experiment, event) for event in selected]}
 
     @router.get("/experiments/{name}/lines")
     def read_lines(
         name: Name, first: First = 0, count: Annotated[int, Query(ge=0, le=_MOST_LINES)] = 500, level: Level = None
     ) -> wire.LinePage:
         experiment, selection = _select(name, level, services)
-        total, found = lines.read_page(selection, first, count)
-        return {"total": total, "lines": [_show_line(experiment, one) for one in found]}
+        total, outputs = lines.read_page(selection, first, count)
+        return {"total": total, "lines": [_show_line(experiment, output) for output in outputs]}
 
     @router.get("/experiments/{name}/lines/matches")
     def search_lines(
@@ -78,17 +78,17 @@ def _show_event(experiment: Experiment, event: StateEvent) -> wire.EventView:
 
 
 def _select(name: str, level: str | None, services: Services) -> tuple[Experiment, Selection]:
-    wanted = parse_id(name)
-    experiment = find_single_experiment(wanted, services)
+    canonical_id = parse_id(name)
+    experiment = find_single_experiment(canonical_id, services)
     prepare_log(experiment, services.logs)
-    return experiment, Selection(experiment.id, wanted, None if level is None else LogLevel(level))
+    return experiment, Selection(experiment.id, canonical_id, None if level is None else LogLevel(level))
 
 
-def _show_line(experiment: Experiment, found: NumberedOutput) -> wire.NumberedLine:
-    line = found.line
+def _show_line(experiment: Experiment, output: NumberedOutput) -> wire.NumberedLine:
+    line = output.line
     return {
-        "number": found.number,
-        "whole": found.whole,
+        "number": output.number,
+        "whole": output.whole,
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{line.job}",
         "time": line.at,
         "stream": name_stream(line.stream),

@@ -41,7 +41,7 @@ class ListFilters:
         offset: Annotated[int | None, Query(ge=0, le=_MOST_NUMBER, description="entries before the page")] = None,
     ) -> None:
         check_text([user, text])
-        self.states = tuple(State(one) for one in state or ())
+        self.states = tuple(State(name) for name in state or ())
         self.user = user
         self.text = text or ""
         self.sort = sort
@@ -99,8 +99,11 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
     ) -> wire.MetricLastValues:
         check_text([metric])
-        found = services.pages.last_values.read_values(services.info.owner.user, metric)
-        return {"metric": metric, "values": {experiment_name(one, sub): last for one, sub, last in found.values()}}
+        last_values = services.pages.last_values.read_values(services.info.owner.user, metric)
+        return {
+            "metric": metric,
+            "values": {experiment_name(number, sub): last for number, sub, last in last_values.values()},
+        }
 
     @router.get("/experiments")
     def list_experiments(
@@ -114,7 +117,7 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
             details = _read_list(query, services)
         if filters.user not in (None, services.info.owner.user):
             details = ()
-        sets = {one.experiment.set_id for one in details if one.experiment.set_id is not None}
+        sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
         return {"experiments": show_all(details, services.hosts.roots, services.searches.load_searches(sets))}
 
 

@@ -49,17 +49,17 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
     def read_logs(name: Name, query: Annotated[_LogParameters, Depends()]) -> StreamingResponse:
-        wanted = parse_id(name)
+        canonical_id = parse_id(name)
         _check_since(query.since)
-        details = find_details(wanted, services)
+        details = find_details(canonical_id, services)
         for detail in details:
             prepare_log(detail.experiment, services.logs)
         ids = tuple(detail.experiment.id for detail in details)
-        growth = None if wanted.sub is not None else _find_growth(details[0].experiment, services)
+        growth = None if canonical_id.sub is not None else _find_growth(details[0].experiment, services)
         positions = parse_stream_cursor(query.cursor, len(ids), grows=growth is not None)
         check_stream_cursor(query.cursor, zip(ids, positions, strict=True), services.logs)
         parts = (query.tail, query.since, query.batch, growth, query.closed, query.reports, query.heartbeat)
-        request = StreamRequest(wanted, ids, query.follow, positions, *parts)
+        request = StreamRequest(canonical_id, ids, query.follow, positions, *parts)
         entries = stream_entries(request, services.experiments, services.logs, services.notifier)
         if query.follow and details[0].experiment.plan.companion is not None:
             entries = _attend_companion(services.attendance, ids[0], entries)

@@ -20,17 +20,17 @@ def add_metric_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/metrics")
     def read_metrics(name: Name) -> wire.MetricsList:
-        found = [detail.experiment for detail in find_details(parse_id(name), services)]
-        tallies = services.metrics.read_tallies([experiment.id for experiment in found])
+        experiments = [detail.experiment for detail in find_details(parse_id(name), services)]
+        tallies = services.metrics.read_tallies([experiment.id for experiment in experiments])
         return {
             "experiments": [
                 {
                     "id": experiment_name(experiment.number, experiment.sub),
-                    "metrics": [show_summary(one) for one in tally.summaries.values()] if tally else [],
+                    "metrics": [show_summary(summary) for summary in tally.summaries.values()] if tally else [],
                     "dropped": tally.dropped if tally else 0,
                     "slow": sorted(tally.slow) if tally else [],
                 }
-                for experiment in found
+                for experiment in experiments
                 for tally in [tallies.get(experiment.id)]
             ]
         }
@@ -41,8 +41,8 @@ def add_metric_routes(router: APIRouter, services: Services) -> None:
     ) -> wire.MetricHistoryView:
         experiment = find_single_experiment(parse_id(name), services)
         identity = experiment_name(experiment.number, experiment.sub)
-        known = services.metrics.read_summaries([experiment.id]).get(experiment.id, {})
-        if metric not in known:
-            hint = f"its metrics are {', '.join(known)}" if known else "it has reported none so far"
+        summaries = services.metrics.read_summaries([experiment.id]).get(experiment.id, {})
+        if metric not in summaries:
+            hint = f"its metrics are {', '.join(summaries)}" if summaries else "it has reported none so far"
             raise NotFound(f"experiment {identity} has no metric {metric!r}", hint)
         return show_history(identity, metric, services.metrics.read_history(experiment.id, metric))

@@ -25,13 +25,14 @@ def add_name_routes(router: APIRouter, services: Services) -> None:
         prefix: Annotated[str, Query(max_length=100)] = "",
         running: bool = False,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
     ) -> wire.NameList:
-        found = _find_names(prefix, services, running=running)
-        return {"names": list(islice((name for name in found if name.startswith(prefix)), _MOST_NAMES))}
+        names = _find_names(prefix, services, running=running)
+        return {"names": list(islice((name for name in names if name.startswith(prefix)), _MOST_NAMES))}
 
 
 def _find_names(prefix: str, services: Services, *, running: bool) -> Iterable[str]:
     """Return the names inside the experiment or set that the prefix names; else the newest experiments."""
-    user, begun = services.info.owner.user, _PREFIX.match(prefix)
+    user = services.info.owner.user
+    begun = _PREFIX.match(prefix)
     if begun is None or (begun.end() != len(prefix) and not begun[2]):
         return ()
     if begun[1] and begun[2]:

@@ -68,21 +68,27 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/experiments/{name}/output/remove")
     def remove_output(name: Name) -> wire.OutputView:
-        wanted = parse_id(name)
-        experiment = find_single_experiment(wanted, services)
-        check_removable(wanted, services)
+        canonical_id = parse_id(name)
+        experiment = find_single_experiment(canonical_id, services)
+        check_removable(canonical_id, services)
         return _remove_output(experiment, services)
 
 
 def _show_kept(services: Services) -> wire.KeptView:
-    found = [services.experiments.get_experiment(one).experiment for one in services.kept.load_kept()]
-    return {"kept": [_name_experiment(one) for one in sorted(found, key=lambda one: (one.number, one.sub or 0))]}
+    experiments = [services.experiments.get_experiment(identity).experiment for identity in services.kept.load_kept()]
+    return {
+        "kept": [
+            _name_experiment(experiment)
+            for experiment in sorted(experiments, key=lambda experiment: (experiment.number, experiment.sub or 0))
+        ]
+    }
 
 
 def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
     """Return a page of outputs, of the newest experiments first; a large set takes several pages."""
     before = query.before if query.before is None or query.sub is None else query.before + 1
-    end, kept = time.monotonic() + _BUDGET, services.kept.load_kept()
+    end = time.monotonic() + _BUDGET
+    kept_ids = services.kept.load_kept()
     details = services.experiments.list_experiments(
         services.info.owner.user,
         ended=True,
@@ -91,19 +97,21 @@ def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
         before=before,
         companions=False,
     )
-    experiments = sorted((detail.experiment for detail in details), key=lambda one: (-one.number, one.sub or 0))
+    experiments = sorted(
+        (detail.experiment for detail in details), key=lambda experiment: (-experiment.number, experiment.sub or 0)
+    )
     latest = now() - timedelta(seconds=query.older)
-    found: list[wire.OutputView] = []
-    for one in experiments:
-        if one.number == query.before and (one.sub or 0) <= (query.sub or 0):
+    outputs: list[wire.OutputView] = []
+    for experiment in experiments:
+        if experiment.number == query.before and (experiment.sub or 0) <= (query.sub or 0):
             continue  # it was on an earlier page
-        is_old = one.ended_at is not None and one.ended_at <= latest
-        if one.closed and is_old and one.id not in kept:
-            found += _measure_output(one, query.larger, services)
+        is_old = experiment.ended_at is not None and experiment.ended_at <= latest
+        if experiment.closed and is_old and experiment.id not in kept_ids:
+            outputs += _measure_output(experiment, query.larger, services)
         if time.monotonic() > end:
-            return {"outputs": found, "next": one.number, "next_sub": one.sub}
-    numbers = {one.number for one in experiments}
-    return {"outputs": found, "next": min(numbers) if len(numbers) == _NUMBERS else None, "next_sub": None}
+            return {"outputs": outputs, "next": experiment.number, "next_sub": experiment.sub}
+    numbers = {experiment.number for experiment in experiments}
+    return {"outputs": outputs, "next": min(numbers) if len(numbers) == _NUMBERS else None, "next_sub": None}
 
 
 def _measure_output(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
@@ -114,8 +122,8 @@ def _measure_output(experiment: Experiment, larger: int, services: Services) -> 
         after: str | None = None
         while True:
             page = files.list_files(ListOrder("", after, MOST_ENTRIES, deep=True))
-            view["files"] += sum(one.kind != "folder" for one in page.entries)
-            view["size"] += sum(one.size for one in page.entries)
+            view["files"] += sum(entry.kind != "folder" for entry in page.entries)
+            view["size"] += sum(entry.size for entry in page.entries)
             after = page.next
             if after is None:
                 return [view] if view["files"] and view["size"] >= larger else []
@@ -128,7 +136,8 @@ def _measure_output(experiment: Experiment, larger: int, services: Services) -> 
 
 def _remove_output(experiment: Experiment, services: Services) -> wire.OutputView:
     """Remove the content of an output folder; the folder itself stays."""
-    view, end = _make_view(experiment), time.monotonic() + _LONGEST
+    view = _make_view(experiment)
+    end = time.monotonic() + _LONGEST
     files = _open_output(experiment, services)
     while time.monotonic() < end:
         entries = files.list_files(ListOrder("", limit=1)).entries

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 _MOST_EXPLAINED = 100  # experiments of the queue
 _MOST_HOURS = 7 * 24
-_MINUTE, _HOUR = 60, 3600  # seconds
+_MINUTE = 60  # seconds
+_HOUR = 3600  # seconds
 _POINTS = 240  # of a host, at most
 _MOST_JOBS = 400  # the most jobs whose samples are read for one answer
 _MOST_ENDED = 200  # how many of the last ended experiments are examined
@@ -38,15 +39,16 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
     def read_queue(limit: Annotated[int, Query(ge=1, le=_MOST_EXPLAINED)] = _MOST_EXPLAINED) -> wire.QueueView:
         if services.passes.observation is None:
             wait_for_hosts(services)
-        seen = services.passes.observation or Observation(now(), {})
-        return show_queue(services.experiments.load_world(), seen, services.hosts.names, limit)
+        observation = services.passes.observation or Observation(now(), {})
+        return show_queue(services.experiments.load_world(), observation, services.hosts.names, limit)
 
     @router.get("/pool/usage")
     def read_usage(hours: Annotated[int, Query(ge=1, le=_MOST_HOURS)] = 6) -> wire.PoolUsage:
         end = int(now().timestamp()) + 1
         span = Span(end - hours * _HOUR, end)
         step = -(-hours * _HOUR // _POINTS // _MINUTE) * _MINUTE or _MINUTE
-        usage, left_out = UsageSum(span, step), 0
+        usage = UsageSum(span, step)
+        left_out = 0
         for count, (experiment, job) in enumerate(_list_jobs(services, datetime.fromtimestamp(span.since, UTC))):
             if count < _MOST_JOBS:
                 _add_job(usage, experiment, job, services)
@@ -76,10 +78,14 @@ def _list_jobs(services: Services, since: datetime) -> Iterator[tuple[Experiment
     user = services.info.owner.user
     running = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
     query = PageQuery(PageSort.ENDED, limit=_MOST_ENDED)
-    seen: set[int] = set()
+    listed_ids: set[int] = set()
     for detail in (*running, *services.pages.read_page(user, query)):
-        one = detail.experiment
-        if one.id in seen or one.started_at is None or (one.ended_at is not None and one.ended_at < since):
+        experiment = detail.experiment
+        if (
+            experiment.id in listed_ids
+            or experiment.started_at is None
+            or (experiment.ended_at is not None and experiment.ended_at < since)
+        ):
             continue
-        seen.add(one.id)
-        yield from ((one, job) for job in one.gang if job.host is not None)
+        listed_ids.add(experiment.id)
+        yield from ((experiment, job) for job in experiment.gang if job.host is not None)

@@ -52,9 +52,9 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
         wait_for_pool_file(services)
         _require_pool(services)
         _require_engines(services)
-        found = services.hosts.join_swarm()
+        members = services.hosts.join_swarm()
         wait_for_hosts(services)
-        return {"members": show_members(found)}
+        return {"members": show_members(members)}
 
     _add_recovery_route(router, services)
     _add_change_routes(router, services)
@@ -73,10 +73,10 @@ def _add_recovery_route(router: APIRouter, services: Services) -> None:
         experiments = services.experiments.load_world().experiments
         if dry_run:
             return show_recovery(plan, experiments)
-        done = services.hosts.recover_swarm(plan)
+        memberships = services.hosts.recover_swarm(plan)
         write_line(log, LogLine(f"the swarm of the pool has a new majority, managed by {plan.leader}"))
         wait_for_hosts(services)
-        return show_recovery(plan, experiments, done)
+        return show_recovery(plan, experiments, memberships)
 
 
 def _add_change_routes(router: APIRouter, services: Services) -> None:
@@ -88,13 +88,13 @@ def _add_change_routes(router: APIRouter, services: Services) -> None:
         _require_change(services)
         experiments = services.experiments.load_world().experiments
         jobs = {name: list_jobs_on(experiments, name) for name in services.hosts.names}
-        found = admit_host(services.hosts, new, jobs)
-        if found["state"] == "added":
-            name = HostName(found["name"])
+        answer = admit_host(services.hosts, new, jobs)
+        if answer["state"] == "added":
+            name = HostName(answer["name"])
             write_line(log, LogLine(f"host {name} added to the pool", host=name))
             services.wake.set()
             wait_for_pool_file(services)
-        return found
+        return answer
 
     @router.post("/pool/hosts/{name}/remove")
     def remove(name: Name, *, force: bool = False, dry_run: bool = False) -> wire.RemovedHost:
@@ -102,13 +102,13 @@ def _add_change_routes(router: APIRouter, services: Services) -> None:
         _require_engines(services)
         host = _require_entry(services, name)
         jobs = list_jobs_on(services.experiments.load_world().experiments, host.name)
-        found = dismiss_host(services.hosts, host, jobs, force=force, dry_run=dry_run)
-        if found["removed"]:
+        answer = dismiss_host(services.hosts, host, jobs, force=force, dry_run=dry_run)
+        if answer["removed"]:
             services.drained.resume_host(host.name)  # a host that is added again gets jobs
             write_line(log, LogLine(f"host {name} removed from the pool", host=host.name))
             services.wake.set()
             wait_for_pool_file(services)
-        return found
+        return answer
 
 
 def _add_drain_routes(router: APIRouter, services: Services) -> None:
@@ -193,7 +193,8 @@ def _require_pool(services: Services) -> tuple[HostSpec, ...]:
     Raises:
         UsageError: no pool.yml is in force; with the reason.
     """
-    hosts, path = services.hosts, services.settings.pool_file
+    hosts = services.hosts
+    path = services.settings.pool_file
     if isinstance(hosts.mode, PoolMode):
         return hosts.mode.spec.hosts
     if hosts.trouble is not None:

@@ -27,16 +27,16 @@ _MOST_WATCHED = 32  # experiments whose samples are remembered
 
 def add_remark_routes(router: APIRouter, services: Services) -> None:
     """Add /experiments/{name}/remarks."""
-    seen = SeenTrends()
+    trends = SeenTrends()
 
     @router.get("/experiments/{name}/remarks")
     def read_remarks(name: Name) -> wire.Remarks:
         experiment = find_single_experiment(parse_id(name), services)
         lines = services.pump.count_lines()
         keys = [(job, experiment.key_of(job)) for job in experiment.gang]
-        shown = [show_sample(experiment, job, services.samples.find_last(key), lines.get(key)) for job, key in keys]
-        found = seen.find_remarks(experiment.id, shown)
-        return {"remarks": [{"job": one.job, "text": one.text, "kind": one.kind.value} for one in found]}
+        samples = [show_sample(experiment, job, services.samples.find_last(key), lines.get(key)) for job, key in keys]
+        remarks = trends.find_remarks(experiment.id, samples)
+        return {"remarks": [{"job": remark.job, "text": remark.text, "kind": remark.kind.value} for remark in remarks]}
 
 
 class SeenTrends:

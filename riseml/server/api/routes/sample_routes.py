@@ -40,12 +40,14 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
         until: Annotated[datetime | None, Query(description="RFC 3339; by default now, or the last end")] = None,
         step: Annotated[int | None, Query(ge=1, le=_LONGEST_STEP, description="seconds of each mean")] = None,
     ) -> wire.Samples | wire.SampleHistory:
-        wanted = parse_id(name)
-        found = [detail.experiment for detail in find_details(wanted, services)]
+        canonical_id = parse_id(name)
+        experiments = [detail.experiment for detail in find_details(canonical_id, services)]
         if since is None and until is None and step is None:
-            return _show_samples(found, wanted, services)
-        jobs = [(one, job) for one in found for job in one.gang if wanted.names(job.name)]
-        span = _choose_span(found, since, until)
+            return _show_samples(experiments, canonical_id, services)
+        jobs = [
+            (experiment, job) for experiment in experiments for job in experiment.gang if canonical_id.names(job.name)
+        ]
+        span = _choose_span(experiments, since, until)
         step = _choose_step(span, len(jobs)) if step is None else _check_step(span, len(jobs), step)
         return _show_history(jobs, span, step, services)
 
@@ -54,28 +56,29 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
         user = services.info.owner.user
         details = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
         running = [detail.experiment for detail in details if detail.experiment.ended_at is None]
-        found = _show_samples(running, None, services)["samples"]
-        return {"samples": [one for one in found if one["state"] in _PLACED_NAMES]}
+        samples = _show_samples(running, None, services)["samples"]
+        return {"samples": [sample for sample in samples if sample["state"] in _PLACED_NAMES]}
 
 
-def _show_samples(experiments: list[Experiment], wanted: CanonicalId | None, services: Services) -> wire.Samples:
-    found = services.monitor.sample_jobs(experiments, wanted)
-    lines, seen = services.pump.count_lines(), services.passes.observation
-    shown = []
-    for experiment, job, last in found:
-        node = None if seen is None else seen.find_node(experiment, job)
-        shown.append(show_sample(experiment, job, last, lines.get(experiment.key_of(job)), node))
-    return {"samples": shown}
+def _show_samples(experiments: list[Experiment], canonical_id: CanonicalId | None, services: Services) -> wire.Samples:
+    job_samples = services.monitor.sample_jobs(experiments, canonical_id)
+    lines = services.pump.count_lines()
+    observation = services.passes.observation
+    samples = []
+    for experiment, job, last in job_samples:
+        node = None if observation is None else observation.find_node(experiment, job)
+        samples.append(show_sample(experiment, job, last, lines.get(experiment.key_of(job)), node))
+    return {"samples": samples}
 
 
 def _show_history(jobs: _Jobs, span: Span, step: int, services: Services) -> wire.SampleHistory:
-    shown = []
+    histories = []
     for experiment, job in jobs:
         rows = services.samples.store.read_rows(experiment.id, job.name, span)
         if rows:
-            shown.append(show_job_samples(experiment, job, rows, step))
+            histories.append(show_job_samples(experiment, job, rows, step))
     since, until = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (span.since, span.until))
-    return {"since": since, "until": until, "step": step, "jobs": shown}
+    return {"since": since, "until": until, "step": step, "jobs": histories}
 
 
 def _choose_span(experiments: Sequence[Experiment], since: datetime | None, until: datetime | None) -> Span:
@@ -84,10 +87,11 @@ def _choose_span(experiments: Sequence[Experiment], since: datetime | None, unti
     Raises:
         UsageError: it ends before it begins, or lies beyond the calendar.
     """
-    created = _read_epoch_seconds(min(one.created_at for one in experiments))
-    ends = [one.ended_at for one in experiments if one.ended_at is not None]
+    created = _read_epoch_seconds(min(experiment.created_at for experiment in experiments))
+    ends = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
     end = until or (max(ends) if len(ends) == len(experiments) else now())
-    first, last = max(created, created if since is None else _read_epoch_seconds(since)), _read_epoch_seconds(end) + 1
+    first = max(created, created if since is None else _read_epoch_seconds(since))
+    last = _read_epoch_seconds(end) + 1
     if last <= first and until is not None:
         raise UsageError("until is before since", "leave until out to read up to now")
     return Span(first, max(first + 1, last))
@@ -105,8 +109,8 @@ def _read_epoch_seconds(moment: datetime) -> int:
 def _choose_step(span: Span, jobs: int) -> int:
     """Return a step with which the answer stays readable."""
     points = max(1, min(_USUAL_POINTS, _MOST_POINTS // max(jobs, 1)))
-    wanted = (span.until - span.since) / points
-    return next((step for step in _STEPS if step >= wanted), _LONGEST_STEP)
+    seconds = (span.until - span.since) / points
+    return next((step for step in _STEPS if step >= seconds), _LONGEST_STEP)
 
 
 def _check_step(span: Span, jobs: int, step: int) -> int:

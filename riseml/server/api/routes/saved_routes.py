@@ -26,9 +26,9 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
         experiment = find_single_experiment(parse_id(name), services)
         if experiment.plan.save is not None and experiment.started_at is None:
             raise Refused(f"no job of {name} has run, and there is nothing to save", "`riseml status` shows its state")
-        shown = _show_saved_output(experiment, name)
+        view = _show_saved_output(experiment, name)
         services.saves.start_save(experiment, _list_keys(order))
-        return {**shown, "state": "saving"}
+        return {**view, "state": "saving"}
 
     def _show_saved_output(experiment: Experiment, name: str) -> wire.SavedView:
         summary = show_saved_summary(experiment, services.saves)

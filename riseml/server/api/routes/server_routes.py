@@ -26,9 +26,9 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/server/stop")
     def stop_server() -> wire.ServerView:
-        shown = show_server(services)  # before the stop: a store that is silent must not delay the answer beyond it
+        view = show_server(services)  # before the stop: a store that is silent must not delay the answer beyond it
         services.request_stop()
-        return shown
+        return view
 
     @router.post("/server/key", status_code=204, response_class=Response)
     def rotate_key() -> Response:
@@ -45,7 +45,9 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
 
 def show_server(services: Services) -> wire.ServerView:
     """Return the properties of this server for clients."""
-    info, hosts, counts = services.info, services.hosts, services.open.count()
+    info = services.info
+    hosts = services.hosts
+    counts = services.open.count()
     return {
         "version": info.version,
         "revision": info.revision,

@@ -31,25 +31,29 @@ def add_set_routes(router: APIRouter, services: Services) -> None:
     ) -> wire.CurveList:
         check_text([metric])
         members = [detail.experiment for detail in find_details(parse_id(name), services)]
-        found = services.metrics.read_histories([one.id for one in members], metric)
-        reported = [one for one in members if one.id in found]
-        shown = reported[-_MOST_CURVES:]
-        most = max(_FEWEST_POINTS, _MOST_POINTS // max(1, len(shown)))
-        curves = [_show_curve(experiment_name(one.number, one.sub), found[one.id], most) for one in shown]
+        histories = services.metrics.read_histories([member.id for member in members], metric)
+        reported = [member for member in members if member.id in histories]
+        latest = reported[-_MOST_CURVES:]
+        most = max(_FEWEST_POINTS, _MOST_POINTS // max(1, len(latest)))
+        curves = [
+            _show_curve(experiment_name(member.number, member.sub), histories[member.id], most) for member in latest
+        ]
         return {"metric": metric, "total": len(reported), "curves": curves}
 
     @router.get("/experiments/{name}/importance")
     def read_importance(name: Name) -> wire.ImportanceView:
         record = find_search(parse_id(name), services, "only a search has a metric that its parameters decide")
-        found = find_importances(record.plan, record.trials)
+        importances = find_importances(record.plan, record.trials)
         return {
             "id": experiment_name(record.number, None),
             "metric": record.plan.search.metric,
             "goal": "maximize" if record.plan.search.goal is Goal.MAXIMIZE else "minimize",
-            "trials": found.counted,
-            "stopped": found.stopped,
-            "parameters": [{"name": one, "importance": round(share, 4)} for one, share in found.parameters],
-            "message": found.message,
+            "trials": importances.counted,
+            "stopped": importances.stopped,
+            "parameters": [
+                {"name": parameter, "importance": round(share, 4)} for parameter, share in importances.parameters
+            ],
+            "message": importances.message,
         }
 
 
@@ -57,9 +61,9 @@ def _show_curve(identity: str, buckets: Sequence[Bucket], most: int) -> wire.Cur
     some = thin_out(buckets, most)
     return {
         "id": identity,
-        "step": [one.last_step for one in some],
-        "at": [one.last_at for one in some],
-        "mean": [one.mean for one in some],
+        "step": [bucket.last_step for bucket in some],
+        "at": [bucket.last_at for bucket in some],
+        "mean": [bucket.mean for bucket in some],
     }
 
 

@@ -91,7 +91,7 @@ class _WebSocketClient:
 
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket
-        self._gone = False
+        self._disconnected = False
 
     async def accept(self) -> bool:
         """Accept the handshake; False when a web page asks for it."""
@@ -105,18 +105,18 @@ class _WebSocketClient:
         """Return the next message; None when the client is gone."""
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
-            self._gone = True
+            self._disconnected = True
             return None
         return decode_message(message.get("bytes") or b"")
 
     async def send(self, message: StreamMessage) -> None:
         """Send a message. Does nothing when the client is gone."""
-        if self._gone:
+        if self._disconnected:
             return
         try:
             await self._websocket.send_bytes(encode_message(message))
         except (WebSocketDisconnect, RuntimeError) as error:
-            self._gone = True
+            self._disconnected = True
             log.debug("the client of a stream is gone: %s", error)
 
     async def refuse(self, error: RisemlError) -> None:
@@ -126,7 +126,7 @@ class _WebSocketClient:
 
     async def close(self) -> None:
         """Close the connection in order."""
-        if not self._gone:
+        if not self._disconnected:
             try:
                 await self._websocket.close()
             except (WebSocketDisconnect, RuntimeError) as error:
@@ -145,9 +145,9 @@ async def _receive_order(client: _WebSocketClient) -> CommandOrder | None:
 
 async def _wait_for_end(client: _WebSocketClient, services: Services, name: str, identity: int) -> None:
     """Return when the client is gone. When the experiment ends before that, tell the client."""
-    gone = asyncio.create_task(client.receive())
+    disconnect = asyncio.create_task(client.receive())
     with services.notifier.subscribe((identity,)) as subscription:
-        while not gone.done():
+        while not disconnect.done():
             subscription.take_changed()
             try:
                 await run_in_threadpool(find_running, name, services)
@@ -157,7 +157,7 @@ async def _wait_for_end(client: _WebSocketClient, services: Services, name: str,
                 await client.send(make_failure(error))
                 break
             changed = asyncio.create_task(subscription.wait_for_change(_LONGEST_WAIT))
-            await asyncio.wait((gone, changed), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((disconnect, changed), return_when=asyncio.FIRST_COMPLETED)
             changed.cancel()
-    gone.cancel()
-    await asyncio.gather(gone, return_exceptions=True)
+    disconnect.cancel()
+    await asyncio.gather(disconnect, return_exceptions=True)

@@ -65,10 +65,10 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/experiments", status_code=201, responses=_KNOWN)
     def submit(submission: Submission, response: Response) -> wire.ExperimentView:
-        known = _find_known(submission.get("key"), services)
-        if known is not None:
+        experiment = _find_known(submission.get("key"), services)
+        if experiment is not None:
             response.status_code = 200
-            return known
+            return experiment
         planned = _plan_and_check_room(submission, services)
         if submission.get("pull"):
             planned = pull_images(planned, services)
@@ -83,10 +83,10 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
     @router.post("/tensorboards", status_code=201, responses=_KNOWN)
     def submit_tensorboard(order: TensorBoardOrder, response: Response) -> wire.ExperimentView:
         check_text(order)
-        known = _find_known(order.get("key"), services)
-        if known is not None:
+        experiment = _find_known(order.get("key"), services)
+        if experiment is not None:
             response.status_code = 200
-            return known
+            return experiment
         _check_choice(order.get("executor"), services)
         submitted = make_tensorboard(order, services)
         check_room([submitted.plans[0][0]], services)
@@ -155,8 +155,8 @@ def _plan_and_check_room(submission: wire.Submission, services: Services) -> Pla
     return planned
 
 
-def _check_choice(wanted: str | None, services: Services) -> None:
+def _check_choice(executor: str | None, services: Services) -> None:
     """Check the user's choice of an executor, against the hosts as they are now."""
     wait_for_pool_file(services)
-    check_choice(wanted, services)
+    check_choice(executor, services)
     wait_for_any_host(services.hosts, services.passes)

@@ -29,9 +29,9 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
     @router.post("/experiments/{name}/trials")
     def add_trials(name: Name, order: Annotated[wire.TrialOrder, Body()]) -> wire.ExperimentView:
         check_text(order)
-        wanted = parse_id(name)
-        record = find_search(wanted, services, "only a search makes further trials")
-        first = find_details(wanted, services)[0].experiment
+        canonical_id = parse_id(name)
+        record = find_search(canonical_id, services, "only a search makes further trials")
+        first = find_details(canonical_id, services)[0].experiment
         _check_points(record)
         if first.snapshot and not services.snapshots.has_snapshot(first.snapshot):
             raise Refused(
@@ -42,7 +42,7 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
         services.searches.continue_search(record.id, order["trials"], variables, services.seals.seal)
         write_line(log, LogLine(f"{record.number} {order['trials']} trials added", experiment=str(record.number)))
         services.search_wake.set()
-        return show_changed_details(find_details(wanted, services), wanted, services)
+        return show_changed_details(find_details(canonical_id, services), canonical_id, services)
 
 
 def _check_points(record: SearchRecord) -> None:
@@ -53,14 +53,15 @@ def _check_points(record: SearchRecord) -> None:
     """
     if record.plan.search.method is SearchMethod.GRID:
         raise Refused(f"set {record.number} tries a grid, which has no further points", "use another search.method")
-    limit, failed = record.plan.search.max_failed, record.count(TrialOutcome.FAILED)
+    limit = record.plan.search.max_failed
+    failed = record.count(TrialOutcome.FAILED)
     if limit is not None and failed > limit:
         raise Refused(
             f"{failed} trials of set {record.number} have failed, and with `max_failed: {limit}` it makes no more",
             "raise `train.search.max_failed`, and run `riseml train` for a new set",
         )
     points = list_points(record.plan.parameters)
-    if points is not None and {one.point for one in record.trials}.issuperset(points):
+    if points is not None and {trial.point for trial in record.trials}.issuperset(points):
         raise Refused(
             f"set {record.number} has tried every combination of its parameters, and has no further points",
             "give the parameters more values, and run `riseml train` for a new set",
@@ -74,7 +75,10 @@ def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environme
         UsageError: one is missing.
     """
     sent = order["environment"]
-    missing = [one.name for one in record.variables if one.value is None and one.name not in sent]
+    missing = [variable.name for variable in record.variables if variable.value is None and variable.name not in sent]
     if missing:
         raise UsageError(f"the trials of set {record.number} need {missing[0]}", f"export {missing[0]}=...")
-    return tuple((one.name, sent[one.name] if one.value is None else one.value) for one in record.variables)
+    return tuple(
+        (variable.name, sent[variable.name] if variable.value is None else variable.value)
+        for variable in record.variables
+    )

@@ -34,13 +34,13 @@ def add_web_routes(router: APIRouter, door: WebDoor) -> None:
 
     @router.get("/web/sessions")
     def list_sessions() -> wire.WebSessions:
-        return {"sessions": [_show_session(one) for one in door.access.list_sessions()]}
+        return {"sessions": [_show_session(session) for session in door.access.list_sessions()]}
 
     @router.post("/web/sessions/{name}/end")
     def end_session(name: Annotated[str, Path(max_length=32)]) -> wire.WebSessions:
         if not door.access.end_session(name):
             raise NotFound(f"the page has no session {name}", "`riseml web --sessions` lists them")
-        return {"sessions": [_show_session(one) for one in door.access.list_sessions()]}
+        return {"sessions": [_show_session(session) for session in door.access.list_sessions()]}
 
     @router.post("/web/close")
     async def close_page() -> wire.WebView:

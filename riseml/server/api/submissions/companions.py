@@ -30,7 +30,7 @@ def find_outputs(names: Sequence[str], services: Services) -> tuple[NamedOutputs
         UsageError: an ID names a job, or there are too many experiments.
     """
     outputs = tuple(_find_named(name, services) for name in dict.fromkeys(names))
-    count = sum(len(one.members) for one in outputs)
+    count = sum(len(output.members) for output in outputs)
     if count > MOST_SHOWN:
         raise UsageError(f"one TensorBoard shows at most {MOST_SHOWN} experiments, and these are {count}", "name fewer")
     return outputs
@@ -47,8 +47,8 @@ def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExp
     """
     outputs = find_outputs(order["experiments"], services)
     host = _find_host(outputs, services)
-    for one in outputs:
-        _check_folder(one, services)
+    for output in outputs:
+        _check_folder(output, services)
     plan = plan_tensorboard(outputs, host, order.get("left_after", _LEFT_AFTER))
     services.data.check_plans([plan])
     source = choose_environment(outputs)
@@ -64,33 +64,35 @@ def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExp
 
 
 def _find_named(name: str, services: Services) -> NamedOutputs:
-    wanted = parse_id(name)
-    if wanted.job is not None:
-        raise UsageError(f"{wanted} is a job", f"name its experiment: {experiment_name(wanted.number, wanted.sub)}")
-    members = tuple(detail.experiment for detail in find_details(wanted, services))
-    is_set = members[0].set_id is not None and wanted.sub is None
-    shown = experiment_name(wanted.number, wanted.sub)
+    canonical_id = parse_id(name)
+    if canonical_id.job is not None:
+        raise UsageError(
+            f"{canonical_id} is a job", f"name its experiment: {experiment_name(canonical_id.number, canonical_id.sub)}"
+        )
+    members = tuple(detail.experiment for detail in find_details(canonical_id, services))
+    is_set = members[0].set_id is not None and canonical_id.sub is None
+    title = experiment_name(canonical_id.number, canonical_id.sub)
     for member in members:
         if member.plan.companion is not None:
             kind = member.plan.companion.kind.value
-            raise UsageError(f"{shown} is a {kind} and has no training to show", "name experiments that train")
+            raise UsageError(f"{title} is a {kind} and has no training to show", "name experiments that train")
     if all(member.started_at is None for member in members):
         why = "never ran" if all(member.state in TERMINAL for member in members) else "has not begun"
         raise Conflict(
-            f"{'set' if is_set else 'experiment'} {shown} {why}: it has no output",
-            f"`riseml status {shown}` says why",
+            f"{'set' if is_set else 'experiment'} {title} {why}: it has no output",
+            f"`riseml status {title}` says why",
         )
-    return NamedOutputs(shown, members, is_set)
+    return NamedOutputs(title, members, is_set)
 
 
-def _check_folder(one: NamedOutputs, services: Services) -> None:
+def _check_folder(output: NamedOutputs, services: Services) -> None:
     """Check that the folder exists, where the server sees it."""
     root = services.hosts.roots.output
-    hosts = _list_hosts((one,))
+    hosts = _list_hosts((output,))
     if not isinstance(root, str) or not all(services.hosts.is_this_machine(host) for host in hosts):
         return
-    if not Path(root, one.folder).is_dir():
-        raise NotFound(f"the output folder of {one.name} is gone: {root}/{one.folder}", "name other experiments")
+    if not Path(root, output.folder).is_dir():
+        raise NotFound(f"the output folder of {output.name} is gone: {root}/{output.folder}", "name other experiments")
 
 
 def _find_host(outputs: Sequence[NamedOutputs], services: Services) -> HostName | None:
@@ -99,15 +101,15 @@ def _find_host(outputs: Sequence[NamedOutputs], services: Services) -> HostName 
     if services.hosts.shared_output:
         return None
     if len(hosts) > 1:
-        where = "; ".join(f"{one.name} on {', '.join(sorted(_list_hosts((one,))))}" for one in outputs)
+        where = "; ".join(f"{output.name} on {', '.join(sorted(_list_hosts((output,))))}" for output in outputs)
         raise Refused(
             f"the outputs are on several hosts, and one TensorBoard runs on one: {where}",
             "name experiments of one host, or give the hosts a shared folder: `storage.output` in pool.yml",
         )
     if not hosts:
-        names = ", ".join(one.name for one in outputs)
-        what = f"{names} has no host now, and its outputs are on the host of its last attempt"
-        raise Conflict(what, "try again when it runs")
+        names = ", ".join(output.name for output in outputs)
+        problem = f"{names} has no host now, and its outputs are on the host of its last attempt"
+        raise Conflict(problem, "try again when it runs")
     (host,) = hosts
     if host not in services.hosts.names:
         raise Unreachable(f"{host}, the host of the outputs, is not in the pool", "`riseml pool` lists the hosts")
@@ -118,5 +120,7 @@ def _find_host(outputs: Sequence[NamedOutputs], services: Services) -> HostName 
 
 
 def _list_hosts(outputs: Sequence[NamedOutputs]) -> frozenset[HostName]:
-    members: list[Experiment] = [member for one in outputs for member in one.members if member.started_at is not None]
+    members: list[Experiment] = [
+        member for output in outputs for member in output.members if member.started_at is not None
+    ]
     return frozenset(job.host for member in members for job in member.gang if job.host is not None)

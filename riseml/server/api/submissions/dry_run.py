@@ -44,22 +44,26 @@ log = logging.getLogger(__name__)
 def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
     """Return the jobs that would run, and where, if the user submitted now."""
     first = planned.plans[0]
-    found = {image: _find_image(resolve_base(image, planned.resolved), services) for image in first.images}
+    images = {image: _find_image(resolve_base(image, planned.resolved), services) for image in first.images}
     synced = "snapshot" in submission
-    shown = {image: _show_environment(one, services, synced=synced) for image, one in found.items()}
+    environments = {
+        image: _show_environment(found_image, services, synced=synced) for image, found_image in images.items()
+    }
     experiments = _make_experiments(planned, services, moment)
-    world, seen = _add_to_world(experiments, services, found[first.image].hosts, moment)
-    world = place_gangs(world, seen)
+    world, observation = _add_to_world(experiments, services, images[first.image].hosts, moment)
+    world = place_gangs(world, observation)
     guests = world.experiments[-len(planned.plans) :]
     return {
-        **shown[first.image],
+        **environments[first.image],
         "project": planned.spec.project,
         "framework": show_framework(first.framework),
-        "role_environments": [{**shown[image], "role": role} for role, image in first.role_images],
+        "role_environments": [{**environments[image], "role": role} for role, image in first.role_images],
         "data": _show_data(first, list_passed(planned.spec.train), services),
         "save": _show_save(first, list_passed(planned.spec.train), services),
         "search": _show_search(planned),
-        "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
+        "experiments": [
+            _show_experiment(guest, _explain_wait(guest, world, observation), services) for guest in guests
+        ],
         "notes": list(planned.spec.notes),
     }
 
@@ -67,11 +71,11 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
 def _show_data(plan: Plan, passed: Sequence[str], services: Services) -> list[wire.PlanData]:
     return [
         {
-            "url": one.url,
-            "folder": one.folder,
-            "refused": _find_refusal(replace(plan, data=(one,), save=None), passed, services),
+            "url": source.url,
+            "folder": source.folder,
+            "refused": _find_refusal(replace(plan, data=(source,), save=None), passed, services),
         }
-        for one in plan.data
+        for source in plan.data
     ]
 
 
@@ -117,8 +121,8 @@ def _find_image(image: Image, services: Services) -> _FoundImage:
 
     When several hosts have the tag, the first one counts, as in `control.settle.choose_builder`.
     """
-    asked = {image.reference} if image.resolved else {image.reference, image.base}
-    hosts = observe_environment(services.hosts, frozenset(asked))
+    references = {image.reference} if image.resolved else {image.reference, image.base}
+    hosts = observe_environment(services.hosts, frozenset(references))
     if not image.resolved:
         tags = [host.images[image.base] for _, host in sorted(hosts.items())]
         image = replace(image, resolved=next((tag.resolved for tag in tags if tag.present), ""))
@@ -127,31 +131,32 @@ def _find_image(image: Image, services: Services) -> _FoundImage:
     return _FoundImage(image, hosts)
 
 
-def _show_environment(found: _FoundImage, services: Services, *, synced: bool) -> wire.PlanEnvironment:
-    image = found.image
+def _show_environment(found_image: _FoundImage, services: Services, *, synced: bool) -> wire.PlanEnvironment:
+    image = found_image.image
     review = review_environment(services.hosts, image)
-    known = not image.install or synced  # an environment has no digest without the project's files
-    cached = all(host.images[image.reference].present for host in found.hosts.values())
+    is_known = not image.install or synced  # an environment has no digest without the project's files
+    cached = all(host.images[image.reference].present for host in found_image.hosts.values())
     return {
-        "image": image.reference if known and image.install else image.base,
+        "image": image.reference if is_known and image.install else image.base,
         "base": image.base,
         "install": list(image.install),
         "replaced_by": review.replaced_by or None,
-        "cached": cached if known and found.hosts else None,
+        "cached": cached if is_known and found_image.hosts else None,
         "refused": review.refusal or None,
     }
 
 
-def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfigs:
+def show_tf_configs(experiment: Experiment, canonical_id: CanonicalId) -> wire.TfConfigs:
     """Return what the jobs that an ID names read as TF_CONFIG."""
-    jobs = [job for job in experiment.gang if wanted.names(job.name)]
+    jobs = [job for job in experiment.gang if canonical_id.names(job.name)]
     name = experiment_name(experiment.number, experiment.sub)
     return {"id": name, "configs": {job.name: find_tf_config(experiment, job) for job in jobs}}
 
 
 def _make_experiments(planned: Planned, services: Services, moment: datetime) -> tuple[Experiment, ...]:
     """Return the records as a submission would store them next, with their environments already built."""
-    train, owner = planned.spec.train, services.info.owner
+    train = planned.spec.train
+    owner = services.info.owner
     last = services.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
     number = 1 + max((detail.experiment.number for detail in last), default=0)
     experiments = tuple(
@@ -169,7 +174,9 @@ def _make_experiments(planned: Planned, services: Services, moment: datetime) ->
     )
     if not makes_set(train):
         return experiments
-    return tuple(replace(one, sub=one.id, set_id=0, concurrency=train.concurrency) for one in experiments)
+    return tuple(
+        replace(experiment, sub=experiment.id, set_id=0, concurrency=train.concurrency) for experiment in experiments
+    )
 
 
 def _first_state(job: Job) -> State:
@@ -184,18 +191,18 @@ def _add_to_world(
     guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostSeen], moment: datetime
 ) -> tuple[World, Observation]:
     """Return the world with these experiments as the newest, and the observation."""
-    there = services.experiments.load_world().experiments
-    last = max((one.id for one in there), default=0)
-    own_set = 1 + max((one.set_id or 0 for one in there), default=0)
-    late = (replace(one, id=last + one.id, set_id=None if one.set_id is None else own_set) for one in guests)
-    return World((*there, *late)), make_observation(services.hosts, services.drained, hosts, moment)
+    open_experiments = services.experiments.load_world().experiments
+    last = max((experiment.id for experiment in open_experiments), default=0)
+    own_set = 1 + max((experiment.set_id or 0 for experiment in open_experiments), default=0)
+    late = (replace(guest, id=last + guest.id, set_id=None if guest.set_id is None else own_set) for guest in guests)
+    return World((*open_experiments, *late)), make_observation(services.hosts, services.drained, hosts, moment)
 
 
-def _explain_wait(guest: Experiment, world: World, seen: Observation) -> str | None:
+def _explain_wait(guest: Experiment, world: World, observation: Observation) -> str | None:
     """Return why an experiment would not start at once; None when it would."""
     if guest.placed_at is not None:
         return None
-    return explain_experiment(world, seen, guest).summary if seen.hosts else "no host answers"
+    return explain_experiment(world, observation, guest).summary if observation.hosts else "no host answers"
 
 
 def _show_experiment(experiment: Experiment, waits: str | None, services: Services) -> wire.PlanExperiment:

@@ -16,14 +16,16 @@ async def read_manifest_body(chunks: AsyncIterator[bytes]) -> bytes:
         UsageError: the pieces are malformed, or cut off.
         TooLarge: the manifest has more bytes than the most files need.
     """
-    reader, found, size = PieceReader(), list[bytes | memoryview](), 0
+    reader = PieceReader()
+    pieces = list[bytes | memoryview]()
+    size = 0
     async for chunk in chunks:
         for piece in reader.feed(chunk):
-            found.append(piece)
+            pieces.append(piece)
             size += len(piece)
             if size > LONGEST_MANIFEST:
                 raise TooLarge(
                     "the list of the project's files is too long", "name what is not needed in .risemlignore"
                 )
     reader.check_end()
-    return b"".join(found)
+    return b"".join(pieces)

@@ -111,11 +111,11 @@ def _find_pinned_images(submission: wire.Submission, plans: Sequence[Plan]) -> R
     Raises:
         Refused: the file, or this version of riseml, names another image than that run had.
     """
-    pinned = {one["image"]: one["digest"] for one in submission.get("pinned", [])}
-    others = sorted({image.base for plan in plans for image in plan.images} - set(pinned))
-    if pinned and others:
+    pinned = {pin["image"]: pin["digest"] for pin in submission.get("pinned", [])}
+    unpinned = sorted({image.base for plan in plans for image in plan.images} - set(pinned))
+    if pinned and unpinned:
         raise Refused(
-            f"the run had the image {', '.join(pinned)}, and here it would have {others[0]}",
+            f"the run had the image {', '.join(pinned)}, and here it would have {unpinned[0]}",
             f"`--set train.image={next(iter(pinned))}` names it",
         )
     for image, digest in pinned.items():
@@ -178,25 +178,25 @@ def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] 
         )
     if len(hosts.last_seen()) < len(hosts.names):
         return  # a host that has never answered may have the room
-    seen = make_observation(hosts, services.drained, hosts.last_seen(), now())
+    observation = make_observation(hosts, services.drained, hosts.last_seen(), now())
     gangs: dict[tuple[tuple[JobName, Resources], ...], Plan] = {}
     for plan in plans:
         gangs.setdefault(tuple((job.name, job.resources) for job in plan.jobs), plan)
     for gang, plan in gangs.items():
-        reasons = describe_misfit(dict(gang), seen)
+        reasons = describe_misfit(dict(gang), observation)
         if reasons:
             point = ", ".join(f"{name}={value}" for name, value in plan.parameters) if len(gangs) > 1 else ""
             raise Refused(
                 f"this can never run{point and f' with {point}'}: {'; '.join(reasons)}",
-                suggest_remedy(dict(gang), seen),
+                suggest_remedy(dict(gang), observation),
             )
 
 
-def check_choice(wanted: str | None, services: Services) -> None:
+def check_choice(executor: str | None, services: Services) -> None:
     """Check that jobs would run as the user has chosen: in containers, or as processes.
 
     Args:
-        wanted: the executor that the request names; None: it names none.
+        executor: the executor that the request names; None: it names none.
         services: of the server.
 
     Raises:
@@ -204,15 +204,15 @@ def check_choice(wanted: str | None, services: Services) -> None:
     """
     hosts = services.hosts
     missing = hosts.find_missing_engine()
-    if missing and wanted is None:
+    if missing and executor is None:
         raise make_process_refusal(missing)
     used = hosts.executor_name
-    if wanted not in (None, used):
+    if executor not in (None, used):
         raise Refused(
-            f"this riseml server uses the {used} executor, and the submission asks for {wanted}",
-            f"`riseml train --executor {wanted}` on the server's machine changes that while nothing runs",
+            f"this riseml server uses the {used} executor, and the submission asks for {executor}",
+            f"`riseml train --executor {executor}` on the server's machine changes that while nothing runs",
         )
-    if wanted is None and used == PROCESS and not hosts.has_chosen_processes():
+    if executor is None and used == PROCESS and not hosts.has_chosen_processes():
         raise make_process_refusal("")
 
 
@@ -223,10 +223,11 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
         UsageError: the submission lacks the value of a variable that `env` passes through.
     """
     train = planned.spec.train
-    environment, notebook = _make_environment(submission, planned.spec), "notebook" in submission
+    environment = _make_environment(submission, planned.spec)
+    notebook = "notebook" in submission
     if notebook:
-        kept = tuple(pair for pair in environment if not pair[0].startswith(JUPYTER_VARIABLES))
-        environment = (*kept, (TOKEN_VARIABLE, secrets.token_hex(_TOKEN_BYTES)))
+        variables = tuple(pair for pair in environment if not pair[0].startswith(JUPYTER_VARIABLES))
+        environment = (*variables, (TOKEN_VARIABLE, secrets.token_hex(_TOKEN_BYTES)))
     return NewExperiments(
         owner=owner,
         project=planned.spec.project,
@@ -244,15 +245,15 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
 
 def _make_environment(submission: wire.Submission, spec: Spec) -> Environment:
     sent = submission.get("environment") or {}
-    found: list[tuple[str, str]] = []
+    variables: list[tuple[str, str]] = []
     for variable in spec.train.env:
         value = sent.get(variable.name) if variable.value is None else variable.value
         if value is None:
             raise UsageError(
                 f"train.env passes {variable.name} through, but it is not set", f"export {variable.name}=..."
             )
-        found.append((variable.name, value))
-    return tuple(found)
+        variables.append((variable.name, value))
+    return tuple(variables)
 
 
 def read_overrides(submission: wire.Submission) -> Overrides:

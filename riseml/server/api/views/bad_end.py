@@ -28,10 +28,10 @@ def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
     if first is None:
         return NO_BAD_END
     printed = _read_lines(experiment, first, logs)
-    others = [job for job in experiment.gang if job is not first and _failed_by_itself(job)][:_MOST_OTHERS]
+    further_jobs = [job for job in experiment.gang if job is not first and _failed_by_itself(job)][:_MOST_OTHERS]
     advice = advise(
         _describe_job(experiment, first, printed),
-        lambda: [_describe_job(experiment, job, _read_lines(experiment, job, logs)) for job in others],
+        lambda: [_describe_job(experiment, job, _read_lines(experiment, job, logs)) for job in further_jobs],
     )
     return BadEnd(choose_last_lines(printed), advice)
 
@@ -50,7 +50,7 @@ def _read_lines(experiment: Experiment, job: Job, logs: LogStore) -> list[str]:
 
 
 def _describe_job(experiment: Experiment, job: Job, printed: Sequence[str]) -> FailedJob:
-    planned = next((one for one in experiment.plan.jobs if one.name == job.name), None)
+    planned = next((planned_job for planned_job in experiment.plan.jobs if planned_job.name == job.name), None)
     return FailedJob(
         name=f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         reason=Reason.OUT_OF_MEMORY if job.oom else job.reason,

@@ -44,34 +44,39 @@ def compare_experiments(names: Sequence[str], services: Services, moment: dateti
         UsageError: an ID names a set or a job.
     """
     details = [_find_experiment(name, services) for name in names]
-    found = [detail.experiment for detail in details]
-    files = [_load_files(experiment, services.snapshots) for experiment in found]
-    summaries = services.metrics.read_summaries([one.id for one in found])
-    known = [one for one in files if one is not None]
-    changed = _find_differences(known) if len(known) == len(files) else ()
+    experiments = [detail.experiment for detail in details]
+    files = [_load_files(experiment, services.snapshots) for experiment in experiments]
+    summaries = services.metrics.read_summaries([experiment.id for experiment in experiments])
+    manifests = [manifest for manifest in files if manifest is not None]
+    changed = _find_differences(manifests) if len(manifests) == len(files) else ()
     return {
-        "experiments": [_show_compared(experiment, moment) for experiment in found],
-        "parameters": [*_find_differences([dict(one.plan.parameters) for one in found])],
+        "experiments": [_show_compared(experiment, moment) for experiment in experiments],
+        "parameters": [*_find_differences([dict(experiment.plan.parameters) for experiment in experiments])],
         "config": [
-            *_find_differences([describe_config(experiment.plan) for experiment in found]),
+            *_find_differences([describe_config(experiment.plan) for experiment in experiments]),
             *_find_environment_differences(details),
         ],
-        "environment": [*_find_differences([_describe_environment(one) for one in found])],
-        "code": [{"path": one["name"], "versions": one["values"]} for one in islice(changed, _MOST_FILES)],
-        "metrics": [*_find_metric_differences([summaries.get(one.id, {}) for one in found])],
+        "environment": [*_find_differences([_describe_environment(experiment) for experiment in experiments])],
+        "code": [
+            {"path": difference["name"], "versions": difference["values"]}
+            for difference in islice(changed, _MOST_FILES)
+        ],
+        "metrics": [*_find_metric_differences([summaries.get(experiment.id, {}) for experiment in experiments])],
         "code_unknown": [
-            experiment_name(one.number, one.sub) for one, there in zip(found, files, strict=True) if there is None
+            experiment_name(experiment.number, experiment.sub)
+            for experiment, manifest in zip(experiments, files, strict=True)
+            if manifest is None
         ],
     }
 
 
 def _find_experiment(name: str, services: Services) -> ExperimentDetail:
-    wanted = parse_id(name)
-    details = find_details(wanted, services)
-    if wanted.job is not None:
-        raise UsageError(f"{name} is a job", f"name its experiment: {wanted.number}")
+    canonical_id = parse_id(name)
+    details = find_details(canonical_id, services)
+    if canonical_id.job is not None:
+        raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
     if len(details) > 1:
-        named = [experiment_name(one.experiment.number, one.experiment.sub) for one in details[:_MOST_NAMED]]
+        named = [experiment_name(detail.experiment.number, detail.experiment.sub) for detail in details[:_MOST_NAMED]]
         more = " ..." if len(details) > _MOST_NAMED else ""
         raise UsageError(f"{name} is a set", f"name its experiments: {' '.join(named)}{more}")
     return details[0]
@@ -89,21 +94,21 @@ def _show_compared(experiment: Experiment, moment: datetime) -> wire.ComparedExp
     }
 
 
-def _find_differences(found: Sequence[Texts]) -> Iterable[wire.Difference]:
+def _find_differences(columns: Sequence[Texts]) -> Iterable[wire.Difference]:
     """Yield the values that differ, in the order in which their names first appear."""
-    for name in dict.fromkeys(name for one in found for name in one):
-        values = [one.get(name) for one in found]
+    for name in dict.fromkeys(name for column in columns for name in column):
+        values = [column.get(name) for column in columns]
         if len(set(values)) > 1:
             yield {"name": name, "values": values}
 
 
-def _find_metric_differences(found: Sequence[Mapping[str, MetricSummary]]) -> Iterable[wire.MetricDifference]:
+def _find_metric_differences(columns: Sequence[Mapping[str, MetricSummary]]) -> Iterable[wire.MetricDifference]:
     """Yield the metrics whose last or best values are not the same in all experiments."""
-    for name in dict.fromkeys(name for one in found for name in one):
-        metrics = [one.get(name) for one in found]
-        values = {None if one is None else (repr(one.last), one.minimum, one.maximum) for one in metrics}
+    for name in dict.fromkeys(name for column in columns for name in column):
+        metrics = [column.get(name) for column in columns]
+        values = {None if metric is None else (repr(metric.last), metric.minimum, metric.maximum) for metric in metrics}
         if len(values) > 1:
-            yield {"name": name, "metrics": [None if one is None else show_summary(one) for one in metrics]}
+            yield {"name": name, "metrics": [None if metric is None else show_summary(metric) for metric in metrics]}
 
 
 def describe_config(plan: Plan) -> dict[str, str]:
@@ -111,13 +116,13 @@ def describe_config(plan: Plan) -> dict[str, str]:
 
     Example: `{"framework": "tensorflow", "jobs": "master, worker.1", "worker.resources.cpus": "2", ...}`.
     """
-    found = {"project": plan.project, "jobs": ", ".join(job.name for job in plan.jobs)}
+    config = {"project": plan.project, "jobs": ", ".join(job.name for job in plan.jobs)}
     kinds = {job_type(job.name): job for job in reversed(plan.jobs)}
     for kind, job in reversed(kinds.items()):
         section = f"{kind}." if len(kinds) > 1 else ""
-        found |= {f"{section}{name}": text for name, text in _describe_job(job).items()}
-    rest = {name: value for name, value in to_json(plan).items() if name not in _OTHERS}
-    return found | _flatten("", rest)
+        config |= {f"{section}{name}": text for name, text in _describe_job(job).items()}
+    remainder = {name: value for name, value in to_json(plan).items() if name not in _OTHERS}
+    return config | _flatten("", remainder)
 
 
 def _describe_job(job: PlannedJob) -> dict[str, str]:
@@ -130,24 +135,24 @@ def _flatten(name: str, value: Any) -> dict[str, str]:
     if isinstance(value, dict):
         return {
             path: text
-            for key, one in value.items()
-            for path, text in _flatten(f"{name}.{key}" if name else key, one).items()
+            for key, nested in value.items()
+            for path, text in _flatten(f"{name}.{key}" if name else key, nested).items()
         }
     if value is None or value in ("", (), []):
         return {}
     if isinstance(value, tuple | list):
-        pairs = all(isinstance(one, tuple) and len(one) == 2 for one in value)
-        return {name: ", ".join("=".join(map(str, one)) if pairs else str(one) for one in value)}
+        pairs = all(isinstance(element, tuple) and len(element) == 2 for element in value)
+        return {name: ", ".join("=".join(map(str, element)) if pairs else str(element) for element in value)}
     return {name: f"{value:g}" if isinstance(value, float) else str(value)}
 
 
 def _find_environment_differences(details: Sequence[ExperimentDetail]) -> Iterable[wire.Difference]:
     """Yield which variables of `env` differ. Their values may be secrets, and are never shown."""
-    for one in _find_differences([_read_environment(detail) for detail in details]):
-        shown = [None if value is None else _hide(value) for value in one["values"]]
-        if len(set(shown)) == 1:
-            shown = ["(set, with different values)" for _ in shown]
-        yield {"name": one["name"], "values": shown}
+    for difference in _find_differences([_read_environment(detail) for detail in details]):
+        texts = [None if value is None else _hide(value) for value in difference["values"]]
+        if len(set(texts)) == 1:
+            texts = ["(set, with different values)" for _ in texts]
+        yield {"name": difference["name"], "values": texts}
 
 
 def _hide(value: str) -> str:
@@ -158,7 +163,7 @@ def _read_environment(detail: ExperimentDetail) -> dict[str, str]:
     """Return the variables of `env` in a riseml.yml; one that passes on the user's own value has an empty text."""
     checked = check_config(detail.config, overrides=Overrides(detail.experiment.plan.parameters))
     variables = () if checked.spec is None else checked.spec.train.env
-    return {f"env.{one.name}": "" if one.value is None else f"={one.value}" for one in variables}
+    return {f"env.{variable.name}": "" if variable.value is None else f"={variable.value}" for variable in variables}
 
 
 def _describe_environment(experiment: Experiment) -> dict[str, str]:

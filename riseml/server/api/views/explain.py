@@ -22,7 +22,7 @@ Names = Mapping[int, str]
 
 def show_explanation(
     world: World,
-    seen: Observation,
+    observation: Observation,
     experiment: Experiment,
     hosts_of_pool: Iterable[HostName],
     troubles: Mapping[HostName, RisemlError],
@@ -36,28 +36,31 @@ def show_explanation(
         hosts_of_pool: every host, whether it has ever answered or not.
         troubles: why each silent host does not answer.
     """
-    found = explain_experiment(world, seen, experiment)
-    unheard = sorted(set(hosts_of_pool) - seen.hosts.keys()) if found.phase is ExplanationPhase.WAITS else []
+    explanation = explain_experiment(world, observation, experiment)
+    unheard = (
+        sorted(set(hosts_of_pool) - observation.hosts.keys()) if explanation.phase is ExplanationPhase.WAITS else []
+    )
     if unheard:
-        found = _soften_never(found, unheard)
-    hosts = [_add_trouble(host, seen, troubles) for host in found.hosts]
+        explanation = _soften_never(explanation, unheard)
+    hosts = [_add_trouble(host, observation, troubles) for host in explanation.hosts]
     hosts += [_make_unheard_host(name, troubles) for name in unheard]
-    names = {one.id: experiment_name(one.number, one.sub) for one in (*world.experiments, experiment)}
+    names = {named.id: experiment_name(named.number, named.sub) for named in (*world.experiments, experiment)}
     return {
-        "id": names[found.experiment],
-        "phase": found.phase.value,
-        "state": found.state.value,
-        "reason": found.reason.value,
-        "summary": found.summary,
-        "queue": _show_queue(found, names),
+        "id": names[explanation.experiment],
+        "phase": explanation.phase.value,
+        "state": explanation.state.value,
+        "reason": explanation.reason.value,
+        "summary": explanation.summary,
+        "queue": _show_queue(explanation, names),
         "blockers": [
-            {"block": one.kind.value, "text": one.text, "by": _list_names(one.by, names)} for one in found.blockers
+            {"block": blocker.kind.value, "text": blocker.text, "by": _list_names(blocker.by, names)}
+            for blocker in explanation.blockers
         ],
-        "hosts": [_show_host(host, names) for host in sorted(hosts, key=lambda one: one.host)],
-        "jobs": [_show_job(job) for job in found.jobs],
+        "hosts": [_show_host(host, names) for host in sorted(hosts, key=lambda fit: fit.host)],
+        "jobs": [_show_job(job) for job in explanation.jobs],
         "activities": [],
-        "network": None if found.network is None else found.network.value,
-        "network_host": found.network_host,
+        "network": None if explanation.network is None else explanation.network.value,
+        "network_host": explanation.network_host,
     }
 
 
@@ -70,7 +73,7 @@ def describe_stuck_disks(disks: Iterable[DiskState]) -> str:
     )
 
 
-def show_queue(world: World, seen: Observation, hosts_of_pool: Iterable[HostName], most: int) -> wire.QueueView:
+def show_queue(world: World, observation: Observation, hosts_of_pool: Iterable[HostName], most: int) -> wire.QueueView:
     """Return the queue, and why its first experiments wait.
 
     Args:
@@ -79,34 +82,37 @@ def show_queue(world: World, seen: Observation, hosts_of_pool: Iterable[HostName
         hosts_of_pool: every host, whether it has ever answered or not.
         most: experiments that are explained.
     """
-    unheard = sorted(set(hosts_of_pool) - seen.hosts.keys())
-    known = {one.id: one for one in world.experiments}
-    shown: list[wire.QueuedView] = []
+    unheard = sorted(set(hosts_of_pool) - observation.hosts.keys())
+    experiments = {experiment.id: experiment for experiment in world.experiments}
+    waiting: list[wire.QueuedView] = []
     length = 0
-    for found in explain_queue(world, seen, most):
-        one = known[found.experiment]
-        length = 0 if found.queue is None else found.queue.length
-        shown.append(
+    for explanation in explain_queue(world, observation, most):
+        experiment = experiments[explanation.experiment]
+        length = 0 if explanation.queue is None else explanation.queue.length
+        waiting.append(
             {
-                "position": len(shown) + 1,
-                "id": experiment_name(one.number, one.sub),
-                "project": one.project,
-                "created_at": show_time(one.created_at) or "",
-                "summary": (_soften_never(found, unheard) if unheard else found).summary,
+                "position": len(waiting) + 1,
+                "id": experiment_name(experiment.number, experiment.sub),
+                "project": experiment.project,
+                "created_at": show_time(experiment.created_at) or "",
+                "summary": (_soften_never(explanation, unheard) if unheard else explanation).summary,
             }
         )
-    return {"length": length, "waiting": shown}
+    return {"length": length, "waiting": waiting}
 
 
-def _soften_never(found: Explanation, unheard: list[HostName]) -> Explanation:
+def _soften_never(explanation: Explanation, unheard: list[HostName]) -> Explanation:
     """Replace `never` by a wait for hosts that have never answered: one of them may have the room."""
-    summary, blockers = found.summary, []
-    for one in found.blockers:
-        if one.kind is BlockerKind.NEVER:
+    summary = explanation.summary
+    blockers = []
+    for blocker in explanation.blockers:
+        if blocker.kind is BlockerKind.NEVER:
             text = f"it waits for {', '.join(unheard)}: no other host could ever hold it"
-            summary, one = summary.replace(one.text, text), replace(one, kind=BlockerKind.NO_HOST, text=text)
-        blockers.append(one)
-    return replace(found, summary=summary, blockers=tuple(blockers))
+            summary = summary.replace(blocker.text, text)
+            blockers.append(replace(blocker, kind=BlockerKind.NO_HOST, text=text))
+        else:
+            blockers.append(blocker)
+    return replace(explanation, summary=summary, blockers=tuple(blockers))
 
 
 def _make_unheard_host(name: HostName, troubles: Mapping[HostName, RisemlError]) -> HostFit:
@@ -114,11 +120,11 @@ def _make_unheard_host(name: HostName, troubles: Mapping[HostName, RisemlError])
     return HostFit(name, Obstacle.SILENT, None, f"has never answered{why}", ())
 
 
-def _add_trouble(host: HostFit, seen: Observation, troubles: Mapping[HostName, RisemlError]) -> HostFit:
+def _add_trouble(host: HostFit, observation: Observation, troubles: Mapping[HostName, RisemlError]) -> HostFit:
     """Add why a host is silent, and whether it is drained too."""
     if host.obstacle not in (Obstacle.SILENT, Obstacle.LOST):
         return host
-    drained = "" if seen.hosts[host.host].taking else ", and is drained"
+    drained = "" if observation.hosts[host.host].taking else ", and is drained"
     why = f": {troubles[host.host].message}" if host.host in troubles else ""
     return replace(host, text=f"{host.text}{drained}{why}")
 
@@ -127,8 +133,8 @@ def _list_names(ids: Iterable[int], names: Names) -> list[str]:
     return [names.get(identity, "?") for identity in ids]
 
 
-def _show_queue(found: Explanation, names: Names) -> wire.QueuePlaceView | None:
-    queue = found.queue
+def _show_queue(explanation: Explanation, names: Names) -> wire.QueuePlaceView | None:
+    queue = explanation.queue
     if queue is None:
         return None
     return {"position": queue.position, "length": queue.length, "ahead": _list_names(queue.ahead, names)}
@@ -140,19 +146,20 @@ def _show_host(host: HostFit, names: Names) -> wire.HostFitView:
         "obstacle": None if host.obstacle is None else host.obstacle.value,
         "text": host.text,
         "jobs": [
-            {"job": fit.job, "shortages": [_show_shortage(one, names) for one in fit.shortages]} for fit in host.jobs
+            {"job": fit.job, "shortages": [_show_shortage(shortage, names) for shortage in fit.shortages]}
+            for fit in host.jobs
         ],
     }
 
 
-def _show_shortage(one: Shortage, names: Names) -> wire.ShortageView:
+def _show_shortage(shortage: Shortage, names: Names) -> wire.ShortageView:
     return {
-        "lack": one.lack.value,
-        "needs": one.needs,
-        "free": one.free,
-        "total": one.total,
-        "held_by": _list_names(one.held_by, names),
-        "text": one.text,
+        "lack": shortage.lack.value,
+        "needs": shortage.needs,
+        "free": shortage.free,
+        "total": shortage.total,
+        "held_by": _list_names(shortage.held_by, names),
+        "text": shortage.text,
     }
 
 
@@ -171,9 +178,15 @@ def _show_job(job: JobPlace) -> wire.JobPlaceView:
     }
 
 
-def show_activities(found: Iterable[Activity]) -> list[wire.ActivityView]:
+def show_activities(activities: Iterable[Activity]) -> list[wire.ActivityView]:
     """Return the activities of hosts for an environment."""
     return [
-        {"host": host, "work": one.work.value, "what": one.what, "done": one.done, "total": one.total}
-        for host, one in found
+        {
+            "host": host,
+            "work": activity.work.value,
+            "what": activity.what,
+            "done": activity.done,
+            "total": activity.total,
+        }
+        for host, activity in activities
     ]

@@ -11,22 +11,28 @@ from riseml.planning.shown_variables import hide_values, list_variables
 from riseml.server.services import Services
 
 
-def show_job_environments(experiment: Experiment, wanted: CanonicalId, services: Services) -> wire.JobEnvironments:
+def show_job_environments(
+    experiment: Experiment, canonical_id: CanonicalId, services: Services
+) -> wire.JobEnvironments:
     """Return what the jobs that an ID names find in their environments, from the stored plan and their places.
 
     The record's own variables are the user's `env`: their values are never read here.
     """
     masked = hide_values(experiment, services.capsules.list_env(experiment) if experiment.closed else ())
-    jobs = [job for job in masked.gang if wanted.names(job.name)]
+    jobs = [job for job in masked.gang if canonical_id.names(job.name)]
     name = experiment_name(experiment.number, experiment.sub)
     return {"id": name, "jobs": {job.name: _show_job_environment(masked, job, services) for job in jobs}}
 
 
 def _show_job_environment(experiment: Experiment, job: Job, services: Services) -> wire.JobEnvironment:
     folders = job_folders(experiment, services.data.find_target(experiment, job.host))
-    shown = list_variables(bind_job(experiment, job, folders))
-    keys = [name for name in _list_keys(experiment, services) if name not in {*shown.values, *shown.hidden}]
-    return {"variables": shown.values, "hidden": [*shown.hidden, *keys], "image": experiment.image_of(job.name).base}
+    variables = list_variables(bind_job(experiment, job, folders))
+    keys = [name for name in _list_keys(experiment, services) if name not in {*variables.values, *variables.hidden}]
+    return {
+        "variables": variables.values,
+        "hidden": [*variables.hidden, *keys],
+        "image": experiment.image_of(job.name).base,
+    }
 
 
 def _list_keys(experiment: Experiment, services: Services) -> list[str]:

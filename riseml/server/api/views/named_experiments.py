@@ -25,38 +25,38 @@ _Metrics = Mapping[int, list[wire.MetricView]]
 """By the id of the experiment."""
 
 
-def find_details(wanted: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
+def find_details(canonical_id: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
     """Return the experiment, or the members of the set, that an ID names.
 
     Raises:
         NotFound: there is none, it belongs to another user, or it has no such job.
     """
     user = services.info.owner.user
-    if wanted.user is not None and wanted.user != user:
-        raise NotFound(f"there is no experiment {wanted}", "`riseml status -a` lists all of yours")
-    details = services.experiments.find_by_number(user, wanted.number, wanted.sub)
-    if wanted.job is not None:
+    if canonical_id.user is not None and canonical_id.user != user:
+        raise NotFound(f"there is no experiment {canonical_id}", "`riseml status -a` lists all of yours")
+    details = services.experiments.find_by_number(user, canonical_id.number, canonical_id.sub)
+    if canonical_id.job is not None:
         jobs = [job.name for detail in details for job in detail.experiment.jobs]
-        if not any(wanted.names(job) for job in jobs):
-            known = ", ".join(dict.fromkeys(jobs))
-            raise NotFound(f"experiment {wanted.number} has no job {wanted.job}", f"its jobs are {known}")
+        if not any(canonical_id.names(job) for job in jobs):
+            names = ", ".join(dict.fromkeys(jobs))
+            raise NotFound(f"experiment {canonical_id.number} has no job {canonical_id.job}", f"its jobs are {names}")
     return details
 
 
-def find_single_experiment(wanted: CanonicalId, services: Services) -> Experiment:
+def find_single_experiment(canonical_id: CanonicalId, services: Services) -> Experiment:
     """Return the one experiment that an ID names.
 
     Raises:
         NotFound: there is none.
         UsageError: the ID names a set.
     """
-    details = find_details(wanted, services)
-    if details[0].experiment.set_id is not None and wanted.sub is None:
-        raise UsageError(f"{wanted} is a set", f"name one of its experiments: {wanted.number}.1")
+    details = find_details(canonical_id, services)
+    if details[0].experiment.set_id is not None and canonical_id.sub is None:
+        raise UsageError(f"{canonical_id} is a set", f"name one of its experiments: {canonical_id.number}.1")
     return details[0].experiment
 
 
-def find_search(wanted: CanonicalId, services: Services, reason: str) -> SearchRecord:
+def find_search(canonical_id: CanonicalId, services: Services, reason: str) -> SearchRecord:
     """Return the search of the set that an ID names.
 
     Args:
@@ -66,59 +66,61 @@ def find_search(wanted: CanonicalId, services: Services, reason: str) -> SearchR
         NotFound: there is no such experiment.
         UsageError: it is no set, or its set has no search.
     """
-    set_id = find_details(wanted, services)[0].experiment.set_id
+    set_id = find_details(canonical_id, services)[0].experiment.set_id
     record = None
-    if set_id is not None and wanted.sub is None:
+    if set_id is not None and canonical_id.sub is None:
         record = services.searches.load_searches((set_id,)).get(set_id)
     if record is None:
         raise UsageError(
-            f"{wanted} is not a set with a search, and {reason}",
+            f"{canonical_id} is not a set with a search, and {reason}",
             "write train.search into riseml.yml, and run `riseml train`",
         )
     return record
 
 
 def show_details(
-    details: tuple[ExperimentDetail, ...], wanted: CanonicalId | None, services: Services
+    details: tuple[ExperimentDetail, ...], canonical_id: CanonicalId | None, services: Services
 ) -> wire.ExperimentView:
-    """Return an experiment, or a whole set; with `wanted`, only the jobs that it names.
+    """Return an experiment, or a whole set; with `canonical_id`, only the jobs that it names.
 
     Raises:
         StoreError: the metrics cannot be read.
     """
-    return _show_with_metrics(details, wanted, services, _read_metrics(details, services))
+    return _show_with_metrics(details, canonical_id, services, _read_metrics(details, services))
 
 
 def show_changed_details(
-    details: tuple[ExperimentDetail, ...], wanted: CanonicalId, services: Services
+    details: tuple[ExperimentDetail, ...], canonical_id: CanonicalId, services: Services
 ) -> wire.ExperimentView:
     """Return experiments that were just changed, as `show_details` does; without metrics when they cannot be read."""
     metrics: _Metrics = {}
     try:
         metrics = _read_metrics(details, services)
     except (OSError, RisemlError) as error:
-        log.warning("the answer about %s has no metrics: %s", wanted, error)
-    return _show_with_metrics(details, wanted, services, metrics)
+        log.warning("the answer about %s has no metrics: %s", canonical_id, error)
+    return _show_with_metrics(details, canonical_id, services, metrics)
 
 
 def _read_metrics(details: tuple[ExperimentDetail, ...], services: Services) -> _Metrics:
     summaries = services.metrics.read_summaries([detail.experiment.id for detail in details])
-    return {identity: [show_summary(one) for one in found.values()] for identity, found in summaries.items()}
+    return {
+        identity: [show_summary(summary) for summary in metrics.values()] for identity, metrics in summaries.items()
+    }
 
 
 def _show_with_metrics(
-    details: tuple[ExperimentDetail, ...], wanted: CanonicalId | None, services: Services, metrics: _Metrics
+    details: tuple[ExperimentDetail, ...], canonical_id: CanonicalId | None, services: Services, metrics: _Metrics
 ) -> wire.ExperimentView:
     roots = services.hosts.roots
     first = details[0].experiment
-    if first.set_id is not None and (wanted is None or wanted.sub is None):
+    if first.set_id is not None and (canonical_id is None or canonical_id.sub is None):
         search = services.searches.load_searches((first.set_id,)).get(first.set_id)
         failed = find_usual_failure([detail.experiment for detail in details])
         end = NO_BAD_END if failed is None else explain_bad_end(failed, services.logs)
-        found = services.written.load_last([detail.experiment.id for detail in details])
-        written = show_written([record for records in found.values() for record in records])
+        last_records = services.written.load_last([detail.experiment.id for detail in details])
+        written = show_written([record for records in last_records.values() for record in records])
         return {**show_set(details, roots, search, metrics, end), "written": written}
     end = explain_bad_end(first, services.logs)
-    shown = show_experiment(details[0], roots, wanted, end, metrics.get(first.id, ()))
+    view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()))
     written = show_written(services.written.load_last([first.id]).get(first.id, []))
-    return {**shown, "saved": show_saved_summary(first, services.saves), "written": written}
+    return {**view, "saved": show_saved_summary(first, services.saves), "written": written}

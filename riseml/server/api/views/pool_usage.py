@@ -60,11 +60,11 @@ class UsageSum:
         totals = self._hosts.get(job.host) or self._begin_totals(job.host)
         minutes = self.step / 60
         counts: dict[int, int] = {}
-        kept = [row for row in rows if self.span.holds(row.at)]
-        for row in kept:
+        span_rows = [row for row in rows if self.span.holds(row.at)]
+        for row in span_rows:
             place = (row.at - self.first) // self.step
             counts[place] = counts.get(place, 0) + 1
-        for row in resample_rows(kept, self.first, self.step):
+        for row in resample_rows(span_rows, self.first, self.step):
             place = (row.at - self.first) // self.step
             share = min(1.0, counts[place] / minutes)  # of the step, in which the job was sampled
             totals.cpu[place] += share * _read_amount(row, _CPU) / _PER_CENT
@@ -92,10 +92,10 @@ class UsageSum:
             "cpus": host["cpus"] if host is not None and is_known else None,
             "mem_mib": host["mem_mib"] if host is not None and is_known else None,
             "gpus": host["gpus"] if host is not None and is_known else None,
-            "cpu": [round(one, 3) for one in totals.cpu],
-            "mem_used": [round(one) for one in totals.mem_used],
-            "gpu": [round(one, 3) for one in totals.gpu],
-            "cpus_held": [round(one, 3) for one in totals.cpus_held],
+            "cpu": [round(value, 3) for value in totals.cpu],
+            "mem_used": [round(value) for value in totals.mem_used],
+            "gpu": [round(value, 3) for value in totals.gpu],
+            "cpus_held": [round(value, 3) for value in totals.cpus_held],
             "gpus_held": totals.gpus_held,
         }
 

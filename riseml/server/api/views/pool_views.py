@@ -37,7 +37,9 @@ def show_pool(services: Services) -> wire.PoolView:
 
 def find_gone_hosts(services: Services) -> list[wire.GoneHost]:
     """Return the hosts that pool.yml does not name any more, and on which jobs still run."""
-    names, moment, limit = frozenset(services.hosts.names), now(), services.settings.lost_after
+    names = frozenset(services.hosts.names)
+    moment = now()
+    limit = services.settings.lost_after
     left: dict[HostName, float] = {}  # seconds
     experiments = services.experiments.load_world().experiments
     for job in (job for experiment in experiments for job in experiment.gang):
@@ -52,35 +54,38 @@ def find_gone_hosts(services: Services) -> list[wire.GoneHost]:
 
 def list_file_findings(services: Services) -> list[wire.PoolFinding]:
     """Return what `pool check` finds in pool.yml itself: its problems, and hosts with jobs that it does not name."""
-    trouble, found = services.hosts.trouble, list[wire.PoolFinding]()
+    trouble = services.hosts.trouble
+    findings = list[wire.PoolFinding]()
     if trouble is not None:
         message = f"it has changed and is not in use: {trouble.message}"
-        found.append({"host": "", "topic": "file", "outcome": "failed", "message": message})
-    for gone in find_gone_hosts(services):
-        jobs = ", ".join(gone["jobs"])
+        findings.append({"host": "", "topic": "file", "outcome": "failed", "message": message})
+    for gone_host in find_gone_hosts(services):
+        jobs = ", ".join(gone_host["jobs"])
         message = f"is not in pool.yml any more, and these jobs run there, and count as lost soon: {jobs}"
-        found.append({"host": gone["host"], "topic": "file", "outcome": "failed", "message": message})
-    return found
+        findings.append({"host": gone_host["host"], "topic": "file", "outcome": "failed", "message": message})
+    return findings
 
 
 def find_swarm_trouble(services: Services) -> str:
     """Return why the swarm of the hosts has no leader, as the last pass saw it, and what to do; else an empty text."""
-    seen = services.passes.observation
-    return "" if seen is None else describe_leaderless(seen)
+    observation = services.passes.observation
+    return "" if observation is None else describe_leaderless(observation)
 
 
 def show_hosts(services: Services) -> list[wire.HostView]:
     """Return every host, whether it has ever answered or not, sorted by name."""
     experiments = services.experiments.load_world().experiments
     hosts = services.hosts
-    seen, drained = hosts.last_seen(), services.drained.load_drained()
-    room = find_free_resources(experiments, seen)
-    shown: list[wire.HostView] = []
+    last_seen = hosts.last_seen()
+    drained = services.drained.load_drained()
+    room = find_free_resources(experiments, last_seen)
+    views: list[wire.HostView] = []
     for name in hosts.names:
-        host, free = seen.get(name), room.get(name)
+        host = last_seen.get(name)
+        free = room.get(name)
         capacity = None if host is None else host.capacity
         jobs = list_jobs_on(experiments, name)
-        shown.append(
+        views.append(
             {
                 "name": name,
                 "state": _find_state(host, drained=name in drained, busy=bool(jobs)),
@@ -100,7 +105,7 @@ def show_hosts(services: Services) -> list[wire.HostView]:
                 "gpus_used": len(capacity.gpus) - len(free.gpus) if capacity and free else 0,
             }
         )
-    return shown
+    return views
 
 
 def list_jobs_on(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:

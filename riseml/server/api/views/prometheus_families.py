@@ -39,7 +39,8 @@ class _ServerCollector(Collector):
         self._gpus = gpus
 
     def collect(self) -> Iterator[Metric]:
-        services, moment = self._services, now()
+        services = self._services
+        moment = now()
         open_ones = services.experiments.load_world().experiments
         info = GaugeMetricFamily("riseml_build_info", "Always 1; the label is the version.", labels=["version"])
         info.add_metric([services.info.version], 1)
@@ -62,9 +63,9 @@ class _ServerCollector(Collector):
 
 def _list_queue(experiments: tuple[Experiment, ...], moment: datetime) -> Iterator[Metric]:
     waits = [
-        (moment - one.created_at).total_seconds()
-        for one in experiments
-        if one.state in _WAITING and one.placed_at is None
+        (moment - experiment.created_at).total_seconds()
+        for experiment in experiments
+        if experiment.state in _WAITING and experiment.placed_at is None
     ]
     yield GaugeMetricFamily("riseml_queue_experiments", "Experiments that have no place yet.", value=len(waits))
     oldest = max(waits, default=0.0)
@@ -90,9 +91,9 @@ def _list_timings(services: Services) -> Iterator[Metric]:
 
 
 def _add_counts(family: HistogramMetricFamily, labels: list[str], counts: DurationCounts) -> None:
-    found, total = counts.read()
+    buckets, total = counts.read()
     bounds = [*(str(bound) for bound in BOUNDS), "+Inf"]
-    family.add_metric(labels, buckets=list(zip(bounds, accumulate(found), strict=True)), sum_value=total)
+    family.add_metric(labels, buckets=list(zip(bounds, accumulate(buckets), strict=True)), sum_value=total)
 
 
 def _list_hosts(services: Services, experiments: tuple[Experiment, ...]) -> Iterator[Metric]:
@@ -112,17 +113,17 @@ def _list_hosts(services: Services, experiments: tuple[Experiment, ...]) -> Iter
     last_seen = services.hosts.last_seen()
     for host in sorted({*services.hosts.names} - last_seen.keys()):
         families[0].add_metric([host], 0.0)  # it has never answered: what it has is not known
-    for host, seen in sorted(last_seen.items()):
-        held = [job.resources for _, job in _list_placed(experiments) if job.host == host]
-        capacity = seen.capacity
+    for host, observed in sorted(last_seen.items()):
+        reservations = [job.resources for _, job in _list_placed(experiments) if job.host == host]
+        capacity = observed.capacity
         values = (
-            float(seen.silent_since is None),
+            float(observed.silent_since is None),
             capacity.cpus,
-            sum(one.cpus for one in held),
+            sum(resources.cpus for resources in reservations),
             capacity.mem * _MIB,
-            sum(one.mem for one in held) * _MIB,
+            sum(resources.mem for resources in reservations) * _MIB,
             len(capacity.gpus),
-            sum(one.gpus for one in held),
+            sum(resources.gpus for resources in reservations),
         )
         for family, value in zip(families, values, strict=True):
             family.add_metric([host], value)
@@ -152,18 +153,18 @@ def _list_jobs(services: Services, experiments: tuple[Experiment, ...]) -> Itera
 def _list_gpus(gpus: Sequence[wire.GpuView]) -> Iterator[Metric]:
     """Yield the readings of GPUs; an amount that the driver does not report has no sample."""
     amounts: tuple[tuple[str, str, Callable[[wire.GpuView], float | None]], ...] = (
-        ("busy_ratio", "Part of the time in which the GPU works, from 0 to 1.", lambda one: _share(one["percent"])),
-        ("memory_used_bytes", "Memory in use on the GPU.", lambda one: one["mem_used"]),
-        ("temperature_celsius", "Temperature of the GPU.", lambda one: one["temperature"]),
-        ("power_watts", "Power that the GPU takes.", lambda one: one["power"]),
-        ("power_limit_watts", "Power that the GPU may take.", lambda one: one["power_limit"]),
+        ("busy_ratio", "Part of the time in which the GPU works, from 0 to 1.", lambda gpu: _share(gpu["percent"])),
+        ("memory_used_bytes", "Memory in use on the GPU.", lambda gpu: gpu["mem_used"]),
+        ("temperature_celsius", "Temperature of the GPU.", lambda gpu: gpu["temperature"]),
+        ("power_watts", "Power that the GPU takes.", lambda gpu: gpu["power"]),
+        ("power_limit_watts", "Power that the GPU may take.", lambda gpu: gpu["power_limit"]),
     )
     for name, text, amount in amounts:
         family = GaugeMetricFamily(f"riseml_gpu_{name}", text, labels=["host", "gpu", "name"])
-        for one in gpus:
-            value = amount(one)
+        for gpu in gpus:
+            value = amount(gpu)
             if value is not None:
-                family.add_metric([one["host"], one["id"], one["name"]], value)
+                family.add_metric([gpu["host"], gpu["id"], gpu["name"]], value)
         yield family
 
 

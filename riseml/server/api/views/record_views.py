@@ -81,14 +81,14 @@ def _message(job: Job) -> str:
 def show_experiment(
     detail: ExperimentDetail,
     output: StorageRoots,
-    wanted: CanonicalId | None = None,
+    canonical_id: CanonicalId | None = None,
     end: BadEnd = NO_BAD_END,
     metrics: Iterable[wire.MetricView] = (),
 ) -> wire.ExperimentView:
-    """Return one experiment; with `wanted`, only the jobs that it names."""
+    """Return one experiment; with `canonical_id`, only the jobs that it names."""
     experiment = detail.experiment
     plan = experiment.plan
-    jobs = [job for job in experiment.jobs if wanted is None or wanted.names(job.name)]
+    jobs = [job for job in experiment.jobs if canonical_id is None or canonical_id.names(job.name)]
     return {
         "id": experiment_name(experiment.number, experiment.sub),
         "user": experiment.owner.user,
@@ -133,7 +133,7 @@ def show_set(
     """
     members = [show_experiment(detail, output, metrics=metrics.get(detail.experiment.id, ())) for detail in details]
     experiments = [detail.experiment for detail in details]
-    names = {metric["name"] for found in metrics.values() for metric in found}
+    names = {metric["name"] for views in metrics.values() for metric in views}
     goes_on = search is not None and search.end is None
     state, reason = roll_up_set(experiments, goes_on=goes_on)
     ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]

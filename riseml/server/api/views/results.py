@@ -40,7 +40,7 @@ class ResultQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RowSources:
     """What was read of the experiments."""
 
     outcomes: Mapping[str, ExperimentOutcome]  # by their names, oldest first
@@ -56,11 +56,12 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
         NotFound: there is no such experiment.
         UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
     """
-    found = _load_rows(query, services, moment)
-    rows = [_make_row(name, one, found) for name, one in found.outcomes.items()]
-    metrics, parameters = frozenset(list_metrics(rows)), frozenset(list_parameters(rows))
+    sources = _load_rows(query, services, moment)
+    rows = [_make_row(name, outcome, sources) for name, outcome in sources.outcomes.items()]
+    metrics = frozenset(list_metrics(rows))
+    parameters = frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
-    objective = choose_objective(keys, metrics, _find_objective(found, services), parameters)
+    objective = choose_objective(keys, metrics, _find_objective(sources, services), parameters)
     columns = Columns(parameters, metrics, {objective.metric: objective.goal} if objective else {})
     conditions = [condition for text in query.where for condition in parse_where(text)]
     matched = sort_rows(filter_rows(rows, conditions, columns), keys, columns)
@@ -68,9 +69,9 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
     if objective and not keys:
         matched = sort_by_rank(matched, ranks)
     varying, same = find_varying(matched)
-    shown = [row.name for row in matched[: query.limit]]
+    names = [row.name for row in matched[: query.limit]]
     best = next((row.name for row in matched if ranks.get(row.name) == 1), None)
-    views = _show_results([*shown, *([] if best is None else [best])], found, ranks, services)
+    views = _show_results([*names, *([] if best is None else [best])], sources, ranks, services)
     return {
         "objective": {"metric": objective.metric, "goal": objective.goal.value} if objective else None,
         "total": len(rows),
@@ -79,63 +80,63 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
         "same": same,
         "metrics": list_metrics(matched),
         "best": None if best is None else views[best],
-        "experiments": [views[name] for name in shown],
+        "experiments": [views[name] for name in names],
     }
 
 
-def _find_objective(found: _Found, services: Services) -> Objective | None:
+def _find_objective(sources: _RowSources, services: Services) -> Objective | None:
     """Return the objective of the sets among the experiments; None when they differ, or no set has a search."""
-    sets = {one.set_id for one in found.outcomes.values()} - {None}
+    sets = {outcome.set_id for outcome in sources.outcomes.values()} - {None}
     plans = services.searches.load_plans([identity for identity in sets if identity is not None])
-    wanted = {Objective(one.search.metric, one.search.goal) for one in plans}
-    return wanted.pop() if len(wanted) == 1 else None
+    objectives = {Objective(plan.search.metric, plan.search.goal) for plan in plans}
+    return objectives.pop() if len(objectives) == 1 else None
 
 
-def _load_rows(query: ResultQuery, services: Services, moment: datetime) -> _Found:
+def _load_rows(query: ResultQuery, services: Services, moment: datetime) -> _RowSources:
     outcomes = services.outcomes.read_outcomes(services.info.owner.user, _make_outcome_query(query, services))
     if not outcomes:
-        what = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
-        raise NotFound(f"{what} no experiment", "`riseml status -a` lists all of yours")
-    by_name = {experiment_name(one.number, one.sub): one for one in outcomes}
-    sets = {str(one.number) for one in outcomes} if query.names else frozenset()
+        subject = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
+        raise NotFound(f"{subject} no experiment", "`riseml status -a` lists all of yours")
+    by_name = {experiment_name(outcome.number, outcome.sub): outcome for outcome in outcomes}
+    sets = {str(outcome.number) for outcome in outcomes} if query.names else frozenset()
     for name in query.names:
-        wanted = parse_id(name)
-        if experiment_name(wanted.number, wanted.sub) not in by_name.keys() | sets:
+        canonical_id = parse_id(name)
+        if experiment_name(canonical_id.number, canonical_id.sub) not in by_name.keys() | sets:
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
-    ids = [one.id for one in outcomes]
+    ids = [outcome.id for outcome in outcomes]
     needs_runs = any(name in text for text in (query.sort, *query.where) for name in _RUN_COLUMNS)
     runs = services.outcomes.read_runs(ids) if needs_runs else {}
-    return _Found(by_name, services.metrics.read_summaries(ids), runs, moment)
+    return _RowSources(by_name, services.metrics.read_summaries(ids), runs, moment)
 
 
 def _make_outcome_query(query: ResultQuery, services: Services) -> OutcomeQuery:
     numbers = []
     for name in query.names:
-        wanted = parse_id(name)
-        if wanted.user not in (None, services.info.owner.user):
+        canonical_id = parse_id(name)
+        if canonical_id.user not in (None, services.info.owner.user):
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
-        if wanted.job is not None:
-            raise UsageError(f"{name} is a job", f"name its experiment: {wanted.number}")
-        numbers.append((wanted.number, wanted.sub))
+        if canonical_id.job is not None:
+            raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
+        numbers.append((canonical_id.number, canonical_id.sub))
     if not numbers and query.project is None:
         raise UsageError("neither an experiment nor a project is named", "name one")
     return OutcomeQuery(tuple(numbers), None if numbers else query.project)
 
 
-def _make_row(name: str, outcome: ExperimentOutcome, found: _Found) -> ResultRow:
+def _make_row(name: str, outcome: ExperimentOutcome, sources: _RowSources) -> ResultRow:
     row = ResultRow(
         name,
         outcome.state.value,
         outcome.reason,
         (outcome.number, outcome.sub or 0),
         outcome.parameters,
-        found.metrics.get(outcome.id, _NO_METRICS),
+        sources.metrics.get(outcome.id, _NO_METRICS),
     )
-    run = found.runs.get(outcome.id)
+    run = sources.runs.get(outcome.id)
     if run is None:
         return row
     return row._replace(
-        seconds=count_run_seconds(run, found.moment),
+        seconds=count_run_seconds(run, sources.moment),
         started=_show_moment(run.started_at),
         ended=_show_moment(run.ended_at),
         hosts=run.hosts,
@@ -149,15 +150,15 @@ def _show_moment(moment: datetime | None) -> str:
 
 
 def _show_results(
-    names: Collection[str], found: _Found, ranks: Mapping[str, int], services: Services
+    names: Collection[str], sources: _RowSources, ranks: Mapping[str, int], services: Services
 ) -> dict[str, wire.ResultView]:
     """Return the answers for some of the experiments, by their names."""
-    wanted = {name: found.outcomes[name] for name in names}
-    runs = found.runs or services.outcomes.read_runs([one.id for one in wanted.values()])
+    outcomes = {name: sources.outcomes[name] for name in names}
+    runs = sources.runs or services.outcomes.read_runs([outcome.id for outcome in outcomes.values()])
     views: dict[str, wire.ResultView] = {}
-    for name, outcome in wanted.items():
+    for name, outcome in outcomes.items():
         run = runs.get(outcome.id, _NOT_RUN)
-        seconds = count_run_seconds(run, found.moment)
+        seconds = count_run_seconds(run, sources.moment)
         views[name] = {
             "id": name,
             "project": outcome.project,
@@ -165,7 +166,7 @@ def _show_results(
             "state": outcome.state.value,
             "reason": outcome.reason,
             "parameters": dict(outcome.parameters),
-            "metrics": [show_summary(one) for one in found.metrics.get(outcome.id, _NO_METRICS).values()],
+            "metrics": [show_summary(summary) for summary in sources.metrics.get(outcome.id, _NO_METRICS).values()],
             "workers": run.workers,
             "hosts": list(run.hosts),
             "seconds": None if seconds is None else round(seconds, 3),

@@ -17,7 +17,7 @@ def show_job_samples(experiment: Experiment, job: Job, rows: Iterable[SampleRow]
     means = list(resample_rows(rows, 0, step))
     columns = zip(AMOUNTS, zip(*(row.amounts for row in means), strict=True), strict=True)
     amounts = {name: [_round_amount(value) for value in column] for name, column in columns}
-    shown = {
+    view = {
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         "project": experiment.project,
         "state": job.state.value,
@@ -28,7 +28,7 @@ def show_job_samples(experiment: Experiment, job: Job, rows: Iterable[SampleRow]
         "time": [row.at for row in means],
         "attempt": [row.attempt for row in means],
     }
-    return cast("wire.JobSamples", {**shown, **amounts})
+    return cast("wire.JobSamples", {**view, **amounts})
 
 
 def _round_amount(value: float) -> float | None:

@@ -21,7 +21,8 @@ def show_saved_summary(experiment: Experiment, keeper: SaveKeeper) -> wire.Saved
     """Return how far the output of an experiment is saved; None: its riseml.yml saves nothing."""
     if experiment.plan.save is None:
         return None
-    note, progress = keeper.read_note(experiment), keeper.read_progress(experiment)
+    note = keeper.read_note(experiment)
+    progress = keeper.read_progress(experiment)
     begun = note.restored
     return {
         "place": note.place or f"{experiment.plan.save.to}/{output_folder(experiment)}",

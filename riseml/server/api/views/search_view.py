@@ -19,11 +19,12 @@ _UNEXPECTED = (SearchEnd.EXHAUSTED, SearchEnd.TOO_MANY_FAILED, SearchEnd.BROKEN)
 def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.SearchView:
     """Return the settings, progress and best trial of a search; `names` are the metrics that its trials have
     reported."""
-    search, best = record.plan.search, record.find_best()
-    shown: wire.BestTrial | None = None
+    search = record.plan.search
+    best = record.find_best()
+    best_trial: wire.BestTrial | None = None
     if best is not None and best.value is not None:
         name = experiment_name(record.number, best.number)
-        shown = {"id": name, "value": best.value, "parameters": dict(best.point)}
+        best_trial = {"id": name, "value": best.value, "parameters": dict(best.point)}
     return {
         "method": search.method.value,
         "metric": search.metric,
@@ -35,11 +36,11 @@ def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.Searc
         "complete": record.count(TrialOutcome.COMPLETE),
         "stopped": record.count(TrialOutcome.STOPPED),
         "failed": record.count(TrialOutcome.FAILED),
-        "best": shown,
+        "best": best_trial,
         "end": None if record.end is None else record.end.value,
         "message": describe_search(record, names),
         "next": describe_next_step(record),
-        "variables": [one.name for one in record.variables if one.value is None],
+        "variables": [variable.name for variable in record.variables if variable.value is None],
     }
 
 
@@ -78,7 +79,8 @@ def describe_next_step(record: SearchRecord) -> str:
     """Return the next step of a search, and what the search waits for."""
     if record.end is not None:
         return f"makes no further trial: {END_SENTENCES[record.end]}"
-    live, number = record.live, len(record.trials) + 1
+    live = record.live
+    number = len(record.trials) + 1
     end = find_search_end(record)
     running = f"{len(live)} of its trials {'runs' if len(live) == 1 else 'run'}"
     if end is not None:
@@ -106,7 +108,8 @@ def _explain_no_value(record: SearchRecord, names: Collection[str]) -> Iterator[
 
 def _describe_parts(record: SearchRecord) -> Iterator[str]:
     yield f"trial {len(record.trials)} of {record.most_trials}"
-    stopped, failed = record.count(TrialOutcome.STOPPED), record.count(TrialOutcome.FAILED)
+    stopped = record.count(TrialOutcome.STOPPED)
+    failed = record.count(TrialOutcome.FAILED)
     valueless = sum(trial.outcome is TrialOutcome.FAILED and trial.finished for trial in record.trials)
     if stopped:
         yield f"{stopped} stopped early"

@@ -14,12 +14,12 @@ def show_written(records: Sequence[WrittenRecord]) -> wire.WrittenView | None:
     if not records:
         return None
     return {
-        "kept_files": sum(one.kept_files for one in records),
-        "kept_bytes": sum(one.kept_bytes for one in records),
-        "kept_names": list(dict.fromkeys(name for one in records for name in one.kept_names)),
-        "lost_files": sum(one.lost_files for one in records),
-        "lost_bytes": sum(one.lost_bytes for one in records),
-        "lost_names": list(dict.fromkeys(name for one in records for name in one.lost_names)),
-        "more": any(one.more for one in records),
+        "kept_files": sum(record.kept_files for record in records),
+        "kept_bytes": sum(record.kept_bytes for record in records),
+        "kept_names": list(dict.fromkeys(name for record in records for name in record.kept_names)),
+        "lost_files": sum(record.lost_files for record in records),
+        "lost_bytes": sum(record.lost_bytes for record in records),
+        "lost_names": list(dict.fromkeys(name for record in records for name in record.lost_names)),
+        "more": any(record.more for record in records),
         "sentences": describe_written(records),
     }
