@@ -81,7 +81,8 @@ class WebAccess:
         with self._lock:
             self._tokens.clear()
             self._sessions.clear()
-        self._port, self._key = None, secrets.token_bytes(32)
+        self._port = None
+        self._key = secrets.token_bytes(32)
         self._file.unlink(missing_ok=True)
 
     def make_token(self) -> str:
@@ -112,8 +113,8 @@ class WebAccess:
 
     def find_session(self, cookie: str) -> str | None:
         """Return the session of a cookie; None when this server did not give it, or when it is too old."""
-        session, _, rest = cookie.partition(".")
-        until, _, signature = rest.partition(".")
+        session, _, remainder = cookie.partition(".")
+        until, _, signature = remainder.partition(".")
         if not (until.isascii() and until.isdigit()) or len(until) > 12:
             return None
         if not _is_equal(signature, self.sign(f"cookie {session} {until}")):
@@ -123,18 +124,18 @@ class WebAccess:
     def list_sessions(self) -> list[OpenSession]:
         """Return the sessions that a browser may use, the oldest first."""
         with self._lock:
-            known = tuple(self._sessions.items())
+            sessions = tuple(self._sessions.items())
         now = self._clock()
-        return [OpenSession(name[:_SHOWN], until - _SESSION_LIFE, until) for name, until in known if until > now]
+        return [OpenSession(name[:_SHOWN], until - _SESSION_LIFE, until) for name, until in sessions if until > now]
 
-    def end_session(self, shown: str) -> bool:
+    def end_session(self, label: str) -> bool:
         """End one session, named as `list_sessions` does. Return False when there is none."""
         with self._lock:
-            found = [name for name in self._sessions if name[:_SHOWN] == shown]
-            for name in found:
+            names = [name for name in self._sessions if name[:_SHOWN] == label]
+            for name in names:
                 del self._sessions[name]
             self._write_file()
-        return bool(found)
+        return bool(names)
 
     def is_proven(self, session: str, proof: str, request: str) -> bool:
         """Return True when the page key of the session made the proof for this request, and it comes once.
@@ -178,9 +179,10 @@ class WebAccess:
 def _read_file(file: Path) -> tuple[int | None, bytes, dict[str, int]]:
     """Return the port, the key and the sessions of the file; no port and a new key when it is missing or damaged."""
     try:
-        found = json.loads(file.read_text())
-        port, key = int(found["port"]), bytes.fromhex(found["key"])
-        sessions = {str(name): int(until) for name, until in found.get("sessions", {}).items()}
+        document = json.loads(file.read_text())
+        port = int(document["port"])
+        key = bytes.fromhex(document["key"])
+        sessions = {str(name): int(until) for name, until in document.get("sessions", {}).items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None, secrets.token_bytes(32), {}
     is_sound = 0 < port <= _HIGHEST_PORT and len(key) == 32
@@ -191,5 +193,5 @@ def _digest_token(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def _is_equal(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode())
+def _is_equal(received: str, expected: str) -> bool:
+    return hmac.compare_digest(received.encode("utf-8", "surrogatepass"), expected.encode())

@@ -38,21 +38,21 @@ class Asset:
 def read_frame() -> Mapping[str, Asset]:
     """Return the files of the frame around the program of a job, by their names."""
     folder = files("riseml.web").joinpath("guest")
-    kinds = {one.name: _TYPES.get(f".{one.name.rpartition('.')[2]}") for one in folder.iterdir()}
+    kinds = {entry.name: _TYPES.get(f".{entry.name.rpartition('.')[2]}") for entry in folder.iterdir()}
     return {name: Asset(folder.joinpath(name).read_bytes(), kind) for name, kind in kinds.items() if kind is not None}
 
 
 def read_assets() -> Mapping[str, Asset]:
     """Return the files of the page by the ends of their addresses, such as `0123abcd/app.js`, and the page itself."""
     static = files("riseml.web").joinpath("static")
-    found = {}
+    named_assets = {}
     for folder, prefix in ((static, ""), (static.joinpath(_VENDOR), f"{_VENDOR}/")):
-        for one in folder.iterdir():
-            kind = _TYPES.get(f".{one.name.rpartition('.')[2]}")
+        for entry in folder.iterdir():
+            kind = _TYPES.get(f".{entry.name.rpartition('.')[2]}")
             if kind is not None:
-                found[f"{prefix}{one.name}"] = Asset(one.read_bytes(), kind)
-    version = hashlib.sha256(b"".join(found[name].content for name in sorted(found))).hexdigest()[:16]
-    page = found.pop(_PAGE_FILE)
-    assets = {f"{version}/{name}": asset for name, asset in found.items()}
+                named_assets[f"{prefix}{entry.name}"] = Asset(entry.read_bytes(), kind)
+    version = hashlib.sha256(b"".join(named_assets[name].content for name in sorted(named_assets))).hexdigest()[:16]
+    page = named_assets.pop(_PAGE_FILE)
+    assets = {f"{version}/{name}": asset for name, asset in named_assets.items()}
     assets[PAGE] = replace(page, content=page.content.replace(b"/static/", f"/static/{version}/".encode()))
     return assets

@@ -62,16 +62,20 @@ class DoorConnection(H11Protocol):
 
     def _has_place(self) -> bool:
         """Return True when this connection may stay, after ending an older one where that is necessary."""
-        doors = [one for one in self.connections if isinstance(one, DoorConnection) and one is not self]
-        foreign = [one for one in doors if one.is_foreign]
+        doors = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, DoorConnection) and connection is not self
+        ]
+        foreign = [door for door in doors if door.is_foreign]
         if self.is_foreign and len(foreign) >= MOST_FOREIGN:
             return False
         if len(self.connections) <= MOST_CONNECTIONS:
             return True
-        unproven = [one for one in (foreign if self.is_foreign else doors) if not one.is_proven]
+        unproven = [door for door in (foreign if self.is_foreign else doors) if not door.is_proven]
         if not unproven:
             return False
-        min(unproven, key=lambda one: (not one.is_foreign, one.began)).transport.abort()
+        min(unproven, key=lambda door: (not door.is_foreign, door.began)).transport.abort()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:

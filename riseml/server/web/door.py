@@ -25,7 +25,8 @@ from riseml.server.web.gate import WebGate
 from riseml.server.web.guest_gate import GuestGate
 from riseml.server.web.guests import WebGuests
 
-_ADDRESS, _OTHER_ADDRESS = "127.0.0.1", "::1"
+_ADDRESS = "127.0.0.1"
+_OTHER_ADDRESS = "::1"
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the machine has no IPv6
 _TRIES = 5  # to find a port that is free at both addresses
 _WAITING = 128  # connections that the kernel keeps until the server takes them
@@ -68,10 +69,10 @@ class WebDoor:
                 return self._port
             listeners = self._listen_anywhere() if port is None else _open_listeners(port)
             await self._stop()
-            found = self._start(api, listeners)
-            self.access.remember(found)
-            log.info("the web page is open at http://%s:%d", _ADDRESS, found)
-            return found
+            bound_port = self._start(api, listeners)
+            self.access.remember(bound_port)
+            log.info("the web page is open at http://%s:%d", _ADDRESS, bound_port)
+            return bound_port
 
     async def resume(self, api: ASGIApp) -> None:
         """Listen where an earlier server of this home did.
@@ -96,7 +97,9 @@ class WebDoor:
             return
         self._server.should_exit = True
         await self._serving
-        self._server, self._serving, self._port = None, None, None
+        self._server = None
+        self._serving = None
+        self._port = None
 
     async def close(self) -> None:
         """Stop listening, and end all sessions."""
@@ -120,7 +123,8 @@ class WebDoor:
         port: int = listeners[0].getsockname()[1]
         guests = GuestGate(api, self.guests, read_frame())
         gate = WebGate(api, self.access, read_assets(), guests, port)
-        self._server, self._port = _WebServer(configure_http(gate, DoorConnection)), port
+        self._server = _WebServer(configure_http(gate, DoorConnection))
+        self._port = port
         self._serving = asyncio.create_task(self._server.serve(sockets=listeners))
         return port
 

@@ -108,7 +108,11 @@ class WebGate:
             await send({**message, **named})
 
         headers = Headers(scope=scope)
-        proofs = [one.removeprefix(_STREAM_PROOF) for one in scope["subprotocols"] if one.startswith(_STREAM_PROOF)]
+        proofs = [
+            subprotocol.removeprefix(_STREAM_PROOF)
+            for subprotocol in scope["subprotocols"]
+            if subprotocol.startswith(_STREAM_PROOF)
+        ]
         origins = headers.getlist("origin")
         is_allowed = (
             bool(origins)
@@ -121,8 +125,8 @@ class WebGate:
             await send({"type": "websocket.close", "code": 1008})
             return
         mark_proven(scope)
-        kept = [(name, value) for name, value in scope["headers"] if name not in _HANDSHAKE]
-        await self._api({**_enter_api(scope), "headers": kept, "subprotocols": []}, receive, send_accepted)
+        forwarded = [(name, value) for name, value in scope["headers"] if name not in _HANDSHAKE]
+        await self._api({**_enter_api(scope), "headers": forwarded, "subprotocols": []}, receive, send_accepted)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the body of a request that changes something, of a browser with a session; None: it is too long.
@@ -132,7 +136,8 @@ class WebGate:
         """
         if scope["method"] in _READS or self._find_session(Headers(scope=scope)) is None:
             return b""
-        body, foreign = bytearray(), is_foreign(scope)
+        body = bytearray()
+        foreign = is_foreign(scope)
         try:
             while True:
                 message = await receive()
@@ -148,7 +153,8 @@ class WebGate:
 
     def _choose_answer(self, scope: Scope, body: bytes) -> Response | None:
         """Return the answer of the gate itself; None: the API answers."""
-        headers, path = Headers(scope=scope), scope["path"]
+        headers = Headers(scope=scope)
+        path = scope["path"]
         refusal = _check_origin(scope["method"], headers)
         if refusal is not None:
             return refusal
@@ -226,7 +232,8 @@ def _enter_api(scope: Scope) -> Scope:
 
 def _check_origin(method: str, headers: Headers) -> Response | None:
     """Return the refusal of a request under a foreign name, or from a foreign page."""
-    hosts, origins = headers.getlist("host"), headers.getlist("origin")
+    hosts = headers.getlist("host")
+    origins = headers.getlist("origin")
     if len(hosts) != 1 or not _LOOPBACK.fullmatch(hosts[0]):
         return PlainTextResponse("This server answers at 127.0.0.1 and localhost only.\n", 421)
     wrong = origins not in ([], [f"http://{hosts[0]}"])

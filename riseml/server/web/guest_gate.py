@@ -44,8 +44,8 @@ _CLOSED = "This address has ended, or is another browser's. The button TensorBoa
 def find_label(scope: Scope) -> str | None:
     """Return the label of a guest's host; None: the request is for another host."""
     hosts = [value for name, value in scope["headers"] if name == b"host"]
-    found = _HOST.fullmatch(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
-    return None if found is None else found[1]
+    match = _HOST.fullmatch(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
+    return None if match is None else match[1]
 
 
 class GuestGate:
@@ -86,7 +86,8 @@ class GuestGate:
 
     def _choose_answer(self, scope: Scope, label: str) -> Response | None:
         """Return the answer of the gate itself; None: the program answers."""
-        headers, path = Headers(scope=scope), scope["path"]
+        headers = Headers(scope=scope)
+        path = scope["path"]
         if _is_foreign(scope["method"], headers):
             return PlainTextResponse("This request comes from another page.\n", HTTPStatus.FORBIDDEN)
         if self._guests.find_experiment(label) is None:

@@ -66,16 +66,16 @@ def choose_answered(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
     return [(name, value) for name, value in headers if name in _ANSWERED and len(value) <= _LONGEST_VALUE]
 
 
-def find_own_place(location: bytes, asked: str, place: str) -> str | None:
+def find_own_place(location: bytes, requested_path: str, place: str) -> str | None:
     """Return where a redirect leads on the same host, as a path; None: it leads elsewhere.
 
     Args:
         location: what the program says.
-        asked: the path of the request.
+        requested_path: the path of the request.
         place: the host and the port of the program as the request named them, `127.0.0.1:6006`.
     """
     try:
-        target = urljoin(f"http://{place}{asked}", location.decode("ascii"))
+        target = urljoin(f"http://{place}{requested_path}", location.decode("ascii"))
         parts = urlsplit(target)
     except ValueError:
         return None

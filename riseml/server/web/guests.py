@@ -56,7 +56,8 @@ class WebGuests:
         """
         if not _NAME.fullmatch(experiment):
             raise ValueError(f"{experiment!r} is not the name of an experiment")
-        label, token = self._make_label(experiment), secrets.token_urlsafe(32)
+        label = self._make_label(experiment)
+        token = secrets.token_urlsafe(32)
         with self._lock:
             while len(self._tokens) >= _MOST_TOKENS:
                 del self._tokens[next(iter(self._tokens))]
@@ -65,17 +66,17 @@ class WebGuests:
 
     def find_experiment(self, label: str) -> str | None:
         """Return the experiment of a label; None when this server did not give it."""
-        found = _LABEL.fullmatch(label)
-        if found is None:
+        match = _LABEL.fullmatch(label)
+        if match is None:
             return None
-        experiment = found[1].replace("-", ".")
+        experiment = match[1].replace("-", ".")
         return experiment if hmac.compare_digest(label, self._make_label(experiment)) else None
 
     def admit(self, label: str, token: str) -> str | None:
         """Exchange a token for the cookie of its host; None when it is unknown, too old, used, or of another host."""
         with self._lock:
-            known, expires = self._tokens.pop(_digest_token(token), ("", 0.0))
-        if expires < self._clock() or known != label:
+            token_label, expires = self._tokens.pop(_digest_token(token), ("", 0.0))
+        if expires < self._clock() or token_label != label:
             return None
         until = int(self._clock()) + _ADMISSION_LIFE
         return f"{until}.{self._sign_admission(label, str(until))}"
