@@ -30,6 +30,9 @@ ROOMS = (
             "planning",
             "results",
             "search",
+            "server/api",
+            "server/web",
+            "server/webhooks",
             "spec",
             "wire",
         )

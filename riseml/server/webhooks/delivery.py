@@ -56,10 +56,10 @@ def _make_connection(scheme: str, host: str, port: int | None, deadline: float) 
 
 def _cut_request(connection: http.client.HTTPConnection) -> None:
     """End a request whose time is over; the thread that waits for it gets an error."""
-    held: socket.socket | None = connection.sock
-    if held is not None:
+    open_socket: socket.socket | None = connection.sock
+    if open_socket is not None:
         with contextlib.suppress(OSError):
-            held.shutdown(socket.SHUT_RDWR)
+            open_socket.shutdown(socket.SHUT_RDWR)
 
 
 def _describe_error(error: Exception) -> str:

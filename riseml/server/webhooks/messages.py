@@ -16,12 +16,12 @@ def make_body(webhook: Webhook, notice: Notice, delivery: str) -> bytes:
     sentence = f"riseml: {notice.sentence}"
     match webhook.format:
         case WebhookFormat.JSON:
-            found: object = {**notice.document, "delivery": delivery}
+            body: object = {**notice.document, "delivery": delivery}
         case WebhookFormat.SLACK:
-            found = {"text": _escape_markup(sentence)}
+            body = {"text": _escape_markup(sentence)}
         case WebhookFormat.DISCORD:
-            found = {"content": sentence, "allowed_mentions": {"parse": []}}
-    return json.dumps(found).encode()
+            body = {"content": sentence, "allowed_mentions": {"parse": []}}
+    return json.dumps(body).encode()
 
 
 def make_headers(webhook: Webhook, body: bytes, delivery: str, moment: int) -> dict[str, str]:

@@ -56,31 +56,35 @@ class MilestoneKeeper:
         summaries = self._read([experiment]).get(experiment, {})
         for condition in sorted(awaited, key=str):
             summary = summaries.get(condition.metric)
-            found = None if summary is None else find_reached(condition, summary)
-            if found is None:
+            reached = None if summary is None else find_reached(condition, summary)
+            if reached is None:
                 continue
-            self._store.add_milestone(experiment, str(condition), *found, now())
+            self._store.add_milestone(experiment, str(condition), *reached, now())
             self._awaited[experiment] -= {condition}
             self._note_news()
 
     def _find_awaited(self, experiment: int) -> frozenset[MetricCondition]:
         """Return the conditions that an experiment has not met."""
-        known = self._awaited.get(experiment)
-        if known is None:
-            asked = self._store.find_notify(experiment)
-            met = self._store.list_conditions(experiment) if asked is not None and asked.reached else frozenset()
-            known = frozenset(one for one in (() if asked is None else asked.reached) if str(one) not in met)
-            self._awaited[experiment] = known
+        awaited = self._awaited.get(experiment)
+        if awaited is None:
+            notify = self._store.find_notify(experiment)
+            met = self._store.list_conditions(experiment) if notify is not None and notify.reached else frozenset()
+            awaited = frozenset(
+                condition for condition in (() if notify is None else notify.reached) if str(condition) not in met
+            )
+            self._awaited[experiment] = awaited
             while len(self._awaited) > _MOST_KNOWN:
                 self._awaited.popitem(last=False)
-        return known
+        return awaited
 
 
 def find_reached(condition: MetricCondition, summary: MetricSummary) -> tuple[float, int | None] | None:
     """Return the best value that meets a condition, and its step; None when no value meets it."""
     match condition.relation:
         case Relation.ABOVE | Relation.AT_LEAST:
-            value, step = summary.maximum, summary.maximum_step
+            value = summary.maximum
+            step = summary.maximum_step
         case Relation.BELOW | Relation.AT_MOST:
-            value, step = summary.minimum, summary.minimum_step
+            value = summary.minimum
+            step = summary.minimum_step
     return (value, step) if value is not None and condition.holds(value) else None

@@ -51,8 +51,9 @@ def make_end_notice(end: ExperimentEnd) -> Notice:
 def make_set_notice(end: ExperimentEnd, members: Sequence[Experiment]) -> Notice:
     """Return the notice of the end of a set, which is the end of its last experiment."""
     state, reason = roll_up_set(members)
-    name, message = str(end.number), describe_set_end(members)
-    started = min((one.started_at for one in members if one.started_at is not None), default=None)
+    name = str(end.number)
+    message = describe_set_end(members)
+    started = min((member.started_at for member in members if member.started_at is not None), default=None)
     document = _make_document(end, name, message) | {
         "state": state.value,
         "reason": reason.value,
@@ -71,21 +72,27 @@ def make_set_notice(end: ExperimentEnd, members: Sequence[Experiment]) -> Notice
     )
 
 
-def make_milestone_notice(one: Milestone) -> Notice:
+def make_milestone_notice(milestone: Milestone) -> Notice:
     """Return the notice of a metric that has reached a value."""
-    name = experiment_name(one.number, one.sub)
-    step = "" if one.step is None else f" at step {one.step}"
+    name = experiment_name(milestone.number, milestone.sub)
+    step = "" if milestone.step is None else f" at step {milestone.step}"
+    value = f"{milestone.value:g}{step}"
     return Notice(
-        place=f"m{one.id}",
-        experiment=one.experiment,
+        place=f"m{milestone.id}",
+        experiment=milestone.experiment,
         name=name,
-        at=one.at,
-        short=one.condition,
-        sentence=f"experiment {name} of {one.project} has reached {one.condition}: {one.value:g}{step}",
+        at=milestone.at,
+        short=milestone.condition,
+        sentence=f"experiment {name} of {milestone.project} has reached {milestone.condition}: {value}",
         document={
             "event": "metric.reached",
-            "experiment": {"id": name, "user": one.user, "project": one.project},
-            "metric": {"condition": one.condition, "value": one.value, "step": one.step, "at": _format_moment(one.at)},
+            "experiment": {"id": name, "user": milestone.user, "project": milestone.project},
+            "metric": {
+                "condition": milestone.condition,
+                "value": milestone.value,
+                "step": milestone.step,
+                "at": _format_moment(milestone.at),
+            },
         },
     )
 

@@ -23,7 +23,8 @@ FILE = "notify.yml"
 
 _LARGEST = 2**18  # bytes
 _MOST = 20  # webhooks
-_LONGEST_URL, _LONGEST_SECRET = 2000, 1000
+_LONGEST_URL = 2000
+_LONGEST_SECRET = 1000
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _KEYS = frozenset({"name", "url", "secret", "events", "projects", "format", "insecure"})
 _PRINTABLE = re.compile(r"[!-~]+")
@@ -48,20 +49,20 @@ class Webhook:
     projects: frozenset[str] | None = None  # None: of all projects
     format: WebhookFormat = WebhookFormat.JSON
 
-    def wants(self, project: str, state: State, asked: NotifySection | None = None) -> bool:
+    def wants(self, project: str, state: State, notify: NotifySection | None = None) -> bool:
         """Return True when this webhook gets the end: notify.yml chooses it, or the project asks for it."""
-        is_asked = asked is not None and state in asked.ends and self._is_named(asked)
+        is_asked = notify is not None and state in notify.ends and self._is_named(notify)
         return self._takes(project) and (state in self.states or is_asked)
 
-    def wants_reached(self, project: str, asked: NotifySection | None) -> bool:
+    def wants_reached(self, project: str, notify: NotifySection | None) -> bool:
         """Return True when this webhook gets the milestones of a project."""
-        return asked is not None and self._takes(project) and self._is_named(asked)
+        return notify is not None and self._takes(project) and self._is_named(notify)
 
     def _takes(self, project: str) -> bool:
         return self.projects is None or project in self.projects
 
-    def _is_named(self, asked: NotifySection) -> bool:
-        return not asked.to or self.name in asked.to
+    def _is_named(self, notify: NotifySection) -> bool:
+        return not notify.to or self.name in notify.to
 
 
 def read_webhooks(home: Path) -> tuple[Webhook, ...]:
@@ -82,10 +83,10 @@ def find_file_time(home: Path) -> datetime:
 
 def _parse(data: bytes) -> tuple[Webhook, ...]:
     try:
-        found = load_texts(data)
+        document = load_texts(data)
     except ValueError:
         raise _make_mistake("it is not YAML") from None
-    rows = found.get("webhooks") if isinstance(found, dict) and found.keys() == {"webhooks"} else None
+    rows = document.get("webhooks") if isinstance(document, dict) and document.keys() == {"webhooks"} else None
     if not isinstance(rows, list) or len(rows) > _MOST:
         raise _make_mistake(f"it has one key, `webhooks`, with a list of at most {_MOST}")
     hooks = tuple(_parse_webhook(row, place) for place, row in enumerate(rows, 1))
@@ -97,17 +98,19 @@ def _parse(data: bytes) -> tuple[Webhook, ...]:
 def _parse_webhook(row: Any, place: int) -> Webhook:
     if not isinstance(row, dict) or not {"name", "url"} <= row.keys() <= _KEYS:
         raise _make_mistake(f"webhook {place} needs name and url, and may have {', '.join(sorted(_KEYS))}")
-    name, url = str(row["name"]), str(row["url"])
+    name = str(row["name"])
+    url = str(row["url"])
     secret = "" if is_nothing(row.get("secret", "")) else str(row["secret"])
     if not _NAME.fullmatch(name):
         raise _make_mistake(f"the name of webhook {place} is not up to 40 letters a-z, digits and -")
     if len(secret) > _LONGEST_SECRET or (secret and not _PRINTABLE.fullmatch(secret)):
         raise _make_mistake(f"the secret of {name} is not up to {_LONGEST_SECRET} printable characters without spaces")
     _check_url(name, url, plain_is_allowed=read_switch(row.get("insecure")) is True)
-    events, projects = row.get("events", ["finished", "failed", "killed"]), row.get("projects", "")
+    events = row.get("events", ["finished", "failed", "killed"])
+    projects = row.get("projects", "")
     try:
         kind = WebhookFormat(row.get("format", "json"))
-        states = frozenset(State(str(one).upper()) for one in events)
+        states = frozenset(State(str(event).upper()) for event in events)
     except (ValueError, TypeError):
         raise _make_mistake(
             f"{name}: `format` is json, slack or discord, `events` a list of finished, failed, killed"

@@ -28,7 +28,8 @@ from riseml.store.ends import EndStore, ExperimentEnd, SetProgress
 from riseml.store.experiments import ExperimentStore
 from riseml.store.milestones import MilestoneStore
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 900.0  # seconds between two tries; each is twice the one before
+_FIRST_PAUSE = 2.0  # seconds between two tries; each is twice the one before
+_LONGEST_PAUSE = 900.0  # seconds
 _GIVES_UP = 86400.0  # seconds after the end
 _POLL = 30.0  # seconds until a change of the file takes effect when no experiment ends
 _SEARCH_PATIENCE = 300.0  # seconds within which a search decides whether it makes a further trial
@@ -83,7 +84,8 @@ class WebhookLoop(threading.Thread):
         self._stopping = threading.Event()
         self._waiting: dict[str, _Waiting] = {}  # by the name of the webhook
         self._taken: dict[str, str] = {}  # the place of the last notice by webhook: the store may not have noted it
-        self._known: Mapping[str, Webhook] | None = None  # the webhooks of the last pass by name; None: it is the first
+        # the webhooks of the last pass by name; None: it is the first
+        self._last_hooks: Mapping[str, Webhook] | None = None
         self._problem = ""  # why the last pass sent nothing
 
     def note_end(self) -> None:
@@ -113,7 +115,8 @@ class WebhookLoop(threading.Thread):
             self._forget_others({hook.name: hook for hook in hooks})
             dues = [self._send_notices(hook, self._find_beginning()) for hook in hooks]
         except RisemlError as error:
-            problem, dues = error.message, []
+            problem = error.message
+            dues = []
             if problem != self._problem:
                 log.warning("no notice can be sent: %s (%s)", error.message, error.hint)
         except Exception:
@@ -129,11 +132,15 @@ class WebhookLoop(threading.Thread):
     def _forget_others(self, hooks: Mapping[str, Webhook]) -> None:
         """Forget where webhooks are that the file has no longer, and for what a changed one waits: its new address is
         asked at once."""
-        known = self._known
-        if known is None or known.keys() != hooks.keys():
+        last_hooks = self._last_hooks
+        if last_hooks is None or last_hooks.keys() != hooks.keys():
             self._desk.ends.forget_others(f"{name}{kind}" for name in hooks for kind in ("", _LATE, _REACHED))
-        self._waiting = {name: one for name, one in self._waiting.items() if known and hooks.get(name) == known[name]}
-        self._known = hooks
+        self._waiting = {
+            name: waiting
+            for name, waiting in self._waiting.items()
+            if last_hooks and hooks.get(name) == last_hooks[name]
+        }
+        self._last_hooks = hooks
 
     def _send_notices(self, hook: Webhook, since: datetime) -> float | None:
         """Send a webhook all notices that it has not got. Return when to try again; None when it has all."""
@@ -152,7 +159,8 @@ class WebhookLoop(threading.Thread):
 
     def _read_ends(self, hook: Webhook, since: datetime) -> Iterator[_ToSend]:
         """Yield the ends that the webhook has not got."""
-        position, ends = self._desk.ends.load_position(hook.name, since), self._desk.ends
+        position = self._desk.ends.load_position(hook.name, since)
+        ends = self._desk.ends
         while (end := ends.find_next(position)) is not None:
             position = end.id
             note_sent = partial(ends.save_position, hook.name, position)
@@ -167,14 +175,15 @@ class WebhookLoop(threading.Thread):
 
     def _read_late(self, hook: Webhook, since: datetime) -> Iterator[_ToSend]:
         """Yield the ends of sets whose searches have decided since: when their last experiments are closed."""
-        reader, ends = f"{hook.name}{_LATE}", self._desk.ends
+        reader = f"{hook.name}{_LATE}"
+        ends = self._desk.ends
         for position in (late := ends.load_late(reader)):
             end = ends.find_next(position - 1)
             if end is None or end.id != position:
                 continue
             with contextlib.suppress(_NotYet):
                 notice = self._make_end_notice(hook, end)
-                late = tuple(one for one in late if one != position)
+                late = tuple(pending for pending in late if pending != position)
                 yield partial(ends.save_late, reader, late), notice
 
     def _make_end_notice(self, hook: Webhook, end: ExperimentEnd) -> Notice | None:
@@ -190,7 +199,7 @@ class WebhookLoop(threading.Thread):
             raise _NotYet
         if progress is not SetProgress.ENDED:
             return None
-        members = [one.experiment for one in self._desk.experiments.find_by_number(end.user, end.number)]
+        members = [detail.experiment for detail in self._desk.experiments.find_by_number(end.user, end.number)]
         notice = make_set_notice(end, members)
         is_wanted = notice.state is not None and hook.wants(end.project, notice.state, end.notify)
         return notice if is_wanted else None
@@ -199,9 +208,11 @@ class WebhookLoop(threading.Thread):
         """Yield the milestones that the webhook has not got."""
         reader = f"{hook.name}{_REACHED}"
         position = self._desk.ends.load_position(reader, since, self._desk.milestones.find_last_before)
-        while (one := self._desk.milestones.find_next(position)) is not None:
-            position = one.id
-            notice = make_milestone_notice(one) if hook.wants_reached(one.project, one.notify) else None
+        while (milestone := self._desk.milestones.find_next(position)) is not None:
+            position = milestone.id
+            notice = (
+                make_milestone_notice(milestone) if hook.wants_reached(milestone.project, milestone.notify) else None
+            )
             yield partial(self._desk.ends.save_position, reader, position), notice
 
     def _deliver(self, hook: Webhook, notice: Notice, waiting: _Waiting) -> bool:
