@@ -40,12 +40,12 @@ def open_container_port(engine: Engine, name: str, port: int) -> JobStream:
     addresses = _find_addresses(engine, name)
     for address in addresses if engine.is_local else ():
         try:
-            door = socket.create_connection((address, port), _CONNECT)
+            connection = socket.create_connection((address, port), _CONNECT)
         except OSError as error:
             log.debug("port %d of %s at %s: %s", port, name, address, error)
             continue
-        door.settimeout(None)
-        return JobStream(door, RawCodec(), NoControl())
+        connection.settimeout(None)
+        return JobStream(connection, RawCodec(), NoControl())
     return _open_relay(engine, name, port, tuple(dict.fromkeys(("127.0.0.1", *addresses))))
 
 

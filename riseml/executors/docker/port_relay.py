@@ -17,13 +17,13 @@ import os, socket, sys, threading
 port, addresses = int(sys.argv[1]), sys.argv[2:]
 for address in addresses:
     try:
-        door = socket.create_connection((address, port), 15)
+        connection = socket.create_connection((address, port), 15)
         break
     except OSError:
         continue
 else:
     os._exit(98)
-door.settimeout(None)
+connection.settimeout(None)
 def write(data):
     while data:
         data = data[os.write(1, data):]
@@ -33,8 +33,8 @@ def send():
             data = os.read(0, 65536)
             if not data:
                 break
-            door.sendall(data)
-        door.shutdown(socket.SHUT_WR)
+            connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
     except OSError:
         os._exit(0)
 write(b"riseml: connected\n")
@@ -43,7 +43,7 @@ thread.daemon = True
 thread.start()
 try:
     while True:
-        data = door.recv(65536)
+        data = connection.recv(65536)
         if not data:
             break
         write(data)
@@ -54,17 +54,17 @@ os._exit(0)
 
 _PERL = r"""
 use strict; use IO::Socket::INET; use POSIX ();
-my ($port, @addresses) = @ARGV; my $door;
-for (@addresses) { last if $door = IO::Socket::INET->new(PeerAddr => $_, PeerPort => $port, Timeout => 15); }
-POSIX::_exit(98) unless $door;
+my ($port, @addresses) = @ARGV; my $connection;
+for (@addresses) { last if $connection = IO::Socket::INET->new(PeerAddr => $_, PeerPort => $port, Timeout => 15); }
+POSIX::_exit(98) unless $connection;
 syswrite STDOUT, "riseml: connected\n";
 sub pass { my ($from, $to) = @_; my $data;
   while (sysread $from, $data, 65536) { my $at = 0;
     while ($at < length $data) {
       my $n = syswrite $to, $data, length($data) - $at, $at; return unless $n; $at += $n } } }
 my $child = fork;
-if (!$child) { pass(\*STDIN, $door); shutdown($door, 1); POSIX::_exit(0) }
-pass($door, \*STDOUT); kill 9, $child; POSIX::_exit(0);
+if (!$child) { pass(\*STDIN, $connection); shutdown($connection, 1); POSIX::_exit(0) }
+pass($connection, \*STDOUT); kill 9, $child; POSIX::_exit(0);
 """
 
 _BASH = r"""

@@ -158,17 +158,17 @@ class Engine:
         from riseml.executors.transports.upgrade import UpgradeRefused, upgrade_connection
 
         with self.api() as api:
-            door = self._transport.dial(self._timeouts.quick)
+            connection = self._transport.dial(self._timeouts.quick)
             try:
-                received = upgrade_connection(door, f"/v{api.api_version}{path}", body)
+                received = upgrade_connection(connection, f"/v{api.api_version}{path}", body)
             except UpgradeRefused as error:
-                door.close()
+                connection.close()
                 raise translate_status(error.status, str(error)) from error
             except BaseException:
-                door.close()
+                connection.close()
                 raise
-        door.settimeout(None)
-        return door, received
+        connection.settimeout(None)
+        return connection, received
 
     def version(self) -> str:
         """Return the version of the engine: `20.10.24`."""

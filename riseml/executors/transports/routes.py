@@ -158,13 +158,13 @@ class TcpTransport:
         return client
 
     def dial(self, timeout: float) -> socket.socket:
-        door = socket.create_connection((self._url.host, self._url.port or 0), timeout)
+        connection = socket.create_connection((self._url.host, self._url.port or 0), timeout)
         try:
             for option in self._keepalive.list_socket_options():
-                door.setsockopt(*option)
-            return door if self._tls is None else _secure_socket(door, self._url.host, self._tls)
+                connection.setsockopt(*option)
+            return connection if self._tls is None else _secure_socket(connection, self._url.host, self._tls)
         except BaseException:
-            door.close()
+            connection.close()
             raise
 
     def explain_failure(self, error: Exception) -> Diagnosis:
@@ -254,13 +254,13 @@ def _dial_socket(path: str, timeout: float) -> socket.socket:
     return connection
 
 
-def _secure_socket(door: socket.socket, host: str, tls: Tls) -> socket.socket:
+def _secure_socket(plain: socket.socket, host: str, tls: Tls) -> socket.socket:
     """Return a connection as the SDK makes it: the engine is always verified."""
     context = ssl.create_default_context(cafile=tls.ca)
     if tls.cert:
         context.load_cert_chain(tls.cert, tls.key)
-    timeout = door.gettimeout()
-    connection = bridge_tls(context.wrap_socket(door, server_hostname=host))
+    timeout = plain.gettimeout()
+    connection = bridge_tls(context.wrap_socket(plain, server_hostname=host))
     connection.settimeout(timeout)
     return connection
 

@@ -24,8 +24,8 @@ class UpgradeRefused(Exception):
         self.status = status
 
 
-def upgrade_connection(door: socket.socket, path: str, body: Mapping[str, object]) -> bytes:
-    """Send a request, and return the bytes that came behind its answer; from then on `door` carries the stream.
+def upgrade_connection(stream: socket.socket, path: str, body: Mapping[str, object]) -> bytes:
+    """Send a request, and return the bytes that came behind its answer; then `stream` carries raw bytes both ways.
 
     Raises:
         UpgradeRefused: the engine refused.
@@ -42,21 +42,21 @@ def upgrade_connection(door: socket.socket, path: str, body: Mapping[str, object
     connection = h11.Connection(h11.CLIENT)
     request = h11.Request(method="POST", target=path, headers=list(headers.items()))
     for event in (request, h11.Data(data=content), h11.EndOfMessage()):
-        door.sendall(connection.send(event) or b"")
+        stream.sendall(connection.send(event) or b"")
     try:
-        return _read_answer(door, connection)
+        return _read_answer(stream, connection)
     except h11.RemoteProtocolError as error:
         raise ConnectionError(f"the engine's answer is not HTTP: {error}") from error
 
 
-def _read_answer(door: socket.socket, connection: h11.Connection) -> bytes:
+def _read_answer(stream: socket.socket, connection: h11.Connection) -> bytes:
     status = 0
     words = b""
     while True:
         event = connection.next_event()
         match event:
             case h11.NEED_DATA:
-                connection.receive_data(door.recv(_CHUNK))
+                connection.receive_data(stream.recv(_CHUNK))
             case h11.InformationalResponse(status_code=101):
                 return connection.trailing_data[0]
             case h11.Response():
