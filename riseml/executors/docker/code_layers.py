@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _ParentImage:
     """The image below a new layer: an environment, or the layer of an earlier state."""
 
     image: str  # its id
@@ -212,25 +212,25 @@ class CodeLayers:
                 self._changed.notify_all()
 
     def _make_layer(self, api: docker.APIClient, order: _Order, stack: ExitStack) -> None:
-        ground = self._choose_ground(api, order)
-        request = {"Image": ground.image, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
+        parent = self._choose_parent(api, order)
+        request = {"Image": parent.image, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
         helper = self._helpers.make(api, "code", request)
         stack.callback(self._helpers.discard, api, helper)
-        send_archive(api, helper, "/", pack_working_directory(order.code, order.launch.owner, paths=ground.paths))
+        send_archive(api, helper, "/", pack_working_directory(order.code, order.launch.owner, paths=parent.paths))
         reach(Point.LAYER_FILLED)
         repository, _, tag = order.name.partition(":")
         answer = api.post(
             f"{api.base_url}/v{api.api_version}/commit",
             params={"container": helper, "repo": repository, "tag": tag},
-            json={"Labels": self._make_labels(order, ground)},
+            json={"Labels": self._make_labels(order, parent)},
             timeout=(api.timeout, _COMMIT_PATIENCE),
         )
         raise_for_refusal(answer)
         reach(Point.LAYER_MADE)
 
-    def _choose_ground(self, api: docker.APIClient, order: _Order) -> _Ground:
+    def _choose_parent(self, api: docker.APIClient, order: _Order) -> _ParentImage:
         """Return the layer of an earlier state that needs the fewest bytes on top, or the environment."""
-        best = _Ground(order.base, 0, None, order.code.size)
+        best = _ParentImage(order.base, 0, None, order.code.size)
         for row in self._list_layers(api)[: 4 * _CONSIDERED]:
             row_labels = row["Labels"]
             depth = int(row_labels.get(labels.CODE_DEPTH, "0")) + 1
@@ -240,10 +240,10 @@ class CodeLayers:
                 continue
             changes = order.code.find_changes(row_labels.get(labels.CODE_SNAPSHOT, ""), row_labels[labels.CODE])
             if changes is not None and changes.size <= best.size // 2:
-                best = _Ground(str(row["Id"]), depth, changes.paths, changes.size)
+                best = _ParentImage(str(row["Id"]), depth, changes.paths, changes.size)
         return best
 
-    def _make_labels(self, order: _Order, ground: _Ground) -> dict[str, str]:
+    def _make_labels(self, order: _Order, parent: _ParentImage) -> dict[str, str]:
         return {
             labels.SERVER: self._server,
             labels.HELPER: "",
@@ -251,8 +251,8 @@ class CodeLayers:
             labels.CODE_SNAPSHOT: order.launch.snapshot,
             labels.CODE_BASE: order.base,
             labels.CODE_OWNER: order.owner,
-            labels.CODE_DEPTH: str(ground.depth),
-            labels.CODE_SIZE: str(ground.size),
+            labels.CODE_DEPTH: str(parent.depth),
+            labels.CODE_SIZE: str(parent.size),
         }
 
     def _list_layers(self, api: docker.APIClient) -> list[dict[str, Any]]:
