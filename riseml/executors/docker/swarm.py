@@ -112,24 +112,14 @@ def join_swarm(hosts: Sequence[SwarmHost], server: str) -> dict[HostName, Member
 
 
 def _join_missing(hosts: Sequence[SwarmHost], memberships: dict[HostName, Membership]) -> None:
-    """Let the hosts without a swarm join the swarm of the others, and add the step of each host to `found`."""
+    """Let the hosts without a swarm join the swarm of the others, and add the step of each host to `memberships`."""
     infos = read_swarms(hosts)
-    if not infos:
-        raise Unreachable("no host of the pool answers", "`riseml pool check` says why")
     silent = [host.name for host in hosts if host.name not in infos]
-    members = [name for name, info in infos.items() if info.get("LocalNodeState") == "active"]
-    joining = [name for name, info in infos.items() if info.get("LocalNodeState") == "pending"]
-    if joining and not members:
-        raise Refused(f"host {joining[0]} is still joining a swarm", "try again in some seconds")
-    check_one_swarm(infos, members, silent)
-    if silent and not members:
-        message = f"no host that answers is in a swarm, and {_join_names(silent)} may be: it does not answer"
-        raise Refused(message, f"start it, or take it out of the pool: `riseml pool remove {silent[0]}`")
-    for name in silent:
-        memberships[name] = Membership.SILENT
-    failed = [name for name, info in infos.items() if info.get("LocalNodeState") == "error"]
-    for name in [*members, *joining, *failed]:
-        memberships.setdefault(name, Membership.MEMBER)
+    _check_joinable(infos, silent)
+    memberships.update(dict.fromkeys(silent, Membership.SILENT))
+    for state in ("active", "pending", "error"):
+        for name in _list_in_state(infos, state):
+            memberships.setdefault(name, Membership.MEMBER)
     answering = [host for host in hosts if host.name in infos]
     manager = next((host for host in answering if _has_leader(infos[host.name])), None)
     if manager is None:
@@ -143,6 +133,30 @@ def _join_missing(hosts: Sequence[SwarmHost], memberships: dict[HostName, Member
         if host.name not in memberships:
             _join_one(host, _resolve_address(manager, infos[manager.name]), token)
             memberships[host.name] = Membership.JOINED
+
+
+def _check_joinable(infos: Infos, silent: Sequence[HostName]) -> None:
+    """Check that the hosts that answer are in one swarm, or that none of them is and one may be created.
+
+    Raises:
+        Unreachable: no host answers.
+        Refused: as `join_swarm`.
+    """
+    if not infos:
+        raise Unreachable("no host of the pool answers", "`riseml pool check` says why")
+    members = _list_in_state(infos, "active")
+    joining = _list_in_state(infos, "pending")
+    if joining and not members:
+        raise Refused(f"host {joining[0]} is still joining a swarm", "try again in some seconds")
+    check_one_swarm(infos, members, silent)
+    if silent and not members:
+        message = f"no host that answers is in a swarm, and {_join_names(silent)} may be: it does not answer"
+        raise Refused(message, f"start it, or take it out of the pool: `riseml pool remove {silent[0]}`")
+
+
+def _list_in_state(infos: Infos, state: str) -> list[HostName]:
+    """Return the hosts whose engine gives its node this state: `active`, `pending`, `error` or `inactive`."""
+    return [name for name, info in infos.items() if info.get("LocalNodeState") == state]
 
 
 def _join_one(host: SwarmHost, manager: str, token: str) -> None:
@@ -182,7 +196,7 @@ class SwarmManagement:
         self._engines = {host.name: host.engine for host in hosts}
         answers = _read_settled(hosts)
         infos = {name: info for name, info in answers.items() if info.get("LocalNodeState") == "active"}
-        self._failed = [name for name, info in answers.items() if info.get("LocalNodeState") == "error"]
+        self._failed = _list_in_state(answers, "error")
         self._ids = {name: str(info["NodeID"]) for name, info in infos.items()}
         self._managers = [name for name, info in infos.items() if _has_leader(info)]
 

@@ -90,8 +90,11 @@ def find_next_change(
     # a manager without a vote is one from before a new majority was made; the swarm refuses to change its role
     managers = [node for node in nodes if node.manager and node.has_vote]
     is_arranged = all(node.claims or node.id in going for node in managers)
-    chosen = _choose_managers(nodes, going, frozenset(creators), frozenset(given_up)) if is_arranged else set()
-    return _find_change(nodes, managers, chosen, going, frozenset(creators), is_arranged=is_arranged)
+    if is_arranged:
+        chosen = _choose_managers(nodes, going, frozenset(creators), frozenset(given_up))
+    else:  # no server of riseml has labelled one of the managers: only the nodes that leave change their role
+        chosen = {node.id for node in managers} - going
+    return _find_change(nodes, managers, chosen, going, frozenset(creators))
 
 
 def _find_change(
@@ -100,27 +103,23 @@ def _find_change(
     chosen: set[str],
     going: frozenset[str],
     creators: frozenset[str],
-    *,
-    is_arranged: bool,
 ) -> RoleChange | None:
     """Return the next change: dead managers out, new managers in, then the others out, the leader last."""
     surplus = sorted(
-        (node for node in managers if (node.id not in chosen if is_arranged else node.id in going)),
+        (node for node in managers if node.id not in chosen and keeps_majority(managers, node.id)),
         key=lambda node: (node.id not in going, node.leader, node.id),
     )
-    dead = [node for node in surplus if not node.answers]
-    missing = [node for node in nodes if node.id in chosen and not node.manager]
-    for node in dead:
-        if keeps_majority(managers, node.id):
-            return RoleChange(node.id, manager=False)
-    for node in missing:
-        return RoleChange(node.id, manager=True)
-    if any(node.manager and not node.has_vote and node.answers for node in nodes):
-        surplus = [node for node in surplus if node.id in going]  # it gets its vote from one of the managers
-    for node in surplus:
-        if node.answers and (node.id in going or node.id not in creators) and keeps_majority(managers, node.id):
-            return RoleChange(node.id, manager=False)
-    return None
+    dead = [node.id for node in surplus if not node.answers]
+    missing = [node.id for node in nodes if node.id in chosen and not node.manager]
+    if dead:
+        return RoleChange(dead[0], manager=False)
+    if missing:
+        return RoleChange(missing[0], manager=True)
+    movable = [node.id for node in surplus if node.id in going]
+    if not any(node.manager and not node.has_vote and node.answers for node in nodes):
+        # a manager that waits for its vote gets it from one of the managers
+        movable += [node.id for node in surplus if node.id not in going and node.id not in creators]
+    return RoleChange(movable[0], manager=False) if movable else None
 
 
 def keeps_majority(managers: Iterable[SwarmNode], without: str) -> bool:
@@ -134,15 +133,18 @@ def _choose_managers(
 ) -> set[str]:
     """Return the ids of the nodes that should manage the swarm: the present managers first, dead ones last."""
     hosts = [node for node in nodes if node.claims and node.id not in going]
-
-    def rank(node: SwarmNode) -> tuple[int, bool, str]:
-        if node.manager and node.answers:
-            return (0 if node.leader else 1), node.id not in creators, node.id
-        return (2 if node.manager and node.id not in given_up else 3 if node.answers else 4), True, node.id
-
     able = [node for node in hosts if (node.has_vote if node.manager else node.answers)]
-    able.sort(key=rank)
+    able.sort(key=lambda node: _rank_candidate(node, creators, given_up))
     chosen = able[: count_managers(len(hosts))]
     if len(chosen) % 2 == 0:
         del chosen[-1:]
     return {node.id for node in chosen}
+
+
+def _rank_candidate(node: SwarmNode, creators: frozenset[str], given_up: frozenset[str]) -> tuple[int, bool, str]:
+    """Return a sort key: the leader, the managers that answer, those that may come back, then the other nodes."""
+    if node.manager and node.answers:
+        return (0 if node.leader else 1), node.id not in creators, node.id
+    if node.manager and node.id not in given_up:
+        return 2, True, node.id
+    return (3 if node.answers else 4), True, node.id
