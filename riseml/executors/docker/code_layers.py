@@ -50,7 +50,7 @@ class _ParentImage:
     """The image below a new layer: an environment, or the layer of an earlier state."""
 
     image: str  # its id
-    depth: int = 0  # of the new layer
+    depth: int = 0  # depth of the new layer
     paths: frozenset[str] | None = None  # paths of the entries to write; None: all entries
     size: int = 0  # bytes of these entries
 
@@ -59,7 +59,7 @@ class _ParentImage:
 class _Order:
     """One layer that a job needs."""
 
-    name: str  # of its image: `riseml/code:4f2...`
+    name: str  # name of its image: `riseml/code:4f2...`
     base: str  # id of the environment
     launch: Launch
     code: KeptState
@@ -73,7 +73,7 @@ class CodeLayers:
     """The layers of one server on one engine; several threads use it at the same time.
 
     Args:
-        helpers: of the server on the engine.
+        helpers: the helpers of the server on the engine.
     """
 
     def __init__(self, helpers: Helpers) -> None:

@@ -54,7 +54,7 @@ def container_request(
         launch: the job.
         most_mem: MiB that a job without its own limit may use, so that it ends before its host has no memory, and
             before it takes what other jobs were promised. A job may always use the memory of its `resources`.
-        network_id: of the experiment's network; None: the network that has the experiment's name.
+        network_id: the id of the experiment's network; None: the network that has the experiment's name.
         log_limit: bytes that the server keeps of the job's output.
     """
     across = launch.subnet if launch.network is Network.OVERLAY else None

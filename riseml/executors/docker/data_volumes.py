@@ -35,7 +35,7 @@ _PIECE = 1 << 18  # bytes
 class EngineData:
     """The copies of one server on one engine; an implementation of `HostData`."""
 
-    helpers: Helpers  # of the engine
+    helpers: Helpers  # helpers of the engine
 
     def check(self) -> tuple[Finding, ...]:
         """Return the findings of `riseml pool check`; none without a volume."""

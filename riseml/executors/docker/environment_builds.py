@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 class BuildSettings:
     """How the builds of a host are confined."""
 
-    network: str = DEFAULT_NETWORK  # of the steps: a network of the engine, or a mode such as `host`
+    network: str = DEFAULT_NETWORK  # network of the steps: a network of the engine, or a mode such as `host`
     limits: BuildLimits = BuildLimits()
 
 
@@ -70,7 +70,7 @@ class EnvironmentBuilds:
     """The builds of one server on one engine; several threads use it at the same time.
 
     Args:
-        helpers: of the server on the engine.
+        helpers: the helpers of the server on the engine.
         settings: how they are confined.
     """
 
@@ -83,7 +83,7 @@ class EnvironmentBuilds:
         self._busy: set[str] = set()  # names of builds that a thread makes or removes at this moment
         self._left: set[str] = set()  # names of builds that an earlier server has left
         self._requested: frozenset[str] | None = None  # environments that experiments wait for; None: not known yet
-        self._steps_guard = threading.Lock()  # of the next field; held while the image of a step is removed
+        self._steps_guard = threading.Lock()  # guard of the next field; held while the image of a step is removed
         self._steps: Counter[str] = Counter()  # how many builds may go on from the image of a step
 
     def make_environment(self, order: BuildOrder, base: str, most_mem: int) -> None:
@@ -218,7 +218,7 @@ class _Build:
         self._server = helpers.server
         self._settings = settings
         self._order = order
-        self._name = name  # of its container and its network
+        self._name = name  # name of its container and its network
         self._late = threading.Event()  # set when it has taken longer than a build may take
         self._earlier_lines = order.read_held()
 

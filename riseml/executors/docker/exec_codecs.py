@@ -19,7 +19,7 @@ class FramedCodec:
     """Frames of the outputs; the input is sent as it is, and ends with the sending side of the connection."""
 
     def __init__(self) -> None:
-        self._remainder = b""  # of a header that is not complete
+        self._remainder = b""  # bytes of a header that is not complete
         self._channel = Channel.OUTPUT
         self._left = 0  # bytes that the current frame still has
 

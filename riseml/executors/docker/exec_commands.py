@@ -93,7 +93,7 @@ class _ExecControl:
         self._container = container
         self._identity = identity
         self._key = key
-        self._since = int(time.time()) - 3600  # of events; the clock of the engine may differ
+        self._since = int(time.time()) - 3600  # start of the events; the clock of the engine may differ
 
     def resize(self, size: WindowSize) -> None:
         """Set the size of the terminal. The engine refuses it before the command has begun and after its end."""

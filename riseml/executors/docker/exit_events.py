@@ -35,8 +35,8 @@ class ContainerEvents:
     """What the events have reported about one container until now."""
 
     changed: bool = False  # there was an event since the last observation
-    exit_code: int | None = None  # of the exit event; None: no exit event
-    finished_at: datetime | None = None  # of the exit event
+    exit_code: int | None = None  # code of the exit event; None: no exit event
+    finished_at: datetime | None = None  # time of the exit event
     signalled: bool = False  # the server has sent it a signal
     out_of_memory: bool = False  # the out-of-memory event has arrived
     settles_in: float = 0.0  # seconds in which that event may still arrive; 0 without an exit event
@@ -53,7 +53,7 @@ class ContainerEvents:
 class _ExitEvent:
     """An exit event."""
 
-    name: str  # of the container
+    name: str  # name of the container
     code: int
     at: datetime  # by the engine's clock
     heard_at: float  # by the clock of ExitEvents

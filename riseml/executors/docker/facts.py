@@ -26,7 +26,7 @@ class EngineFacts:
 
     capacity: Capacity  # without the part that pool.yml holds back
     most_mem: int  # MiB that one job without its own limit may use
-    version: str = ""  # of the engine: `20.10.24`
+    version: str = ""  # version of the engine: `20.10.24`
     address: str = ""  # the address at which the other members of the swarm reach it
     managers: frozenset[str] = frozenset()  # ids of the managers of its swarm; empty: it is in none
     manager: bool = False  # it may create networks across the hosts of the swarm

@@ -30,7 +30,7 @@ class GpuInventory:
 
     Args:
         host: the host in pool.yml; its `gpus` are those that jobs may use.
-        helpers: of the host; one of them reads its GPUs.
+        helpers: the helpers of the host; one of them reads its GPUs.
         reader: NVML, for a host that is this machine; None: another machine.
     """
 

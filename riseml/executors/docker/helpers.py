@@ -150,7 +150,7 @@ class Helpers:
         """Give the name of a new container, and remove it afterwards.
 
         Args:
-            api: of the engine.
+            api: a client of the engine.
             purpose: a part of its name: `disk`.
             request: the body of `POST /containers/create`, without labels.
 

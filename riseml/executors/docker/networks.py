@@ -31,7 +31,7 @@ class NetworkSubnets:
     """The IPv4 subnets of an engine's networks."""
 
     own: dict[int, str]  # by experiment of this server; empty text: its network has no IPv4 subnet
-    foreign: tuple[str, ...]  # of all other networks
+    foreign: tuple[str, ...]  # subnets of all other networks
     across: frozenset[int] = frozenset()  # those of `own` whose network belongs to a swarm
 
 

@@ -31,9 +31,9 @@ def pack_working_directory(
 
     Args:
         project: its files.
-        owner: of the working directory and of everything in it.
-        folder: of the working directory, below the root.
-        paths: of the entries to pack; None: all.
+        owner: the owner of the working directory and of everything in it.
+        folder: the path of the working directory, below the root.
+        paths: the paths of the entries to pack; None: all.
 
     Raises:
         OSError: the files cannot be read.

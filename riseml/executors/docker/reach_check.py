@@ -34,7 +34,7 @@ CLOSE_METADATA = f"iptables -I DOCKER-USER -d {METADATA} -j DROP"
 
 _TOPIC = "reach"
 _MOST_SUBNETS = 8  # the most subnets that are tried for the container
-_PREFIX = 26  # of its subnet, as of most experiments
+_PREFIX = 26  # length of its subnet's prefix, as of most experiments
 _GATEWAY_BRIDGE = "docker_gwbridge"  # Docker's name; it is there once a host is in a swarm
 _PATIENCE = 30  # seconds for the container, and for the search for an image in which it runs
 _PROGRAM = """
@@ -68,8 +68,8 @@ def check_reach(api: docker.APIClient, helpers: Helpers, subnets: str) -> tuple[
     """Return a finding for each thing that jobs may reach and should not; one for both when they reach neither.
 
     Args:
-        api: of the engine.
-        helpers: of the engine.
+        api: a client of the engine.
+        helpers: the helpers of the engine.
         subnets: the range of the networks of experiments.
     """
     images = choose_names(api.images())

@@ -53,10 +53,10 @@ exit "$code"
 class BuildStep:
     """One step of an environment."""
 
-    number: int  # of the install step, from 1; 0: the step that lists the packages
+    number: int  # number of the install step, from 1; 0: the step that lists the packages
     line: str  # as the user wrote it; empty: the step that lists the packages
     command: tuple[str, ...]
-    digest: str  # of everything that its image depends on
+    digest: str  # digest of everything that its image depends on
 
     @property
     def image(self) -> str:
@@ -88,7 +88,7 @@ def step_request(
         step: what runs.
         below: the image in which it runs.
         server: id of the server.
-        config: of that image.
+        config: the configuration of that image.
         host_config: see `host_config`.
     """
     request: dict[str, Any] = {

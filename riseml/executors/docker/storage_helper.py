@@ -134,7 +134,7 @@ class HelperSession:
 class StorageHelpers:
     """The helpers of one host; an idle helper waits a while for the next request."""
 
-    helpers: Helpers  # of the host
+    helpers: Helpers  # helpers of the host
     _idle: list[tuple[StorageOrder, HelperSession]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -58,7 +58,7 @@ def explain_stuck(name: str, containers: Collection[str]) -> EngineError:
     """Return the error that says why a network cannot be removed and what clears it.
 
     Args:
-        name: of the network.
+        name: the name of the network.
         containers: names of the containers that are connected to it.
     """
     if containers:

@@ -30,7 +30,7 @@ from riseml.records import dataclass
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before the next try: a swarm that has just got a manager may elect its leader, and refuses until then."""
 
-_MOST_CHANGES = 30  # of roles in one arrangement
+_MOST_CHANGES = 30  # changes of roles in one arrangement
 _EFFECT_WITHIN = 20.0  # seconds within which a swarm carries out a change of a role
 _LOOK_AGAIN = 0.3  # seconds
 _STARTING = 600.0  # seconds: a younger container or network of another server may be about to be used

@@ -40,7 +40,7 @@ class Processor:
 class TinyProgram:
     """A program that answers with its exit code."""
 
-    name: str  # of its file
+    name: str  # name of its file
     image: str  # with a tag
     path: str  # that it opens
     processors: Mapping[str, Processor]  # by the name that an engine has for the processor of its host
@@ -50,7 +50,7 @@ class TinyProgram:
 class ProgramRun:
     """One run of a program."""
 
-    helpers: Helpers  # of the host
+    helpers: Helpers  # helpers of the host
     purpose: str  # a part of its container's name
     patience: int  # seconds
     mounts: Sequence[Mount] = ()

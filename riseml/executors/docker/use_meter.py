@@ -16,7 +16,7 @@ class ContainerMeter:
     """The meter of one container."""
 
     engine: Engine
-    name: str  # of the container
+    name: str  # name of the container
     gpu_reader: GpuReader
     _difference: StatsDifference = field(default_factory=StatsDifference)
     _gpus: tuple[str, ...] | None = None  # None: not known yet

@@ -354,7 +354,7 @@ def _name_member(member: tarfile.TarInfo, above: str, *, drops_first: bool = Tru
     """Return the path of a member; None for a folder, something special, and a name that could lead elsewhere.
 
     Args:
-        member: of an archive.
+        member: a member of an archive.
         above: the path of the folder that the archive's first name is in, with its `/`.
         drops_first: whether that first name is the folder that paths begin in.
     """

@@ -32,8 +32,8 @@ def find_pinned_keys(lines: Iterable[str], name: str) -> Iterator[tuple[str, str
 def replace_pinned_keys(lines: Iterable[str], name: str, keys: Iterable[tuple[str, str]]) -> list[str]:
     """Return the lines with these keys (kind, base 64) as the only ones of a host; other hosts keep theirs.
 
-    A line of this host alone goes. A line that names other hosts too stays for them: it loses the name, or gets a
-    `!name` when one of its patterns matches the name as well.
+    Lines that name only this host are deleted. Lines that also name others lose the name, or get a `!name` when one of
+    their patterns matches the name as well.
     """
     remaining_lines = (_exclude_host(line, name) for line in lines)
     return [*(line for line in remaining_lines if line is not None), *(f"{name} {kind} {key}" for kind, key in keys)]

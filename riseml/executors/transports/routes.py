@@ -76,7 +76,7 @@ class Transport(Protocol):
         """Return a client.
 
         Args:
-            version: of the Docker Engine API.
+            version: the version of the Docker Engine API.
             timeout: seconds that a call waits for an answer.
 
         Raises:

@@ -36,7 +36,7 @@ _OPTIONS = {
 class Destination:
     """Where a tunnel leads."""
 
-    name: str  # of the host in the pool
+    name: str  # name of the host in the pool
     url: EngineUrl
     known_hosts: Path  # the file with the pinned host keys
     identity: Path | None = None  # the private key; None: the ones that ssh finds by itself
@@ -92,7 +92,7 @@ def build_session_command(control_socket: Path, host: str, command: Sequence[str
     """Return the command that runs another one over a connection that is open; it never opens one itself.
 
     Args:
-        control_socket: of `build_shared_command`.
+        control_socket: the socket of `build_shared_command`.
         host: its name, which ssh wants and does not use.
         command: its words reach the other side as they are.
     """
@@ -104,7 +104,7 @@ def build_port_command(control_socket: Path, host: str, address: str) -> list[st
 
     Args:
         control_socket, host: as of `build_session_command`.
-        address: of the port, as the other side knows it: `10.0.0.11:40123`.
+        address: the address of the port, as the other side knows it: `10.0.0.11:40123`.
     """
     return [*_build_session(control_socket), "-W", address, "--", host]
 

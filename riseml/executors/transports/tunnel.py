@@ -52,7 +52,7 @@ _LONGEST_SOCKET = 90  # bytes; the kernel's limit is 107, and ssh adds 17 while 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")  # characters that ssh reads neither as an expansion nor as a separator
 _CHUNK = 4096  # bytes read at once; a longer line of ssh is cut
 _FRESH = 10.0  # seconds for which ssh's last line explains a failed call
-_KEPT_LINES = 20  # of ssh's output
+_KEPT_LINES = 20  # lines of ssh's output
 _SHELL = '[ "$PPID" = "$0" ] && exec "$@"'  # do not start ssh when the parent died before the death signal was set
 _NOT_CONNECTED = Diagnosis("ssh has not connected yet", "riseml keeps trying")
 
@@ -83,7 +83,7 @@ class Tunnel:
         self._timing = timing
         self._changed = threading.Condition()  # guards all fields below, and notifies of their changes
         self._state = TunnelState()
-        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)  # of the current ssh
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)  # output of the current ssh
         self._last_line_at = 0.0  # monotonic seconds
         self._ssh: tuple[subprocess.Popen[bytes], int] | None = None  # with its attempt
         self._socket: Path | None = None

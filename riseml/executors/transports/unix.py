@@ -24,7 +24,7 @@ class UnixSocketAdapter(HTTPAdapter):
     """Sends every request of a session to one socket.
 
     Args:
-        path: of the socket.
+        path: the path of the socket.
     """
 
     def __init__(self, path: str) -> None:
