@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -83,21 +84,35 @@ def clean_outputs(command: CommandContext, choice: OutputChoice, *, yes: bool, j
         if not json:
             command.printer.print_lines(list_outputs(outputs, command.printer.style))
             command.printer.say(summarise_outputs(whole))
-        if whole and (yes or (not json and command.asks)):
-            if not yes and not command.ask("Remove these outputs for good?"):
-                raise Refused("nothing was removed")
+        is_confirmed = bool(whole) and (yes or (not json and _confirm_removal(command)))
+        if is_confirmed:
             outputs = [_remove(client, output) if output["problem"] is None else output for output in outputs]
-            if not json:
-                command.printer.say(
-                    summarise_outputs([output for output in outputs if output["removed"]], removed=True)
-                )
-        elif whole and not json:
-            command.printer.say("Nothing was removed: add --yes to remove it.")
     if json:
         command.printer.print_json({"outputs": outputs, "next": None, "next_sub": None})
-    failed = [output for output in outputs if output["problem"] is not None]
-    if failed:
-        raise EngineError(f"output {failed[0]['experiment']}: {failed[0]['problem']}", "try again later")
+    elif is_confirmed:
+        command.printer.say(summarise_outputs([output for output in outputs if output["removed"]], removed=True))
+    elif whole:
+        command.printer.say("Nothing was removed: add --yes to remove it.")
+    _raise_first_problem(outputs)
+
+
+def _raise_first_problem(outputs: Iterable[wire.OutputView]) -> None:
+    for output in outputs:
+        if output["problem"] is not None:
+            raise EngineError(f"output {output['experiment']}: {output['problem']}", "try again later")
+
+
+def _confirm_removal(command: CommandContext) -> bool:
+    """Ask the user; return False where nobody can be asked.
+
+    Raises:
+        Refused: the user said no.
+    """
+    if not command.asks:
+        return False
+    if not command.ask("Remove these outputs for good?"):
+        raise Refused("nothing was removed")
+    return True
 
 
 def _find_outputs(client: Client, query: dict[str, str]) -> list[wire.OutputView]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.style import Style, paint
@@ -73,16 +73,18 @@ def _flatten_metrics(differences: Sequence[wire.MetricDifference]) -> list[wire.
     """Return a row for the last value of each metric, and rows for its smallest and largest one where they differ."""
     rows: list[wire.Difference] = []
     for difference in differences:
-        parts = {
-            "last": [None if metric is None else format_metric(metric["last"]) for metric in difference["metrics"]],
-            "min": [None if metric is None else format_metric(metric["min"]) for metric in difference["metrics"]],
-            "max": [None if metric is None else format_metric(metric["max"]) for metric in difference["metrics"]],
-        }
-        rows.append({"name": f"{difference['name']}.last", "values": list(parts["last"])})
-        for part in ("min", "max"):
-            if parts[part] != parts["last"]:
-                rows.append({"name": f"{difference['name']}.{part}", "values": list(parts[part])})
+        name = difference["name"]
+        last = _format_values(metric and metric["last"] for metric in difference["metrics"])
+        least = _format_values(metric and metric["min"] for metric in difference["metrics"])
+        most = _format_values(metric and metric["max"] for metric in difference["metrics"])
+        rows.append({"name": f"{name}.last", "values": last})
+        rows += [{"name": f"{name}.min", "values": least}] if least != last else []
+        rows += [{"name": f"{name}.max", "values": most}] if most != last else []
     return rows
+
+
+def _format_values(values: Iterable[float | str | None]) -> list[str | None]:
+    return [None if value is None else format_metric(value) for value in values]
 
 
 def _is_long(difference: wire.Difference) -> bool:

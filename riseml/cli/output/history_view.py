@@ -80,7 +80,7 @@ def list_past_use(history: wire.SampleHistory, style: Style, *, bars: bool) -> l
     """Return what jobs have used: means over time, and maxima. The bars of all jobs have one scale of time.
 
     Args:
-        found: the answer of the server.
+        history: the answer of the server.
         style: has the width.
         bars: draw the course beside each mean.
     """
@@ -90,11 +90,8 @@ def list_past_use(history: wire.SampleHistory, style: Style, *, bars: bool) -> l
     scale = TimeScale(min(min(job["time"]) for job in jobs), max(max(job["time"]) for job in jobs), history["step"])
     courses = [course for course in _COURSES if any(_select_known(course.pick(job)) for job in jobs)]
     hosts = any(job["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for job in jobs)
-    columns = [Column("ID"), Column("STATE", states=True), *([Column("HOST")] * hosts)]
-    heads = len(columns)
-    for course in courses:
-        columns.append(Column(f"{course.title} mean/asked" if course.requested else f"{course.title} mean", right=True))
-        columns += [Column(f"{course.title} most", right=True)] * course.most
+    heads = [Column("ID"), Column("STATE", states=True), *([Column("HOST")] * hosts)]
+    columns = [*heads, *(column for course in courses for column in _list_columns(course))]
     rows = []
     for job in jobs:
         cells = [cell for course in courses for cell in _list_cells(course, job, scale if bars else None)]
@@ -102,7 +99,12 @@ def list_past_use(history: wire.SampleHistory, style: Style, *, bars: bool) -> l
     count = sum(len(job["time"]) for job in jobs)
     span = f"{format_moment(history['since'])} to {format_moment(history['until'])}"
     note = clean_text(f"{span}: {count_noun(count, 'value')}, each the mean of {history['step']} s")
-    return [*build_cards(columns, rows, heads, style), "", note]
+    return [*build_cards(columns, rows, len(heads), style), "", note]
+
+
+def _list_columns(course: Course) -> list[Column]:
+    mean = Column(f"{course.title} mean/asked" if course.requested else f"{course.title} mean", right=True)
+    return [mean, *([Column(f"{course.title} most", right=True)] * course.most)]
 
 
 def _list_cells(course: Course, samples: wire.JobSamples, scale: TimeScale | None) -> list[str]:

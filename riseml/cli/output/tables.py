@@ -55,16 +55,21 @@ def build_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style:
         titles = [_fold_title(column.title, needed[at]) for at, column in enumerate(columns)]
         widths = _measure_columns(titles, rows)
         gap = 2 if _sum_widths(widths, gap) <= width else 1
-        for at, column in enumerate(columns):
-            if column.shrinks or column.folds:
-                excess = max(0, _sum_widths(widths, gap) - width)
-                widths[at] = min(widths[at], max(_NARROWEST, widths[at] - excess))
+        _narrow_columns(columns, widths, gap, width)
         rows = [part for row in rows for part in _fold_row(columns, widths, row)]
     height = max(len(title) for title in titles)
     heads = zip(*([""] * (height - len(title)) + title for title in titles), strict=True)
     plain = Style()
     titled = [_join_cells(columns, widths, row, " " * gap, plain) for row in heads]
     return [*titled, *(_join_cells(columns, widths, row, " " * gap, style or plain) for row in rows)]
+
+
+def _narrow_columns(columns: Sequence[Column], widths: list[int], gap: int, width: int) -> None:
+    """Make `widths` of columns that may become narrower smaller, from the left, until the table fits `width`."""
+    for at, column in enumerate(columns):
+        if column.shrinks or column.folds:
+            excess = max(0, _sum_widths(widths, gap) - width)
+            widths[at] = min(widths[at], max(_NARROWEST, widths[at] - excess))
 
 
 def _fold_row(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> list[list[str]]:

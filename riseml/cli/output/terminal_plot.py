@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from riseml.cli.output.chart import Chart, find_ends, list_x_ticks, list_y_ticks
+from riseml.cli.output.chart import Chart, ChartSeries, find_ends, list_x_ticks, list_y_ticks
 from riseml.cli.output.style import Style
 from riseml.cli.output.widths import shorten_to_width
 
@@ -41,23 +41,23 @@ def draw_chart(chart: Chart, style: Style, *, unicode: bool = True) -> list[str]
     plotext.limit_size(width=False, height=False)
     plotext.plotsize(width, _HEIGHT)
     for at, series in chart.drawn:
-        if not series.points:
-            continue
-        xs = [math.log10(x) if chart.x_log else x for x, _ in series.points]
-        ys = [y for _, y in series.points]
-        mark = _choose_mark(at, chart, style, unicode=unicode)
-        colour = _COLOURS[at % len(_COLOURS)] if style.colour else None
-        draw = plotext.plot if chart.joined and len(xs) > 1 else plotext.scatter
-        draw(xs, ys, marker=mark, color=colour)
+        if series.points:
+            mark = _choose_mark(at, chart, style, unicode=unicode)
+            _draw_series(plotext, chart, series, mark, _COLOURS[at % len(_COLOURS)] if style.colour else None)
     _set_axes(plotext, chart)
     text: str = plotext.build()
     plotext.clear_figure()
-    lines = [line if style.colour else _COLOUR.sub("", line) for line in text.rstrip("\n").split("\n")]
-    lines = [line.rstrip() for line in lines]
+    lines = [line.rstrip() for line in (text if style.colour else _COLOUR.sub("", text)).rstrip("\n").split("\n")]
     if not unicode:
         lines = [line.translate(_SIMPLE).encode("ascii", "replace").decode() for line in lines]
     notes = [shorten_to_width(chart.note, width)] if chart.note else []
     return [chart.title, *lines, *_list_labels(chart, style, width, unicode=unicode), *notes]
+
+
+def _draw_series(plotext: Any, chart: Chart, series: ChartSeries, mark: str, colour: str | None) -> None:
+    xs = [math.log10(x) if chart.x_log else x for x, _ in series.points]
+    draw = plotext.plot if chart.joined and len(xs) > 1 else plotext.scatter
+    draw(xs, [y for _, y in series.points], marker=mark, color=colour)
 
 
 def _choose_mark(at: int, chart: Chart, style: Style, *, unicode: bool) -> str:

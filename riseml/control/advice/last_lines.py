@@ -185,10 +185,16 @@ def _find_raised(lines: Sequence[str]) -> list[_Raised]:
         prefix = max((prefix for prefix in headers if _ends_traceback(line, prefix)), key=len, default=None)
         if prefix is not None or _EXCEPTION.match(line) or _FATAL.match(line):
             begin = index if prefix is None else headers.pop(prefix)
-            first = None if above is None else above.line if above.first is None else above.first
-            raised.append(_Raised(begin, index, _CONSEQUENCE.search(line) is not None, first))
+            raised.append(_Raised(begin, index, _CONSEQUENCE.search(line) is not None, _find_first(above)))
             above = None
     return raised
+
+
+def _find_first(above: _Raised | None) -> int | None:
+    """Return the index of the line of the first error of a chain, whose last error so far is `above`."""
+    if above is None:
+        return None
+    return above.line if above.first is None else above.first
 
 
 def _ends_traceback(line: str, prefix: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 
@@ -110,8 +110,9 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
     used: set[str] = set()
     for path, line in {**lines, **file.filled}.items():
         filled = frozenset() if path in file.filled else built_in  # riseml fills them in when the counts are known
-        for order, (name, _, _) in enumerate(find_placeholders(line)):
-            used.add(name)
+        names = [name for name, _, _ in find_placeholders(line)]
+        used.update(names)
+        for order, name in enumerate(names):
             if name in section or name in filled or name in undefined or _PATH in file.bad:
                 continue
             undefined.add(name)
@@ -121,7 +122,18 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
         odd = next((text for text in _ODD.findall(line) if not find_placeholders(text)), None)
         if odd is not None:
             file.warn(path, f"{quote_text(odd)} is not a placeholder and stays as it is", "a placeholder is {{name}}")
-    script = "\n".join(lines.values())
+    _check_use(file, section, used, "\n".join(lines.values()))
+
+
+def _check_use(file: SourceFile, section: Collection[str], used: Container[str], script: str) -> None:
+    """Warn of parameters that no line uses, by placeholder or variable; refuse those that only an option names.
+
+    Args:
+        file: the file; problems go there.
+        section: the names of the parameters.
+        used: the names in placeholders.
+        script: all lines of `run`.
+    """
     for name in section:
         variable = name_variable(file, name)
         if name in used or (variable and re.search(rf"\$\{{?{re.escape(variable)}\b", script)):

@@ -148,15 +148,20 @@ def _check_parameters(file: SourceFile, method: SearchMethod, parameters: Sequen
             path = ("train", "parameters", parameter.name, parameter.distribution.scale.value)
             problem = "a grid tries every combination of values, and a distribution is not a list of them"
             file.refuse_key(path, problem, "write a list or a range, or use another search.method")
-    if method is SearchMethod.CMA_ES and any(parameter.distribution is None for parameter in parameters):
-        names = [declared.name for declared in parameters if declared.distribution is None and len(declared.values) > 1]
-        if len(names) == sum(declared.distribution is not None or len(declared.values) > 1 for declared in parameters):
-            problem = "cma-es moves numbers, and every parameter here is a list or a range"
-            file.refuse((*_PATH, "method"), problem, "write uniform, log or int, or use `method: tpe`")
-        elif names:
-            listed = ", ".join(quote_text(name) for name in names)
-            problem = f"cma-es takes the values of {listed} at random: it moves numbers, not lists"
-            file.warn((*_PATH, "method"), problem, "`method: tpe` learns from lists, too")
+    if method is SearchMethod.CMA_ES:
+        _check_numbers(file, parameters)
+
+
+def _check_numbers(file: SourceFile, parameters: Sequence[Parameter]) -> None:
+    """Refuse CMA-ES without any distribution, and warn of the lists that it does not learn from."""
+    lists = [parameter.name for parameter in parameters if parameter.distribution is None and len(parameter.values) > 1]
+    if parameters and all(parameter.distribution is None for parameter in parameters):
+        problem = "cma-es moves numbers, and every parameter here is a list or a range"
+        file.refuse((*_PATH, "method"), problem, "write uniform, log or int, or use `method: tpe`")
+    elif lists:
+        listed = ", ".join(quote_text(name) for name in lists)
+        problem = f"cma-es takes the values of {listed} at random: it moves numbers, not lists"
+        file.warn((*_PATH, "method"), problem, "`method: tpe` learns from lists, too")
 
 
 def _read_trials(file: SourceFile, method: SearchMethod, parameters: Sequence[Parameter]) -> int:
