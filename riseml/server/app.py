@@ -184,7 +184,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         keeper=keeper,
         snapshots=snapshots,
         drained=DrainedHosts(database),
-        kept=KeptOutputs(database),
+        kept_outputs=KeptOutputs(database),
         written=written,
         hosts=hosts,
         monitor=Monitor(hosts.pool, samples.note_watched),

@@ -79,7 +79,7 @@ class Services:
     keeper: MetricKeeper  # counts and saves metrics while jobs report
     snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs
-    kept: KeptOutputs  # outputs that nothing removes
+    kept_outputs: KeptOutputs  # outputs that nothing removes
     written: WrittenStore  # what jobs wrote outside of OUTPUT_DIR
     hosts: HostSet
     monitor: Monitor  # samples what running jobs use, while a client asks

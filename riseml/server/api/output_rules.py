@@ -24,7 +24,7 @@ def check_removable(canonical_id: CanonicalId, services: Services, files: Storag
     Raises:
         Conflict: an experiment runs, or its output is kept.
     """
-    kept_ids = services.kept.load_kept()
+    kept_ids = services.kept_outputs.load_kept()
     for detail in find_details(canonical_id, services):
         experiment = detail.experiment
         name = experiment_name(experiment.number, experiment.sub)

@@ -55,7 +55,7 @@ class Fitness:
     """The properties of a candidate that answered."""
 
     engine: str  # `Docker 26.1.5`
-    seen: HostSeen
+    host: HostSeen
     findings: tuple[tuple[HostName, Finding], ...]
 
 
@@ -84,14 +84,14 @@ def admit_host(hosts: HostSet, new: wire.NewHost, jobs: Mapping[HostName, Sequen
             fitness = examine_host(hosts, candidate, executor)
             if not new.get("force"):
                 refuse_unfit(candidate.host.name, fitness.findings)
-            shown = _show_candidate(hosts, candidate, "fit", keys, fitness)
+            added_host = _show_candidate(hosts, candidate, "fit", keys, fitness)
             if new.get("dry_run"):
-                return shown
+                return added_host
             members = _join_swarm(hosts, candidate, executor)
     if trusted:
         pin_host_keys(candidate.host, hosts.settings.home, trusted)
     rewrite_pool_file(hosts.settings.pool_file, lambda text: _add_to_text(hosts.settings.pool_file, text, candidate))
-    return {**shown, "state": "added", "members": members}
+    return {**added_host, "state": "added", "members": members}
 
 
 def propose_host(hosts: HostSet, new: wire.NewHost) -> Candidate:
@@ -105,9 +105,9 @@ def propose_host(hosts: HostSet, new: wire.NewHost) -> Candidate:
         entry["tls"] = {name: str(Path(new["tls"]) / f"{name}.pem") for name in _PEM}
     path = hosts.settings.pool_file
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    found = _propose_in(path, text, entry)
-    address = "" if "address" in new else find_address(found.host, hosts.settings.home)
-    return _propose_in(path, text, {**entry, "address": address}) if address else found
+    candidate = _propose_in(path, text, entry)
+    address = "" if "address" in new else find_address(candidate.host, hosts.settings.home)
+    return _propose_in(path, text, {**entry, "address": address}) if address else candidate
 
 
 def _propose_in(path: Path, text: str, entry: HostEntry) -> Candidate:
@@ -148,19 +148,20 @@ def examine_host(hosts: HostSet, candidate: Candidate, executor: Executor) -> Fi
     Raises:
         Unreachable: it does not answer.
     """
-    name, mode = candidate.host.name, PoolMode(candidate.pool)
+    name = candidate.host.name
+    mode = PoolMode(candidate.pool)
     checked = cast(HostCheck, executor)
     report = ask_patiently(checked)
-    findings = [(name, one) for one in report.findings]
+    findings = [(name, finding) for finding in report.findings]
     if choose_network(mode) is Network.OVERLAY:
-        findings.append((name, check_encryption(checked, report.kernel, wanted=candidate.pool.encrypted)))
+        findings.append((name, check_encryption(checked, report.kernel, encrypted=candidate.pool.encrypted)))
     shared = shares_output(mode)
-    others = list_answering(hosts) if isinstance(hosts.mode, PoolMode) else []
-    findings += ((name, one) for one in find_twins(report.engine, others))
-    reached = [*(others[:1] if shared else ()), (name, checked)]
+    answering = list_answering(hosts) if isinstance(hosts.mode, PoolMode) else []
+    findings += ((name, finding) for finding in find_twins(report.engine, answering))
+    reached = [*(answering[:1] if shared else ()), (name, checked)]
     findings += check_storage(find_mounts(mode, hosts.settings), reached, shared=shared)
-    seen = executor.observe(frozenset())
-    return Fitness(executor.describe(), seen, tuple(findings))
+    observed_host = executor.observe(frozenset())
+    return Fitness(executor.describe(), observed_host, tuple(findings))
 
 
 def ask_patiently(host: HostCheck) -> HostReport:
@@ -183,9 +184,9 @@ def ask_patiently(host: HostCheck) -> HostReport:
     return host.check_host()
 
 
-def find_twins(engine: str, others: list[tuple[HostName, HostCheck]]) -> Iterator[Finding]:
+def find_twins(engine: str, hosts: list[tuple[HostName, HostCheck]]) -> Iterator[Finding]:
     """Yield a finding for each host whose engine has this id; the server would remove what the other one started."""
-    for name, host in others:
+    for name, host in hosts:
         with suppress(RisemlError):  # the host has become silent; `pool check` reports that
             if engine and host.check_host().engine == engine:
                 message = f"it is the engine of {name} under another address"
@@ -198,8 +199,8 @@ def refuse_to_strand(hosts: HostSet, candidate: Candidate, jobs: Mapping[HostNam
     Raises:
         Refused: with the jobs.
     """
-    kept = {host.name for host in candidate.pool.hosts}
-    left = [one for host, ids in jobs.items() if host not in kept for one in ids]
+    names = {host.name for host in candidate.pool.hosts}
+    left = [job for host, ids in jobs.items() if host not in names for job in ids]
     if left and isinstance(hosts.mode, LocalMode):
         hint = "add the host when they have ended, or with --force, which loses them"
         if hosts.executor_name == DOCKER:
@@ -213,10 +214,10 @@ def refuse_unfit(name: HostName, findings: tuple[tuple[HostName, Finding], ...])
     Raises:
         Refused: with every failure.
     """
-    failed = [(host, one) for host, one in findings if one.outcome is Outcome.FAILED]
+    failed = [(host, finding) for host, finding in findings if finding.outcome is Outcome.FAILED]
     if failed:
         sentences = "; ".join(
-            f"{'' if host == name else f'{host}: '}{one.topic}: {one.message}" for host, one in failed
+            f"{'' if host == name else f'{host}: '}{finding.topic}: {finding.message}" for host, finding in failed
         )
         raise Refused(f"host {name} does not fit: {sentences}", "mend that and try again; `--force` adds it anyway")
 
@@ -263,7 +264,7 @@ def _show_candidate(
     keys: wire.HostKeys | None,
     fitness: Fitness | None = None,
 ) -> wire.AddedHost:
-    capacity = None if fitness is None else fitness.seen.capacity
+    capacity = None if fitness is None else fitness.host.capacity
     return {
         "name": candidate.host.name,
         "state": state,

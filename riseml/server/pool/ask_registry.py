@@ -14,12 +14,12 @@ def ask_registry(hosts: HostSet, base: str) -> str:
         Refused: jobs run as processes, or the registry does not answer or does not have the image.
         Unreachable: no host answers.
     """
-    seen = hosts.last_seen()
+    last_seen = hosts.last_seen()
     trouble = Unreachable("no host answers that could ask the registry", "see `riseml pool`")
     for name, executor in sorted(hosts.pool.executors.items()):
         if not isinstance(executor, ImageResolver):
             raise Refused("--pull asks a registry for the image, but here jobs run as processes", "leave --pull out")
-        if name in seen and seen[name].silent_since is not None:
+        if name in last_seen and last_seen[name].silent_since is not None:
             continue
         try:
             return executor.resolve_in_registry(base)

@@ -39,31 +39,32 @@ def check_pool(hosts: HostSet) -> list[wire.PoolFinding]:
     executors = sorted(hosts.pool.executors.items())
     with ThreadPoolExecutor(max(1, len(executors)), thread_name_prefix="check") as workers:
         checked = list(workers.map(lambda pair: _check_host(*pair), executors))
-    found = [(one.name, finding) for one in checked for finding in one.findings]
-    reached = [(one.name, one.host) for one in checked if one.host is not None]
+    findings = [(report.name, finding) for report in checked for finding in report.findings]
+    reached = [(report.name, report.host) for report in checked if report.host is not None]
     if hosts.network is Network.OVERLAY:
-        swarms = find_swarms({one.name: one.managers for one in checked if one.host is not None})
-        found += compare_swarms(swarms, frozenset(one.name for one in checked if one.leaderless))
-        kernels = {one.name: one.kernel for one in checked}
-        found += [(name, check_encryption(host, kernels[name], wanted=hosts.encrypted)) for name, host in reached]
-    found += check_storage(hosts.find_mounts(), reached, shared=hosts.shared_output)
-    return show_findings(found)
+        swarms = find_swarms({report.name: report.managers for report in checked if report.host is not None})
+        findings += compare_swarms(swarms, frozenset(report.name for report in checked if report.leaderless))
+        kernels = {report.name: report.kernel for report in checked}
+        findings += [(name, check_encryption(host, kernels[name], encrypted=hosts.encrypted)) for name, host in reached]
+    findings += check_storage(hosts.find_mounts(), reached, shared=hosts.shared_output)
+    return show_findings(findings)
 
 
 def list_answering(hosts: HostSet) -> list[tuple[HostName, HostCheck]]:
     """Return the hosts that answered the last time, and can be checked."""
-    seen = hosts.last_seen()
+    last_seen = hosts.last_seen()
     return [
         (name, executor)
         for name, executor in sorted(hosts.pool.executors.items())
-        if name in seen and seen[name].silent_since is None and isinstance(executor, HostCheck)
+        if name in last_seen and last_seen[name].silent_since is None and isinstance(executor, HostCheck)
     ]
 
 
-def show_findings(found: Iterable[tuple[HostName, Finding]]) -> list[wire.PoolFinding]:
+def show_findings(findings: Iterable[tuple[HostName, Finding]]) -> list[wire.PoolFinding]:
     """Return findings in the shape of the HTTP API."""
     return [
-        {"host": name, "topic": one.topic, "outcome": one.outcome.value, "message": one.message} for name, one in found
+        {"host": name, "topic": finding.topic, "outcome": finding.outcome.value, "message": finding.message}
+        for name, finding in findings
     ]
 
 
@@ -111,10 +112,10 @@ def check_storage(
         reached: the hosts; those that answer.
         shared: every host must see the same outputs.
     """
-    root, others = mounts
+    root, other_mounts = mounts
     token = uuid.uuid4().hex.encode()
     for name, host in reached:
-        for mount in others:
+        for mount in other_mounts:
             yield name, _check_data(host, mount)
     for name, host in reached[:1]:
         yield name, _write_token(host, root, token)
@@ -150,10 +151,10 @@ def _check_privacy(host: HostCheck, root: Mount) -> Finding | None:
 
 def _read_token(host: HostCheck, root: Mount, token: bytes, writer: HostName) -> Finding:
     try:
-        found = host.read_file(root, _TOKEN)
+        content = host.read_file(root, _TOKEN)
     except RisemlError as error:
         return Finding("output", Outcome.FAILED, _with_hint(error))
-    if found != token:
+    if content != token:
         message = f"{root.source} is not the storage that {writer} writes: mount the same one there"
         return Finding("output", Outcome.FAILED, message)
     return Finding("output", Outcome.OK, f"reads in {root.source} what {writer} writes there")

@@ -30,7 +30,9 @@ from riseml.spec.pool.types import EngineKind, HostSpec, PoolSpec, SlurmSpec, Tl
 if TYPE_CHECKING:
     from riseml.executors.slurm.executor import SlurmExecutor
 
-DOCKER, PROCESS, SLURM = "docker", "process", "slurm"
+DOCKER = "docker"
+PROCESS = "process"
+SLURM = "slurm"
 
 _NEEDS_LINUX = ("jobs without Docker need Linux", "start a Docker Engine, and unset RISEML_EXECUTOR")
 _OR_PROCESSES = "without Docker, `riseml train --executor process` runs jobs as you, with your files"
@@ -130,7 +132,8 @@ def complete_pool(spec: PoolSpec | None, settings: Settings, world: World) -> Po
     folder = settings.home / "slurm"
     began = bool(world.experiments) and read_last_executor(settings.home) == SLURM and folder.exists()
     if settings.executor == SLURM or (settings.executor is None and began):
-        output, data = str(settings.output), str(settings.data)
+        output = str(settings.output)
+        data = str(settings.data)
         return PoolSpec((), output, data, engine=EngineKind.SLURM, slurm=SlurmSpec(str(folder)))
     return spec
 
@@ -215,8 +218,8 @@ def _find_engine_problem(engine: str) -> str | None:
     try:
         with socket.socket(socket.AF_UNIX) as probe:  # checked first: without a listener the SDK leaks its socket
             probe.connect(engine.removeprefix("unix://"))
-        with closing(Engine(engine)) as found:
-            found.version()
+        with closing(Engine(engine)) as client:
+            client.version()
     except PermissionError as error:
         return f"{engine}: {error.strerror}{_find_forbidding_group(engine)}"
     except OSError as error:

@@ -49,7 +49,7 @@ class Cleaning:
     """The result of a search for leftovers."""
 
     leftovers: tuple[Leftover, ...]
-    others: dict[str, int] = field(default_factory=dict)  # things of other servers, by server id
+    foreign: dict[str, int] = field(default_factory=dict)  # things of other servers, by server id
     silent: tuple[HostName, ...] = ()  # hosts that did not answer
 
 
@@ -86,13 +86,13 @@ class Cleaner:
             hosts: the hosts to ask; None: all.
         """
         references = frozenset(self.usage.load_last_uses(spares_kept=request.spares_kept).environments)
-        there: list[tuple[HostName, InventoryItem]] = []
+        items: list[tuple[HostName, InventoryItem]] = []
         silent: list[HostName] = []
         for name, executor in sorted(self.pool.executors.items()):
             if not isinstance(executor, Inventory) or (hosts is not None and name not in hosts):
                 continue
             try:
-                there += [(name, item) for item in executor.list_inventory(references)]
+                items += [(name, item) for item in executor.list_inventory(references)]
             except RisemlError as error:
                 log.warning("host %s cannot list its leftovers: %s", name, error.message)
                 silent.append(name)
@@ -100,14 +100,14 @@ class Cleaner:
         used = self.usage.load_last_uses(spares_kept=request.spares_kept)
         judge = LeftoverJudge(self.server, used, request, now)
         self.data.forget_closed(used.closed.keys())
-        shown = ((name, self._complete_item(name, item)) for name, item in there)
-        found = [
+        completed = ((name, self._complete_item(name, item)) for name, item in items)
+        leftovers = [
             Leftover(item, name, why, judge.find_last_use(item))
-            for name, item in shown
+            for name, item in completed
             if (why := self._judge_item(name, item, judge))
         ]
-        others = Counter(item.server for _, item in there if item.server not in ("", self.server))
-        return Cleaning(tuple(found), dict(others), tuple(silent)), judge
+        foreign = Counter(item.server for _, item in items if item.server not in ("", self.server))
+        return Cleaning(tuple(leftovers), dict(foreign), tuple(silent)), judge
 
     def find_on_server(self, judge: LeftoverJudge) -> list[Leftover]:
         """Return what could be removed beside the store.
@@ -120,8 +120,8 @@ class Cleaner:
     def remove_leftovers(self, cleaning: Cleaning) -> Cleaning:
         """Remove what was found; containers first, because they hold networks and images."""
         order = {kind: place for place, kind in enumerate(InventoryKind)}
-        found = sorted(cleaning.leftovers, key=lambda one: order[one.item.kind])
-        removed = tuple(self.remove_leftover(one) for one in found)
+        leftovers = sorted(cleaning.leftovers, key=lambda leftover: order[leftover.item.kind])
+        removed = tuple(self.remove_leftover(leftover) for leftover in leftovers)
         freed = self.snapshots.sweep_contents()
         if freed:
             write_line(log, LogLine(f"contents of projects' files removed: {freed:,} bytes"))
@@ -129,7 +129,8 @@ class Cleaner:
 
     def is_needed(self, leftover: Leftover, before: LastUses) -> bool:
         """Return True when an experiment that came after `before` may use a leftover of a host, or did so."""
-        item, used = leftover.item, self.usage.load_last_uses(spares_kept=True)
+        item = leftover.item
+        used = self.usage.load_last_uses(spares_kept=True)
         if item.kind is InventoryKind.CODE:
             return item.reference in used.snapshots and used.snapshots[item.reference] is None
         if is_step(item):
@@ -199,47 +200,55 @@ class Cleaner:
         return "" if self.data.copies.is_used(host, copy) else judge.judge_data(item.made_at)
 
     def _find_snapshots(self, judge: LeftoverJudge) -> list[Leftover]:
-        found = []
-        for held in self.snapshots.list_snapshots():
-            used_at = datetime.fromtimestamp(held.used, UTC)
+        leftovers = []
+        for snapshot in self.snapshots.list_snapshots():
+            used_at = datetime.fromtimestamp(snapshot.used, UTC)
             item = InventoryItem(
                 InventoryKind.SNAPSHOT,
-                held.digest,
-                f"snapshots/{held.digest[:12]}",
+                snapshot.digest,
+                f"snapshots/{snapshot.digest[:12]}",
                 self.server,
-                size=held.size,
+                size=snapshot.size,
                 made_at=used_at,
             )
-            why = judge.judge_snapshot(held.digest, used_at)
+            why = judge.judge_snapshot(snapshot.digest, used_at)
             if why:
-                found.append(Leftover(item, None, why, used_at))
-        return found
+                leftovers.append(Leftover(item, None, why, used_at))
+        return leftovers
 
     def _find_records(self, judge: LeftoverJudge) -> Iterator[Leftover]:
         """Yield what the server keeps of experiments that have ended: capsules, and what is known of saved outputs."""
         rows: list[tuple[InventoryKind, str, HeldRecord]] = [
-            *((InventoryKind.CAPSULE, "capsules", held) for held in self.capsules.files.list_records()),
-            *((InventoryKind.SAVED, "saves", held) for held in self.data.saves.notes.files.list_records()),
+            *((InventoryKind.CAPSULE, "capsules", record) for record in self.capsules.files.list_records()),
+            *((InventoryKind.SAVED, "saves", record) for record in self.data.saves.notes.files.list_records()),
         ]
-        for kind, folder, held in rows:
-            made_at = datetime.fromtimestamp(held.changed, UTC)
+        for kind, folder, record in rows:
+            made_at = datetime.fromtimestamp(record.changed, UTC)
             item = InventoryItem(
-                kind, held.name, f"{folder}/{held.name}", self.server, held.experiment, size=held.size, made_at=made_at
+                kind,
+                record.name,
+                f"{folder}/{record.name}",
+                self.server,
+                record.experiment,
+                size=record.size,
+                made_at=made_at,
             )
-            why = judge.judge_record(held)
+            why = judge.judge_record(record)
             if why:
                 yield Leftover(item, None, why)
 
     def _find_data(self, judge: LeftoverJudge) -> list[Leftover]:
-        found = []
-        for held in self.data.list_sets():
-            name = f"data {held.key[:12]} {held.url or '(not complete)'}"
-            used_at = datetime.fromtimestamp(held.used, UTC)
-            item = InventoryItem(InventoryKind.DATA, held.key, name, self.server, size=held.size, made_at=used_at)
-            why = "" if held.in_use else judge.judge_data(used_at)
+        leftovers = []
+        for data_set in self.data.list_sets():
+            name = f"data {data_set.key[:12]} {data_set.url or '(not complete)'}"
+            used_at = datetime.fromtimestamp(data_set.used, UTC)
+            item = InventoryItem(
+                InventoryKind.DATA, data_set.key, name, self.server, size=data_set.size, made_at=used_at
+            )
+            why = "" if data_set.in_use else judge.judge_data(used_at)
             if why:
-                found.append(Leftover(item, None, why, used_at))
-        return found
+                leftovers.append(Leftover(item, None, why, used_at))
+        return leftovers
 
     def _check_foreign(self, request: CleanRequest) -> None:
         foreign = request.foreign

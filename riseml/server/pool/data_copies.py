@@ -26,7 +26,8 @@ from riseml.records import dataclass
 from riseml.server.pool.host_set import HostSet
 
 _FOLDER = "data-copies"
-_SHORT_SERVER, _SHORT_KEY = 8, 16  # characters in the name of a volume
+_SHORT_SERVER = 8  # characters in the name of a volume
+_SHORT_KEY = 16  # characters in the name of a volume
 _PAUSE = 1.0  # seconds between two checks whether a waiting thread was told to stop
 
 
@@ -74,7 +75,7 @@ class DataCopies:
 
     def forget_readers(self, closed: Collection[int]) -> None:
         """Forget what these experiments read."""
-        self._readers = {one: read for one, read in self._readers.items() if one not in closed}
+        self._readers = {experiment: read for experiment, read in self._readers.items() if experiment not in closed}
 
     def find_hosts(self, keys: frozenset[str]) -> frozenset[HostName]:
         """Return the hosts that have whole copies of all these sets."""
@@ -107,14 +108,14 @@ class DataCopies:
         with self._claim(order):
             data = self._find_data(order.host)
             self.find_lost(order.host)
-            found = self._notes.find_copy(order.host, order.key)
-            if found is not None and found.whole:
-                self._notes.note(order.host, replace(found, used=time.time()))
+            former_copy = self._notes.find_copy(order.host, order.key)
+            if former_copy is not None and former_copy.whole:
+                self._notes.note(order.host, replace(former_copy, used=time.time()))
                 return
             rows = read_rows(order.files.parent)
             if rows is None:
                 raise EngineError("its data is gone from the cache", "run `riseml train` again", permanent=True)
-            copy = found or self._begin_copy(order, data, rows)
+            copy = former_copy or self._begin_copy(order, data, rows)
             try:
                 self._fill(order, data, copy, rows)
             except RisemlError as error:
@@ -134,12 +135,13 @@ class DataCopies:
         """
         data = self._find_data(host)
         # before the host is asked: the volume of a copy that begins meanwhile is not in its answer
-        known, claimed = self.list_copies(host), self._list_claimed(host)
-        there = data.list_volumes()
-        for name, copy in known.items():
-            if name not in there and not (copy.arrived == 0 and name in claimed):
+        copies = self.list_copies(host)
+        claimed = self._list_claimed(host)
+        volumes = data.list_volumes()
+        for name, copy in copies.items():
+            if name not in volumes and not (copy.arrived == 0 and name in claimed):
                 self._notes.drop(host, copy.key)
-        for name in there - known.keys() - self._list_claimed(host) - self.list_copies(host).keys():
+        for name in volumes - copies.keys() - self._list_claimed(host) - self.list_copies(host).keys():
             with suppress(EngineError):  # a container uses it
                 data.remove_volume(name)
 
@@ -170,15 +172,15 @@ class DataCopies:
         if size > order.limit:
             text = f"the data has {size:,} bytes, and the copies on host {order.host} may have {order.limit:,}"
             raise EngineError(text, "raise `data_cache.size` in pool.yml", permanent=True)
-        held = self._notes.list_copies(order.host)
-        taken = size + sum(copy.size for copy in held)
-        for copy in held:
-            if taken <= order.limit:
+        copies = self._notes.list_copies(order.host)
+        total = size + sum(copy.size for copy in copies)
+        for copy in copies:
+            if total <= order.limit:
                 return
             with self._claim_unused(order.host, copy) as is_unused:
                 if is_unused and self._remove_unused(order.host, data, copy):
-                    taken -= copy.size
-        if taken > order.limit:
+                    total -= copy.size
+        if total > order.limit:
             text = f"copies of data may have {order.limit:,} bytes on host {order.host}, and open experiments use them"
             raise EngineError(text, "wait for their end, or raise `data_cache.size` in pool.yml")
 
@@ -193,13 +195,13 @@ class DataCopies:
 
     def _fill(self, order: CopyOrder, data: HostData, copy: HostCopy, rows: list[FileRow]) -> None:
         volume = DataVolume(copy.volume, copy.key)
-        done = sum(row.size for row in rows[: copy.arrived])
+        sent = sum(row.size for row in rows[: copy.arrived])
 
         def note(size: int) -> None:
-            nonlocal done
-            done += size
+            nonlocal sent
+            sent += size
             order.check()
-            order.report(WorkReport(Work.DATA, f"{copy.url} to {order.host}", min(done, copy.size), copy.size))
+            order.report(WorkReport(Work.DATA, f"{copy.url} to {order.host}", min(sent, copy.size), copy.size))
 
         note(0)
         data.make_volume(volume)
@@ -236,37 +238,37 @@ class DataCopies:
     def _list_claimed(self, host: HostName) -> frozenset[str]:
         """Return the volumes of a host that threads work on."""
         with self._free:
-            return frozenset(self.name_volume(key) for one, key in self._claimed if one == host)
+            return frozenset(self.name_volume(key) for claimed_host, key in self._claimed if claimed_host == host)
 
     @contextmanager
     def _claim_unused(self, host: HostName, copy: HostCopy) -> Iterator[bool]:
         """Yield True, and keep other threads away from a copy, if no open experiment and no thread uses it."""
-        one = (host, copy.key)
+        claim = (host, copy.key)
         with self._free:
-            is_unused = one not in self._list_used()
+            is_unused = claim not in self._list_used()
             if is_unused:
-                self._claimed.add(one)
+                self._claimed.add(claim)
         try:
             yield is_unused
         finally:
             if is_unused:
-                self._release(one)
+                self._release(claim)
 
     @contextmanager
     def _claim(self, order: CopyOrder) -> Iterator[None]:
         """Hold a set of a host exclusively: a second experiment that wants it waits, and then finds the copy."""
-        one = (order.host, order.key)
+        claim = (order.host, order.key)
         with self._free:
-            while one in self._claimed:
+            while claim in self._claimed:
                 order.check()
                 self._free.wait(_PAUSE)
-            self._claimed.add(one)
+            self._claimed.add(claim)
         try:
             yield
         finally:
-            self._release(one)
+            self._release(claim)
 
-    def _release(self, one: tuple[HostName, str]) -> None:
+    def _release(self, claim: tuple[HostName, str]) -> None:
         with self._free:
-            self._claimed.discard(one)
+            self._claimed.discard(claim)
             self._free.notify_all()

@@ -116,7 +116,8 @@ class DataKeeper:
             RisemlError: the host cannot have it now (or never: permanent), or `cancel_fetch` was called.
         """
         stop = self._copying.setdefault((experiment.id, host), threading.Event())
-        limit, cache = self._spec.size * _MIB, self._find_cache()
+        limit = self._spec.size * _MIB
+        cache = self._find_cache()
         try:
             for key in sorted(self._list_sets_of(experiment)):
                 self.copies.copy_set(CopyOrder(host, cache.find_files(key), limit, report, stop))
@@ -135,22 +136,26 @@ class DataKeeper:
     def find_fetched(self, world: World) -> frozenset[int]:
         """Return the experiments whose data is in the cache, and forget what closed experiments read."""
         cache = self._find_cache()
-        cache.drop_uses_except(frozenset(one.id for one in world.experiments))
-        return frozenset(one.id for one in world.experiments if one.plan.data and cache.find_use(one.id) is not None)
+        cache.drop_uses_except(frozenset(experiment.id for experiment in world.experiments))
+        return frozenset(
+            experiment.id
+            for experiment in world.experiments
+            if experiment.plan.data and cache.find_use(experiment.id) is not None
+        )
 
     def find_copied(self, world: World) -> Mapping[int, frozenset[HostName]]:
         """Return the hosts that see the data of an experiment, or have a copy, for each that not every host sees."""
-        found: dict[int, frozenset[HostName]] = {}
+        hosts: dict[int, frozenset[HostName]] = {}
         readers: dict[int, frozenset[tuple[HostName, str]]] = {}
         near = frozenset(name for name in self._hosts.names if self._sees_cache(name))
-        for one in world.experiments:
-            keys = self._list_sets_of(one)
+        for experiment in world.experiments:
+            keys = self._list_sets_of(experiment)
             if keys and len(near) < len(self._hosts.names):
-                found[one.id] = near | self.copies.find_hosts(keys)
-                placed = {job.host for job in one.gang if job.host is not None}
-                readers[one.id] = frozenset((host, key) for host in placed or self._hosts.names for key in keys)
+                hosts[experiment.id] = near | self.copies.find_hosts(keys)
+                placed = {job.host for job in experiment.gang if job.host is not None}
+                readers[experiment.id] = frozenset((host, key) for host in placed or self._hosts.names for key in keys)
         self.copies.note_readers(readers)
-        return found
+        return hosts
 
     def forget_closed(self, closed: Collection[int]) -> None:
         """Forget what closed experiments read, without waiting for the next pass."""
@@ -203,7 +208,8 @@ class DataKeeper:
 
     def _make_view(self, experiment: Experiment, host: HostName | None) -> DataView:
         cache = self._find_cache()
-        folder, parts = str(cache.find_view(experiment.id)), tuple((cache.find_use(experiment.id) or {}).items())
+        folder = str(cache.find_view(experiment.id))
+        parts = tuple((cache.find_use(experiment.id) or {}).items())
         if host is None or self._sees_cache(host):
             return DataView(folder, parts)
         keys = {place: cache.find_key(place) for _, place in parts}
@@ -227,10 +233,10 @@ class DataKeeper:
             return self._find_folder(url)
         store = add_passed_keys(find_store(read_stores(self._hosts.settings.home), url), fetch.variables)
 
-        def note(done: int, total: int, trouble: str) -> None:
+        def note(received: int, total: int, trouble: str) -> None:
             reason = trouble.removeprefix(f"{url}: ")
-            what = f"{url} ({reason})" if reason else str(url)
-            fetch.report(WorkReport(Work.DATA, what, done, max(done, total) or None))
+            subject = f"{url} ({reason})" if reason else str(url)
+            fetch.report(WorkReport(Work.DATA, subject, received, max(received, total) or None))
 
         note(0, 0, "")
         order = FetchOrder(url, open_remote(url, store), fetch.limit, store.etag_is_md5, fetch.stop, note)

@@ -34,7 +34,8 @@ from riseml.store.usage import NOTHING_USED
 _FIRST_PAUSE = 10.0  # seconds; a new server first finds the builds that go on
 _READINGS = 1000  # that are remembered of each disk
 _REQUEST = CleanRequest(caches=True, idle=timedelta(0), spares_kept=True)
-HOME, CACHE = "riseml's home", "the cache of data"
+HOME = "riseml's home"
+CACHE = "the cache of data"
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +83,8 @@ class DiskTrouble:
         """The sentence for a user."""
         if not self.removed:
             return f"The disk of {self.name} was full, and nothing is left on it that no experiment needs"
-        what = f"{self.removed} of what no experiment needs"
-        return f"The disk of {self.name} was full: the server has removed {what}, and tries again"
+        leftovers = f"{self.removed} of what no experiment needs"
+        return f"The disk of {self.name} was full: the server has removed {leftovers}, and tries again"
 
 
 @dataclass(slots=True)
@@ -215,7 +216,7 @@ class DiskKeeper:
     def list_disks(self) -> tuple[DiskState, ...]:
         """Return what the last measurements have shown; empty while the server makes no room by itself."""
         present = {*self._hosts.pool.executors, HOME, CACHE}
-        return () if self.mark is None else tuple(one for one in self._states.values() if one.places[0] in present)
+        return () if self.mark is None else tuple(disk for disk in self._states.values() if disk.places[0] in present)
 
     def find_stuck(self, places: Collection[Place]) -> tuple[DiskState, ...]:
         """Return the disks of these places that are above the mark, and from which nothing may go any more."""
@@ -293,8 +294,8 @@ class DiskKeeper:
                 leftovers += self._cleaner.find_on_server(judge)
             except RisemlError as error:  # a disk without any room: environments make some
                 log.warning("the files of projects stay: %s", error.message)
-        here = [leftover for leftover in leftovers if _find_place(leftover) in places]
-        yield from order_removals(here, judge.used.snapshots)
+        removable = [leftover for leftover in leftovers if _find_place(leftover) in places]
+        yield from order_removals(removable, judge.used.snapshots)
 
     def _remove(self, leftover: Leftover) -> Leftover:
         result = self._cleaner.remove_leftover(leftover, lambda: self._cleaner.is_needed(leftover, self._used))
@@ -317,7 +318,8 @@ class DiskKeeper:
             log.debug("the disk of %s cannot be measured: %s", place, error)
             return None
         if use is not None:
-            turn.is_elsewhere, turn.device = not use.device, use.device
+            turn.is_elsewhere = not use.device
+            turn.device = use.device
             turn.readings.append((turn.measured, use.percent))
         if use is None and not turn.is_mute:
             log.info("the disk of %s does not say how full it is: nothing is removed from it", place)
@@ -346,7 +348,7 @@ def _find_place(leftover: Leftover) -> Place:
 
 def _find_existing(folder: Path) -> Path:
     """Return a folder, or the nearest one above it that exists."""
-    return next(one for one in (folder, *folder.parents) if one.exists())
+    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def _make_state(places: tuple[Place, ...], outcome: RoomOutcome, before: DiskState | None) -> DiskState:

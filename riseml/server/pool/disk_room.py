@@ -35,12 +35,12 @@ def order_removals(leftovers: Iterable[Leftover], known_snapshots: Iterable[str]
         leftovers: what no open experiment, no search that goes on and no kept experiment uses.
         known_snapshots: digests of the projects that experiments of the store have: `rerun` needs them.
     """
-    known = frozenset(known_snapshots)
+    digests = frozenset(known_snapshots)
     removals = [
         leftover
         for leftover in leftovers
         if leftover.item.kind in _KINDS
-        and not (leftover.item.kind is InventoryKind.SNAPSHOT and leftover.item.identity in known)
+        and not (leftover.item.kind is InventoryKind.SNAPSHOT and leftover.item.identity in digests)
     ]
     return sorted(removals, key=lambda leftover: leftover.used_at or datetime.min.replace(tzinfo=UTC))
 

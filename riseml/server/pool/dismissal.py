@@ -42,7 +42,7 @@ def dismiss_host(
         NotFound: the file has no such host any more.
     """
     path = hosts.settings.pool_file
-    shown = _show_remains(hosts, host, jobs)
+    remains = _show_remains(hosts, host, jobs)
     if jobs and not force:
         raise Refused(
             f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} run{'s' if len(jobs) == 1 else ''} on host {host.name}: "
@@ -51,10 +51,10 @@ def dismiss_host(
         )
     _remove_from_text(path, path.read_text(encoding="utf-8"), host.name)
     if dry_run:
-        return shown
+        return remains
     departure = _leave_swarm(hosts, host.name, force=force)
     rewrite_pool_file(path, lambda text: _remove_from_text(path, text, host.name))
-    return {**shown, "removed": True, "departure": departure}
+    return {**remains, "removed": True, "departure": departure}
 
 
 def _leave_swarm(
@@ -100,22 +100,22 @@ def _remove_from_text(path: Path, text: str, name: HostName) -> str:
 
 def _show_remains(hosts: HostSet, host: HostSpec, jobs: Sequence[str]) -> wire.RemovedHost:
     """Return the objects on the host; they stay there."""
-    items = _list_items(hosts, host.name)
-    found = items or []
-    seen = hosts.last_seen().get(host.name)
-    environments = [item for item in found if item.kind is InventoryKind.ENVIRONMENT]
-    images = [item for item in found if item.kind in (InventoryKind.ENVIRONMENT, InventoryKind.CODE)]
+    listing = _list_items(hosts, host.name)
+    items = listing or []
+    last_seen = hosts.last_seen().get(host.name)
+    environments = [item for item in items if item.kind is InventoryKind.ENVIRONMENT]
+    images = [item for item in items if item.kind in (InventoryKind.ENVIRONMENT, InventoryKind.CODE)]
     return {
         "name": host.name,
         "removed": False,
         "file": str(hosts.settings.pool_file),
         "jobs": list(jobs),
-        "answers": items is not None,
-        "containers": sum(item.kind is InventoryKind.CONTAINER for item in found),
-        "networks": sum(item.kind is InventoryKind.NETWORK for item in found),
+        "answers": listing is not None,
+        "containers": sum(item.kind is InventoryKind.CONTAINER for item in items),
+        "networks": sum(item.kind is InventoryKind.NETWORK for item in items),
         "environments": len(environments),
         "size": sum(item.size or 0 for item in images),
-        "swarm": "" if seen is None or not seen.swarm else "manager" if seen.manager else "member",
+        "swarm": "" if last_seen is None or not last_seen.swarm else "manager" if last_seen.manager else "member",
         "departure": "",
         "output": describe_root(hosts.roots.output),
         "shared_output": hosts.shared_output,

@@ -14,15 +14,15 @@ _ESP = re.compile(rb"^CONFIG_INET_ESP=[ym]$", re.MULTILINE)  # the protocol of D
 _TOPIC = "encryption"
 
 
-def check_encryption(host: HostCheck, kernel: str, *, wanted: bool) -> Finding:
+def check_encryption(host: HostCheck, kernel: str, *, encrypted: bool) -> Finding:
     """Return the finding about encryption between this host and the others.
 
     Args:
         host: one that answers.
         kernel: the release of its kernel: `6.1.0-18-amd64`.
-        wanted: networks across hosts are encrypted.
+        encrypted: networks across hosts are encrypted.
     """
-    if not wanted:
+    if not encrypted:
         message = "`encrypted: false` in pool.yml: what jobs send to other hosts can be read and changed on the way"
         return Finding(_TOPIC, Outcome.NOTE, message)
     match can_encrypt(host, kernel):

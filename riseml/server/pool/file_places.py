@@ -31,14 +31,14 @@ _SUPERUSER = 0
 
 
 def open_output(
-    hosts: HostSet, members: Sequence[Experiment], wanted: CanonicalId, host: HostName | None = None
+    hosts: HostSet, members: Sequence[Experiment], canonical_id: CanonicalId, host: HostName | None = None
 ) -> StorageFiles:
     """Return the files in the output of an experiment, or of all experiments of a set.
 
     Args:
         hosts: of this server.
         members: the experiment; or those of the set.
-        wanted: its ID.
+        canonical_id: its ID.
         host: the host with the output; None: the first one on which a job ran.
 
     Raises:
@@ -47,13 +47,15 @@ def open_output(
     """
     first = members[0]
     if first.reads:
-        raise NotFound(f"{wanted} trains nothing, and has no output", "name an experiment that `riseml train` made")
+        raise NotFound(
+            f"{canonical_id} trains nothing, and has no output", "name an experiment that `riseml train` made"
+        )
     below = output_folder(first)
-    if first.sub is not None and wanted.sub is None:
+    if first.sub is not None and canonical_id.sub is None:
         below = below.parent
-    host = host or next((job.host for one in members for job in one.gang if job.host is not None), None)
+    host = host or next((job.host for experiment in members for job in experiment.gang if job.host is not None), None)
     root = hosts.find_target(host).roots.output
-    title = f"output://{wanted}"
+    title = f"output://{canonical_id}"
     if _is_visible(hosts, root, host):
         target = partial(_open_owned, Path(str(root)), below, first.owner)
         return LocalFiles(

@@ -33,11 +33,13 @@ def read_all_gpus(pool: HostPool, *, equipped: bool = False) -> dict[HostName, A
         pool: the hosts.
         equipped: leave out hosts that give no GPU to jobs.
     """
-    seen = pool.list_last_seen()
+    last_seen = pool.list_last_seen()
     hosts = {
         name: executor
         for name, executor in sorted(pool.executors.items())
-        if name in seen and seen[name].silent_since is None and (seen[name].capacity.gpus or not equipped)
+        if name in last_seen
+        and last_seen[name].silent_since is None
+        and (last_seen[name].capacity.gpus or not equipped)
     }
     with ThreadPoolExecutor(max(1, len(hosts)), thread_name_prefix="gpus") as workers:
         answers = workers.map(_read_host, hosts.values())
@@ -56,7 +58,7 @@ class GpuScrapes:
         self._pool = pool
         self._clock = clock
         self._lock = threading.Lock()
-        self._found: list[wire.GpuView] = []
+        self._gpus: list[wire.GpuView] = []
         self._read_at: float | None = None  # None: never
 
     def read(self) -> list[wire.GpuView]:
@@ -64,8 +66,9 @@ class GpuScrapes:
         with self._lock:
             if self._read_at is None or self._clock() - self._read_at >= _LASTS:
                 answers = read_all_gpus(self._pool, equipped=True)
-                self._found, self._read_at = show_gpus(answers, {}, "")["gpus"], self._clock()
-            return self._found
+                self._gpus = show_gpus(answers, {}, "")["gpus"]
+                self._read_at = self._clock()
+            return self._gpus
 
 
 def _read_host(executor: Executor) -> Answer:
@@ -79,13 +82,13 @@ def _read_host(executor: Executor) -> Answer:
 
 def find_holders(experiments: tuple[Experiment, ...]) -> dict[tuple[HostName, str], list[str]]:
     """Return which jobs have which GPUs."""
-    found: dict[tuple[HostName, str], list[str]] = {}
+    holders: dict[tuple[HostName, str], list[str]] = {}
     for experiment in experiments:
         for job in experiment.jobs:
             for gpu in job.gpus if job.state in PLACED and job.host is not None else ():
                 name = f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
-                found.setdefault((HostName(str(job.host)), gpu), []).append(name)
-    return found
+                holders.setdefault((HostName(str(job.host)), gpu), []).append(name)
+    return holders
 
 
 def show_gpus(answers: Mapping[HostName, Answer], holders: Holders, of: str) -> wire.GpuList:
@@ -96,32 +99,32 @@ def show_gpus(answers: Mapping[HostName, Answer], holders: Holders, of: str) -> 
         holders: which jobs have which GPUs.
         of: an ID; only the GPUs of the jobs below it are shown. Empty: all GPUs.
     """
-    shown: list[wire.GpuView] = []
+    gpus: list[wire.GpuView] = []
     troubles: list[wire.GpuTrouble] = []
     for host, answer in answers.items():
         if isinstance(answer, RisemlError):
             troubles.append({"host": host, "message": answer.message})
             continue
-        for one in answer:
-            jobs = holders.get((host, one.gpu.id), [])
+        for reading in answer:
+            jobs = holders.get((host, reading.gpu.id), [])
             if not of or any(name == of or name.startswith(f"{of}.") for name in jobs):
-                shown.append(_show_gpu(host, one, jobs))
-    return {"gpus": shown, "troubles": troubles}
+                gpus.append(_show_gpu(host, reading, jobs))
+    return {"gpus": gpus, "troubles": troubles}
 
 
-def _show_gpu(host: HostName, one: GpuReading, jobs: list[str]) -> wire.GpuView:
+def _show_gpu(host: HostName, reading: GpuReading, jobs: list[str]) -> wire.GpuView:
     return {
         "host": host,
-        "id": one.gpu.id,
-        "uuid": one.gpu.uuid,
-        "name": one.gpu.name,
-        "driver": one.gpu.driver,
-        "bus": one.gpu.bus,
-        "mem_total": one.gpu.mem * _MIB or None,
-        "mem_used": one.mem_used,
-        "percent": one.percent,
-        "temperature": one.temperature,
-        "power": one.power,
-        "power_limit": one.power_limit,
+        "id": reading.gpu.id,
+        "uuid": reading.gpu.uuid,
+        "name": reading.gpu.name,
+        "driver": reading.gpu.driver,
+        "bus": reading.gpu.bus,
+        "mem_total": reading.gpu.mem * _MIB or None,
+        "mem_used": reading.mem_used,
+        "percent": reading.percent,
+        "temperature": reading.temperature,
+        "power": reading.power,
+        "power_limit": reading.power_limit,
         "jobs": jobs,
     }

@@ -57,8 +57,8 @@ def find_address(host: HostSpec, home: Path) -> str:
     if parse_engine_url(host.url).scheme is not Scheme.SSH:
         return ""
     destination = find_destination(host, home)
-    found = find_hostname(destination)
-    return "" if found.lower() == destination.url.host.lower() else found
+    hostname = find_hostname(destination)
+    return "" if hostname.lower() == destination.url.host.lower() else hostname
 
 
 def find_pins(host: HostSpec, home: Path) -> str:
@@ -81,7 +81,7 @@ def pin_host_keys(host: HostSpec, home: Path, fingerprints: frozenset[str]) -> w
 
 
 def _show_keys(destination: Destination, keys: tuple[HostKey, ...]) -> wire.HostKeys:
-    shown: list[wire.HostKeyView] = [
+    views: list[wire.HostKeyView] = [
         {"kind": key.title, "fingerprint": key.fingerprint, "pinned": key.pinned.value} for key in keys
     ]
-    return {"host": destination.name, "known_hosts": str(destination.known_hosts), "keys": shown}
+    return {"host": destination.name, "known_hosts": str(destination.known_hosts), "keys": views}

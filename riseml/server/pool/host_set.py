@@ -172,7 +172,7 @@ class HostSet:
         """
         with self._changing_swarm():
             hosts = self._list_swarm_hosts()
-            names = frozenset(one.name for one in hosts)
+            names = frozenset(member.name for member in hosts)
             management = SwarmManagement(hosts, self._server, names)
             return management.take_out(host)
 
@@ -204,7 +204,7 @@ class HostSet:
                     executor.forget_facts()
 
     def _list_swarm_hosts(self) -> list[SwarmHost]:
-        return [SwarmHost(host.name, one.engine, host.address) for host, one in self._now.executors.items()]
+        return [SwarmHost(host.name, executor.engine, host.address) for host, executor in self._now.executors.items()]
 
     @contextmanager
     def try_host(self, host: HostSpec) -> Iterator[Executor]:
@@ -336,9 +336,9 @@ class HostSet:
         engine = self._now.engines.get(host)
         return engine is None or engine.is_local
 
-    def _warn_of_jobs(self, world: World, gone: set[HostName]) -> None:
+    def _warn_of_jobs(self, world: World, hosts: set[HostName]) -> None:
         """Log which jobs run on hosts that a user has just taken out of pool.yml."""
-        for name in sorted(gone):
+        for name in sorted(hosts):
             jobs = [
                 f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
                 for experiment in world.experiments
@@ -346,8 +346,10 @@ class HostSet:
                 if job.host == name and job.state in PLACED
             ]
             if jobs:
-                said = "host %s is not in pool.yml any more, and these jobs run there: %s; they count as lost in %.0f s"
-                log.warning(said, name, ", ".join(jobs), self.settings.lost_after)
+                warning = (
+                    "host %s is not in pool.yml any more, and these jobs run there: %s; they count as lost in %.0f s"
+                )
+                log.warning(warning, name, ", ".join(jobs), self.settings.lost_after)
 
     def _has_new_consent(self) -> bool:
         undecided = isinstance(self.mode, LocalMode) and self.mode.undecided
@@ -369,10 +371,10 @@ class HostSet:
     def _use_pool(self, spec: PoolSpec) -> None:
         record_executor(self.settings.home, DOCKER)
         former = self._now
-        made = {host: former.executors.get(host) or self._connect(host) for host in spec.hosts}
-        engines = {host.name: executor.engine for host, executor in made.items()}
-        self._now = _HostsInForce(PoolMode(spec), engines, made)
-        self.pool.replace_executors(tuple(made.values()))
+        executors = {host: former.executors.get(host) or self._connect(host) for host in spec.hosts}
+        engines = {host.name: executor.engine for host, executor in executors.items()}
+        self._now = _HostsInForce(PoolMode(spec), engines, executors)
+        self.pool.replace_executors(tuple(executors.values()))
         self._close_former(former)
 
     def _use_cluster(self, spec: PoolSpec, settings: SlurmSpec) -> None:
@@ -388,7 +390,8 @@ class HostSet:
     def _use_this_machine(self, world: World) -> None:
         choice = choose_executor(self.settings, self._server, world, self._helpers)
         record_executor(self.settings.home, choice.name)
-        executor, former = choice.executor, self._now
+        executor = choice.executor
+        former = self._now
         engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
         self._now = _HostsInForce(LocalMode(choice.name, choice.note, choice.undecided), engines)
         self.pool.replace_executors((executor,))
@@ -397,9 +400,9 @@ class HostSet:
     def _close_former(self, former: _HostsInForce) -> None:
         """Close the connections that are no longer in force; those of helpers when they have finished."""
         used = self._helpers.list_engines()
-        kept = self._now.list_connections()
+        connections = self._now.list_connections()
         for connection in former.list_connections():
-            if any(connection is one for one in kept):
+            if any(connection is current for current in connections):
                 continue
             if any(connection is engine for engine in used):
                 threading.Thread(target=self._close_later, args=(connection,), name="close-host", daemon=True).start()

@@ -19,7 +19,8 @@ from riseml.names import HostName
 from riseml.states import State
 
 _ACTIVE = 0.01  # cores; a waiting process also uses some time, for example to send a keepalive
-_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two readings
+_SHORTEST = 0.5  # seconds between two readings
+_LONGEST = 30.0  # seconds between two readings
 _READINGS = 10  # readings within one idle_timeout
 
 log = logging.getLogger(__name__)
@@ -43,16 +44,16 @@ class IdleWatch:
 
     def find_quiet(self, world: World) -> dict[JobKey, float]:
         """Return for how many seconds each job that runs has been quiet, and watch exactly these jobs from now on."""
-        wanted = {
+        watched_jobs = {
             experiment.key_of(job): (job.host, experiment.plan.idle_timeout)
             for experiment in world.experiments
             if experiment.plan.idle_timeout is not None
             for job in experiment.gang
             if job.state is State.RUNNING and job.host is not None
         }
-        for key in self._watchers.keys() - wanted.keys():
+        for key in self._watchers.keys() - watched_jobs.keys():
             self._watchers.pop(key).stop()
-        for key, (host, limit) in wanted.items():
+        for key, (host, limit) in watched_jobs.items():
             if key not in self._watchers:
                 self._watchers[key] = self._start(key, host, limit)
         return {key: watcher.quiet for key, watcher in self._watchers.items()}
@@ -93,12 +94,15 @@ class _JobWatcher(threading.Thread):
         self._stopping.set()
 
     def run(self) -> None:
-        active_at, read_at = time.monotonic(), 0.0
+        active_at = time.monotonic()
+        read_at = 0.0
         used: float | None = None  # at the last reading
         lines = -1
         while not self._stopping.is_set():
             before = (used, read_at, lines)
-            used, read_at, lines = self._measure(), time.monotonic(), self._count_lines()
+            used = self._measure()
+            read_at = time.monotonic()
+            lines = self._count_lines()
             if _was_active(before, (used, read_at, lines)):
                 active_at = read_at
             self.quiet = read_at - active_at

@@ -105,7 +105,11 @@ class JobExchange:
         while True:
             data, self._received = self._received, b""
             data = data or await asyncio.get_running_loop().sock_recv(self._stream.socket, LONGEST_PIECE)
-            pieces = [one.content for one in self._stream.codec.decode(data) if isinstance(one, Piece)] if data else []
+            pieces = (
+                [message.content for message in self._stream.codec.decode(data) if isinstance(message, Piece)]
+                if data
+                else []
+            )
             content = b"".join(pieces)
             if content or not data:
                 return content

@@ -52,17 +52,17 @@ class LeftoverJudge:
         last = self.used.snapshots[digest]
         return "" if last is None else self._judge_idle(max(last, used_at))
 
-    def judge_record(self, held: HeldRecord) -> str:
+    def judge_record(self, record: HeldRecord) -> str:
         """Judge what the server keeps of an experiment in a file of its own."""
-        if held.experiment is None:
+        if record.experiment is None:
             why = "half written"
-        elif held.experiment in self.used.open:
+        elif record.experiment in self.used.open:
             return ""
-        elif held.experiment in self.used.closed:
-            return self._judge_idle(self.used.closed[held.experiment])
+        elif record.experiment in self.used.closed:
+            return self._judge_idle(self.used.closed[record.experiment])
         else:
             why = "of no experiment"
-        return why if self._is_older(datetime.fromtimestamp(held.changed, UTC), _SETTLING) else ""
+        return why if self._is_older(datetime.fromtimestamp(record.changed, UTC), _SETTLING) else ""
 
     def judge_data(self, used_at: datetime | None) -> str:
         """Judge data that no open experiment reads."""
@@ -94,8 +94,8 @@ class LeftoverJudge:
         return self._judge_idle(self.find_last_use(item))
 
     def _judge_foreign(self, item: InventoryItem) -> str:
-        wanted = self.request.foreign and item.server.startswith(self.request.foreign)
-        return f"of server {item.server[:8]}{', and it runs' if item.running else ''}" if wanted else ""
+        is_requested = self.request.foreign and item.server.startswith(self.request.foreign)
+        return f"of server {item.server[:8]}{', and it runs' if item.running else ''}" if is_requested else ""
 
     def _judge_environment(self, item: InventoryItem) -> str:
         """Judge an environment. Without a label its server is not known: then it may be removed only if an experiment

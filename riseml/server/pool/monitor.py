@@ -49,14 +49,14 @@ class Monitor:
         self._lock = threading.Lock()
         self._samplers: dict[JobKey, _Sampler] = {}
 
-    def sample_jobs(self, experiments: list[Experiment], wanted: CanonicalId | None) -> list[JobSample]:
+    def sample_jobs(self, experiments: list[Experiment], canonical_id: CanonicalId | None) -> list[JobSample]:
         """Return one sample for each job, None for a job without one. Wait for the first samples of all jobs
         together."""
         pairs = [
             (experiment, job)
             for experiment in experiments
             for job in experiment.gang
-            if wanted is None or wanted.names(job.name)
+            if canonical_id is None or canonical_id.names(job.name)
         ]
         samplers = {
             (experiment.id, job.name): self._request_sampler(experiment, job)
@@ -86,7 +86,8 @@ class Monitor:
 
     def _sample_until_idle(self, key: JobKey, job: Job, sampler: _Sampler) -> None:
         """Sample until no request came for LEASE seconds, or until the job ends."""
-        served, quiet = 0, 0
+        served = 0
+        quiet = 0
         try:
             executor = self._pool.executors.get(job.host) if job.host is not None else None
             for sample in executor.sample(key) if executor is not None else ():

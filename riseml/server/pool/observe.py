@@ -19,17 +19,17 @@ log = logging.getLogger(__name__)
 
 
 def make_observation(
-    hosts: HostSet, drained: DrainedHosts, seen: Mapping[HostName, HostSeen], moment: datetime
+    hosts: HostSet, drained: DrainedHosts, answers: Mapping[HostName, HostSeen], moment: datetime
 ) -> Observation:
-    """Return the observation of the hosts in `seen`: with drained hosts marked, and the values of settings and
+    """Return the observation of the hosts in `answers`: with drained hosts marked, and the values of settings and
     pool.yml."""
     not_taking = drained.load_drained()
-    swarms = find_swarms({name: host.swarm_managers for name, host in seen.items()})
+    swarms = find_swarms({name: host.swarm_managers for name, host in answers.items()})
     return Observation(
         now=moment,
         hosts={
             name: replace(host, taking=name not in not_taking, swarm=swarms[name] or host.swarm)
-            for name, host in seen.items()
+            for name, host in answers.items()
         },
         unseen=hosts.pool.list_unseen(),
         lost_after=hosts.settings.lost_after,
@@ -42,12 +42,12 @@ def make_observation(
 def observe_environment(hosts: HostSet, references: frozenset[str]) -> dict[HostName, HostSeen]:
     """Return every host that answers, and whether it has these images. Do not ask hosts that are known to be silent."""
     last = hosts.last_seen()
-    found: dict[HostName, HostSeen] = {}
+    answers: dict[HostName, HostSeen] = {}
     for name, executor in hosts.pool.executors.items():
         if name in last and last[name].silent_since is not None:
             continue
         try:
-            found[name] = executor.observe(references)
+            answers[name] = executor.observe(references)
         except RisemlError as error:
             log.debug("host %s did not say whether it has %s: %s", name, ", ".join(references), error.message)
-    return found
+    return answers

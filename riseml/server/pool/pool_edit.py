@@ -98,10 +98,10 @@ def _exchange_unless_changed(beside: Path, target: Path, before: bytes) -> bool:
     return False
 
 
-def _exchange(one: Path, other: Path) -> None:
+def _exchange(first: Path, second: Path) -> None:
     """Exchange two files atomically."""
     call = ctypes.CDLL(None, use_errno=True).renameat2
-    if call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) != 0:
+    if call(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 

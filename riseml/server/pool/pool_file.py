@@ -56,7 +56,7 @@ class PoolFile:
 
     def _find_stamp(self) -> FileStamp | None:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return status.st_ino, status.st_size, status.st_mtime_ns

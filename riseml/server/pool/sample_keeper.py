@@ -62,17 +62,17 @@ class SampleKeeper:
 
     def watch_jobs(self, world: World) -> None:
         """From now on read exactly the running jobs of this world. Returns at once."""
-        wanted: dict[HostName, set[JobKey]] = {}
+        keys_by_host: dict[HostName, set[JobKey]] = {}
         for experiment in world.experiments:
             for job in experiment.gang:
                 if job.state is State.RUNNING and job.host is not None:
-                    wanted.setdefault(job.host, set()).add(experiment.key_of(job))
-        running = {key for keys in wanted.values() for key in keys}
+                    keys_by_host.setdefault(job.host, set()).add(experiment.key_of(job))
+        running = {key for keys in keys_by_host.values() for key in keys}
         for key in [key for key in list(self._last) if key not in running]:
             self._last.pop(key, None)
-        for host in self._hosts.keys() - wanted.keys():
+        for host in self._hosts.keys() - keys_by_host.keys():
             self._hosts.pop(host).stop()
-        for host, keys in wanted.items():
+        for host, keys in keys_by_host.items():
             if host not in self._hosts:
                 self._hosts[host] = _HostReader(host, self._pool, self, self._interval)
                 self._hosts[host].start()
@@ -146,11 +146,11 @@ class _HostReader(threading.Thread):
     def _read_until_stopped(self, workers: ThreadPoolExecutor) -> None:
         while not self._stopping.is_set():
             self._news.clear()
-            wanted = [(key, turn) for key, turn in self._turns.items() if turn.due <= time.monotonic()]
-            if len(wanted) == 1:
-                self._take_turn(*wanted[0])
+            turns = [(key, turn) for key, turn in self._turns.items() if turn.due <= time.monotonic()]
+            if len(turns) == 1:
+                self._take_turn(*turns[0])
             else:
-                list(workers.map(lambda one: self._take_turn(*one), wanted))
+                list(workers.map(lambda pair: self._take_turn(*pair), turns))
             due = min((turn.due for turn in self._turns.values()), default=time.monotonic() + self._interval)
             self._news.wait(max(0.0, due - time.monotonic()))
 
@@ -158,7 +158,8 @@ class _HostReader(threading.Thread):
         if self._stopping.is_set():
             return
         if time.monotonic() - turn.watched_at < self._interval:
-            turn.meter, turn.due = None, time.monotonic() + self._interval
+            turn.meter = None
+            turn.due = time.monotonic() + self._interval
             return
         try:
             sample = self._measure_job(key, turn)

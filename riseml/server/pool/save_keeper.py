@@ -49,7 +49,7 @@ OpenTarget = Callable[[DataUrl, Store], SaveTarget]
 class SaveProgress:
     """How far a copy is."""
 
-    done: int  # bytes
+    copied: int  # bytes
     total: int
 
 
@@ -71,7 +71,7 @@ class SaveKeeper:
         self._turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)  # one copy of an output at a time
         self._progress: dict[int, SaveProgress] = {}  # the progress of running copies
         self._moved: dict[int, datetime] = {}  # when something of an output last arrived in its store
-        self._asked: set[int] = set()  # outputs whose copy a user has requested
+        self._requested: set[int] = set()  # outputs whose copy a user has requested
         self._restoring: dict[int, threading.Event] = {}  # outputs that are being restored; set: the restoration ends
 
     def check_plans(self, plans: Sequence[Plan], passed: Collection[str]) -> None:
@@ -87,20 +87,20 @@ class SaveKeeper:
 
     def find_saves(self, world: World) -> Mapping[int, SaveSeen]:
         """Return the state of the copies of open experiments."""
-        open_ids = frozenset(one.id for one in world.experiments)
+        open_ids = frozenset(experiment.id for experiment in world.experiments)
         self.notes.forget_except(open_ids)
-        for closed in [one for one in list(self._moved) if one not in open_ids]:
+        for closed in [experiment for experiment in list(self._moved) if experiment not in open_ids]:
             self._moved.pop(closed, None)
-        found: dict[int, SaveSeen] = {}
-        for one in world.experiments:
-            if one.plan.save is not None:
-                note = self.notes.read(one.id)
-                found[one.id] = SaveSeen(note.saved_at, note.last, self._moved.get(one.id), note.given_up)
-        return found
+        saves: dict[int, SaveSeen] = {}
+        for experiment in world.experiments:
+            if experiment.plan.save is not None:
+                note = self.notes.read(experiment.id)
+                saves[experiment.id] = SaveSeen(note.saved_at, note.last, self._moved.get(experiment.id), note.given_up)
+        return saves
 
     def find_filled(self, world: World) -> frozenset[int]:
         """Return the experiments whose output has been restored for their current attempt."""
-        return frozenset(one.id for one in world.experiments if self._is_filled(one))
+        return frozenset(experiment.id for experiment in world.experiments if self._is_filled(experiment))
 
     def read_note(self, experiment: Experiment) -> SaveNote:
         """Return the note about an output."""
@@ -108,12 +108,12 @@ class SaveKeeper:
 
     def read_progress(self, experiment: Experiment) -> SaveProgress | None:
         """Return how far the copy of an output is; None: none is under way."""
-        is_asked = experiment.id in self._asked
+        is_asked = experiment.id in self._requested
         return self._progress.get(experiment.id, SaveProgress(0, 0) if is_asked else None)
 
     def is_busy(self) -> bool:
         """Return True while an output is copied, or a user waits for its copy."""
-        return bool(self._asked or self._progress)
+        return bool(self._requested or self._progress)
 
     def save_output(self, experiment: Experiment, host: HostName | None, last: int, keys: Environment = ()) -> None:
         """Copy an output into its store; return when its manifest names all of it.
@@ -154,9 +154,9 @@ class SaveKeeper:
             keys: as for `save_output`; the server keeps them in memory, until this copy has ended.
         """
         with self._lock:
-            if experiment.id in self._asked:
+            if experiment.id in self._requested:
                 return
-            self._asked.add(experiment.id)
+            self._requested.add(experiment.id)
         threading.Thread(target=self._save_asked, args=(experiment, keys), name="save-asked", daemon=True).start()
 
     def restore_output(self, experiment: Experiment, host: HostName, report: Report) -> None:
@@ -199,10 +199,11 @@ class SaveKeeper:
             log.exception("the copy of %s failed inside riseml", experiment.id)
         finally:
             with self._lock:
-                self._asked.discard(experiment.id)
+                self._requested.discard(experiment.id)
 
     def _save(self, experiment: Experiment, host: HostName | None, last: int, keys: Environment) -> None:
-        save, draft = _find_section(experiment), _Draft(self.notes, experiment.id)
+        save = _find_section(experiment)
+        draft = _Draft(self.notes, experiment.id)
         if draft.now.attempt > find_attempt(experiment):
             return  # another attempt has begun meanwhile, perhaps on another host
 
@@ -211,8 +212,8 @@ class SaveKeeper:
             draft.now = replace(draft.now, place=place.address)
             return place
 
-        def progress(done: int, total: int) -> None:
-            self._progress[experiment.id] = SaveProgress(done, total)
+        def progress(copied: int, total: int) -> None:
+            self._progress[experiment.id] = SaveProgress(copied, total)
             self._moved[experiment.id] = now()
 
         try:
@@ -225,14 +226,15 @@ class SaveKeeper:
                 order = SaveOrder(
                     files, open_place, self._make_head(experiment), wants, _is_of_jobs, draft.note, progress
                 )
-                found = save_output(order, KnownFiles(draft.now.named, draft.now.loose, (), draft.now.is_swept))
-                draft.finish(found, last)
+                result = save_output(order, KnownFiles(draft.now.named, draft.now.loose, (), draft.now.is_swept))
+                draft.finish(result, last)
         except RisemlError as error:
             draft.fail(error)
             raise
 
     def _restore(self, experiment: Experiment, host: HostName, report: Report, stop: threading.Event) -> None:
-        note, attempt = self.notes.read(experiment.id), find_attempt(experiment)
+        note = self.notes.read(experiment.id)
+        attempt = find_attempt(experiment)
         filled = replace(note, hosts=(host,), attempt=attempt, filling=0)
         files = self._open_files(experiment, host)
         is_last = note.filling == 0 and (self._hosts.shared_output or host in note.hosts)
@@ -242,25 +244,25 @@ class SaveKeeper:
         self.notes.write(experiment.id, replace(note, filling=attempt))
         place = self._find_place(experiment, note.place)
 
-        def progress(done: int, total: int) -> None:
-            report(WorkReport(Work.DATA, place.address, done, total))
+        def progress(copied: int, total: int) -> None:
+            report(WorkReport(Work.DATA, place.address, copied, total))
 
         def check() -> None:
             if stop.is_set():
                 raise WorkCancelled("the restoration was cancelled")
 
         order = RestoreOrder(files, place, _is_of_jobs, check, progress)
-        found = restore_output(order)
-        begun = RestoreNote(attempt, len(found.written), measure_files(found.written), found.kept)
+        result = restore_output(order)
+        begun = RestoreNote(attempt, len(result.written), measure_files(result.written), result.kept)
         self.notes.write(
-            experiment.id, replace(filled, place=place.address, named=found.files, loose=(), restored=begun)
+            experiment.id, replace(filled, place=place.address, named=result.files, loose=(), restored=begun)
         )
         write_line(log, _describe(experiment, _describe_begin(begun, place.address)))
 
-    def _find_place(self, experiment: Experiment, known: str, keys: Environment = ()) -> SavePlace:
+    def _find_place(self, experiment: Experiment, address: str, keys: Environment = ()) -> SavePlace:
         """Return where an output goes: its present place, or a place without another server's experiment."""
-        base = parse_data_url(known or _find_section(experiment).to)
-        if not known:
+        base = parse_data_url(address or _find_section(experiment).to)
+        if not address:
             base = replace(base, names=(*base.names, *output_folder(experiment).parts))
         home = self._hosts.settings.home
         store = find_save_store(read_stores(home), base)
@@ -269,7 +271,7 @@ class SaveKeeper:
         try:
             return claim_place(self._open_target(base, store), str(base), head)
         except Taken as error:
-            if known:
+            if address:
                 raise
             log.info("%s", error.message)
         *above, name = base.names
@@ -282,8 +284,8 @@ class SaveKeeper:
         return SaveManifest(f"{self._server} {experiment.id}", name, moment, find_attempt(experiment), ())
 
     def _open_files(self, experiment: Experiment, host: HostName | None) -> StorageFiles:
-        wanted = CanonicalId(experiment.number, experiment.sub)
-        return open_output(self._hosts, [experiment], wanted, host)
+        canonical_id = CanonicalId(experiment.number, experiment.sub)
+        return open_output(self._hosts, [experiment], canonical_id, host)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -305,19 +307,19 @@ class _Draft:
         self._experiment = experiment
         self.now = notes.read(experiment)
 
-    def note(self, known: KnownFiles) -> None:
+    def note(self, files: KnownFiles) -> None:
         """Note what is in the store."""
         self.now = replace(
-            self.now, named=known.named, loose=known.loose, missing=known.missing, is_swept=known.is_swept
+            self.now, named=files.named, loose=files.loose, missing=files.missing, is_swept=files.is_swept
         )
         self._notes.write(self._experiment, self.now)
 
-    def finish(self, found: SaveResult, last: int) -> None:
+    def finish(self, result: SaveResult, last: int) -> None:
         """Note a complete copy."""
-        known = found.known_files
-        done = replace(self.now, named=known.named, loose=(), missing=(), is_swept=True, left_out=found.left_out)
-        done = replace(done, trouble="")
-        self._notes.write(self._experiment, replace(done, saved_at=now(), last=max(done.last, last)))
+        files = result.known_files
+        note = replace(self.now, named=files.named, loose=(), missing=(), is_swept=True, left_out=result.left_out)
+        note = replace(note, trouble="")
+        self._notes.write(self._experiment, replace(note, saved_at=now(), last=max(note.last, last)))
 
     def skip(self, last: int) -> None:
         """Note that an attempt ended before its output was filled. The output lacks files that are in the store: a copy
@@ -359,10 +361,10 @@ def _find_section(experiment: Experiment) -> SaveSection:
 def _make_choice(only: tuple[str, ...]) -> Callable[[str], bool]:
     """Return a predicate for the paths to save. `*.json` does not match the files that riseml writes into `.riseml`."""
     own = [parse_glob(text) for text in only if text.startswith(CAPSULE_FOLDER)]
-    others = [parse_glob(text) for text in only if not text.startswith(CAPSULE_FOLDER)]
+    other_patterns = [parse_glob(text) for text in only if not text.startswith(CAPSULE_FOLDER)]
 
     def wants(path: str) -> bool:
-        patterns = own if path.split("/")[0] == CAPSULE_FOLDER else [*own, *others]
+        patterns = own if path.split("/")[0] == CAPSULE_FOLDER else [*own, *other_patterns]
         return not only or any(pattern.matches(path) for pattern in patterns)
 
     return wants
@@ -381,7 +383,7 @@ def _has_any(files: StorageFiles, note: SaveNote) -> bool:
     after: str | None = None
     while True:
         page = files.list_files(ListOrder("", after, deep=True))
-        if any(one.path in saved for one in page.entries):
+        if any(entry.path in saved for entry in page.entries):
             return True
         after = page.next
         if after is None:

@@ -106,7 +106,8 @@ class _StreamRelay:
     async def _copy_output(self) -> None:
         """Send the output of the job's side, then its exit code or the end of the port's output."""
         try:
-            data, broken = self._stream.received, None
+            data = self._stream.received
+            broken = None
             if not data:
                 data, broken = await self._read_output()
             while data:
@@ -139,12 +140,12 @@ class _StreamRelay:
         if not isinstance(message, Piece):
             await self._client.send(message)
             return
-        rest = message.content
-        while rest:
+        remainder = message.content
+        while remainder:
             async with self._granted:
                 while not self._to_client.left:
                     await self._granted.wait()
-                part, rest = self._to_client.take_part(rest)
+                part, remainder = self._to_client.take_part(remainder)
             await self._client.send(Piece(message.channel, part))
 
     async def _receive_from_client(self) -> None:

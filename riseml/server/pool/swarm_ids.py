@@ -17,11 +17,11 @@ def find_swarms(managers: Mapping[HostName, frozenset[str]]) -> dict[HostName, s
         managers: the ids of the managers that each host knows; empty: it is in no swarm.
     """
     swarms: list[set[str]] = []
-    for known in managers.values():
-        joined = set(known)
-        for swarm in [one for one in swarms if one & joined]:
+    for ids in managers.values():
+        joined = set(ids)
+        for swarm in [swarm for swarm in swarms if swarm & joined]:
             joined |= swarm
             swarms.remove(swarm)
         if joined:
             swarms.append(joined)
-    return {name: min((min(one) for one in swarms if one & known), default="") for name, known in managers.items()}
+    return {name: min((min(swarm) for swarm in swarms if swarm & ids), default="") for name, ids in managers.items()}

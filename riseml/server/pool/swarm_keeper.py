@@ -54,16 +54,18 @@ class SwarmKeeper:
         """True while a look goes on."""
         return self._worker is not None and self._worker.is_alive()
 
-    def note(self, seen: Observation) -> None:
+    def note(self, observation: Observation) -> None:
         """Look at the swarm when what matters has changed. Returns at once."""
-        facts = find_facts(seen)
-        if self.is_busy or facts == self._arranged or not may_arrange(seen) or self._clock() < self._not_before:
+        facts = find_facts(observation)
+        if self.is_busy or facts == self._arranged or not may_arrange(observation) or self._clock() < self._not_before:
             return
         self._not_before = self._clock() + _PAUSE
         patient = {
-            name for name, host in seen.hosts.items() if host.silent_since is not None and not seen.is_lost(host)
+            name
+            for name, host in observation.hosts.items()
+            if host.silent_since is not None and not observation.is_lost(host)
         }
-        names = frozenset(patient | {name for name in seen.unseen if seen.is_unknown(name)})
+        names = frozenset(patient | {name for name in observation.unseen if observation.is_unknown(name)})
         self._worker = threading.Thread(target=self._arrange, args=(facts, names), name="swarm", daemon=True)
         self._worker.start()
 
@@ -79,15 +81,16 @@ class SwarmKeeper:
             write_line(log, LogLine(_SAID[how].format(name), host=name))
 
 
-def find_facts(seen: Observation) -> Facts:
+def find_facts(observation: Observation) -> Facts:
     """Return what the choice of managers depends on."""
     return tuple(
-        (name, bool(host.swarm), host.manager, seen.is_lost(host)) for name, host in sorted(seen.hosts.items())
+        (name, bool(host.swarm), host.manager, observation.is_lost(host))
+        for name, host in sorted(observation.hosts.items())
     )
 
 
-def may_arrange(seen: Observation) -> bool:
+def may_arrange(observation: Observation) -> bool:
     """Return True when the pool has a swarm of several hosts, which a host that answers manages."""
-    return seen.network is Network.OVERLAY and any(
-        host.manager and host.silent_since is None and not host.leaderless for host in seen.hosts.values()
+    return observation.network is Network.OVERLAY and any(
+        host.manager and host.silent_since is None and not host.leaderless for host in observation.hosts.values()
     )

@@ -11,28 +11,30 @@ from riseml.names import HostName, experiment_name
 from riseml.states import PLACED, Network
 
 
-def show_members(found: Mapping[HostName, Membership]) -> list[wire.PoolMember]:
+def show_members(memberships: Mapping[HostName, Membership]) -> list[wire.PoolMember]:
     """Return what was done with each host, sorted by name."""
-    return [{"host": name, "membership": how.value} for name, how in sorted(found.items())]
+    return [{"host": name, "membership": how.value} for name, how in sorted(memberships.items())]
 
 
 def show_recovery(
-    recovery: Recovery, experiments: Iterable[Experiment], done: Mapping[HostName, Membership] | None = None
+    recovery: Recovery, experiments: Iterable[Experiment], memberships: Mapping[HostName, Membership] | None = None
 ) -> wire.PoolRecovery:
     """Return how the swarm gets a new majority, and which running experiments that breaks.
 
     Args:
         recovery: the plan.
         experiments: every open experiment.
-        done: what was done with each host; None: nothing yet.
+        memberships: what was done with each host; None: nothing yet.
     """
     return {
         "leader": recovery.leader,
         "keeps_swarm": recovery.keeps_swarm,
         "lost": sorted(recovery.lost),
-        "breaks": [experiment_name(one.number, one.sub) for one in experiments if _needs_swarm(one)],
-        "done": done is not None,
-        "members": [] if done is None else show_members(done),
+        "breaks": [
+            experiment_name(experiment.number, experiment.sub) for experiment in experiments if _needs_swarm(experiment)
+        ],
+        "done": memberships is not None,
+        "members": [] if memberships is None else show_members(memberships),
     }
 
 

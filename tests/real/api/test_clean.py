@@ -219,7 +219,7 @@ def test_what_another_server_left_is_touched_by_name_alone(on_engine: Place, lit
     foreign = {litter.container(other, 1), litter.network(other, 1)}
     found = place.cleaner.find_leftovers(ALL, LATER)
     assert not {one.item.name for one in found.leftovers} & foreign
-    assert found.others[other] == 2
+    assert found.foreign[other] == 2
     assert set(place.clean(replace(PLAIN, foreign=other[:8]))) == foreign
     assert litter.left() == set()
     with pytest.raises(UsageError, match="is this server"):

@@ -69,6 +69,6 @@ def test_a_check_says_what_travels_between_the_hosts(
     outcome: Outcome,
     words: str,
 ) -> None:
-    found = check_encryption(ConfiguredHost(files), RELEASE, wanted=wanted)
+    found = check_encryption(ConfiguredHost(files), RELEASE, encrypted=wanted)
     assert (found.topic, found.outcome) == ("encryption", outcome)
     assert words in found.message

@@ -56,7 +56,7 @@ def test_an_output_that_is_copied_keeps_the_server(application: Any, settings: S
     assert not _is_idle(application, settings)
     application.services.saves._progress.clear()
     application.services.passes.active_at = LONG_AGO
-    application.services.saves._asked.add(4)
+    application.services.saves._requested.add(4)
     assert not _is_idle(application, settings)
 
 

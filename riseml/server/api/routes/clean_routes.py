@@ -44,7 +44,7 @@ def _make_request(query: _CleanQuery) -> CleanRequest:
 def _show_cleaning(cleaning: Cleaning, disks: DiskKeeper) -> wire.LeftoversView:
     return {
         "leftovers": [_show_leftover(leftover) for leftover in cleaning.leftovers],
-        "others": cleaning.others,
+        "others": cleaning.foreign,
         "silent": [str(host) for host in cleaning.silent],
         "disks": [_show_disk(disk, disks.mark or 0) for disk in disks.list_disks()],
     }

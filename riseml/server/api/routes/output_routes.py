@@ -56,9 +56,9 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
     def keep_output(name: Name, keep: bool = True) -> wire.KeptView:  # noqa: FBT001, FBT002  # a query parameter
         ids = [detail.experiment.id for detail in find_details(parse_id(name), services)]
         if keep:
-            services.kept.keep(ids, now())
+            services.kept_outputs.keep(ids, now())
         else:
-            services.kept.release(ids)
+            services.kept_outputs.release(ids)
         return _show_kept(services)
 
     @router.get("/outputs")
@@ -75,7 +75,9 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
 
 
 def _show_kept(services: Services) -> wire.KeptView:
-    experiments = [services.experiments.get_experiment(identity).experiment for identity in services.kept.load_kept()]
+    experiments = [
+        services.experiments.get_experiment(identity).experiment for identity in services.kept_outputs.load_kept()
+    ]
     return {
         "kept": [
             _name_experiment(experiment)
@@ -88,7 +90,7 @@ def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
     """Return a page of outputs, of the newest experiments first; a large set takes several pages."""
     before = query.before if query.before is None or query.sub is None else query.before + 1
     end = time.monotonic() + _BUDGET
-    kept_ids = services.kept.load_kept()
+    kept_ids = services.kept_outputs.load_kept()
     details = services.experiments.list_experiments(
         services.info.owner.user,
         ended=True,

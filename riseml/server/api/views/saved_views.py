@@ -32,7 +32,7 @@ def show_saved_summary(experiment: Experiment, keeper: SaveKeeper) -> wire.Saved
         "bytes": measure_files(note.named),
         "missing": len(note.missing),
         "trouble": note.trouble,
-        "done": 0 if progress is None else progress.done,
+        "done": 0 if progress is None else progress.copied,
         "total": 0 if progress is None else progress.total,
         "restored": None
         if begun is None
