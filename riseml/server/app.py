@@ -124,7 +124,8 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
 
 def _recover_ends(services: Services) -> None:
     """Give the store again what it has lost, before anything can act."""
-    home, output = services.settings.home, services.hosts.roots.output
+    home = services.settings.home
+    output = services.hosts.roots.output
     folder = Path(output) if isinstance(output, str) else None
     recover_ends(services.experiments, _make_journal(home), CapsuleStore(home / "capsules").load_capsule, folder)
 
@@ -157,14 +158,20 @@ def _make_search_loop(services: Services) -> SearchLoop:
 
 
 def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
-    (experiments, server), (logs, snapshots) = _open_experiments(settings, database), _open_file_stores(settings)
+    experiments, server = _open_experiments(settings, database)
+    logs, snapshots = _open_file_stores(settings)
     hosts, samples, data = _open_hosts(settings, server, experiments)
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
-    notifier, wake, activities, timings = Notifier(keeper.note_growth), Wake(), Activities(), Timings()
-    capsules = _make_capsule_keeper(kept := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics)
+    notifier = Notifier(keeper.note_growth)
+    wake = Wake()
+    activities = Activities()
+    timings = Timings()
+    capsules = _make_capsule_keeper(
+        capsule_store := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics
+    )
     collector = OutputCollector(CollectorDesk(hosts, experiments, snapshots, logs, written := WrittenStore(database)))
     pump = LogPump(logs, notifier, wake, collector.collect)
-    cleaner = Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database), data)
+    cleaner = Cleaner(server, hosts.pool, snapshots, capsule_store, UsageReader(database), data)
     disks = DiskKeeper(cleaner, hosts)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data, disks)
     return Services(
@@ -261,13 +268,13 @@ def _make_metrics(
 
 
 def _make_capsule_keeper(
-    kept: CapsuleStore, hosts: HostSet, snapshots: SnapshotStore, metrics: MetricStore
+    capsule_store: CapsuleStore, hosts: HostSet, snapshots: SnapshotStore, metrics: MetricStore
 ) -> CapsuleKeeper:
     def read_results(experiment: int) -> Mapping[str, wire.MetricView]:
-        found = metrics.read_summaries([experiment]).get(experiment, {})
-        return {name: show_summary(summary) for name, summary in found.items()}
+        summaries = metrics.read_summaries([experiment]).get(experiment, {})
+        return {name: show_summary(summary) for name, summary in summaries.items()}
 
-    return CapsuleKeeper(hosts, snapshots, kept, read_results, __version__)
+    return CapsuleKeeper(hosts, snapshots, capsule_store, read_results, __version__)
 
 
 def _make_api(services: Services) -> FastAPI:

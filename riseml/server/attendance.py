@@ -49,9 +49,13 @@ class Attendance:
         """Return when each of these experiments was last used; `moment` is now. Forget all others."""
         with self._lock:
             tick = self._clock()
-            self._uses = {one: use for one, use in self._uses.items() if use.clients or one in experiments}
-            for one in experiments:
-                use = self._uses.setdefault(one, _Use(0, tick))
+            self._uses = {
+                experiment: use for experiment, use in self._uses.items() if use.clients or experiment in experiments
+            }
+            for experiment in experiments:
+                use = self._uses.setdefault(experiment, _Use(0, tick))
                 if use.clients:
                     use.last = tick
-            return {one: moment - timedelta(seconds=tick - self._uses[one].last) for one in experiments}
+            return {
+                experiment: moment - timedelta(seconds=tick - self._uses[experiment].last) for experiment in experiments
+            }

@@ -50,15 +50,15 @@ def recover_ends(
         StoreError: the store cannot be read or written.
     """
     last = journal.find_last()
-    known = experiments.skip_numbers(last) if last.users else None
-    if known is not None and known.id < last.id:
+    newest = experiments.skip_numbers(last) if last.users else None
+    if newest is not None and newest.id < last.id:
         log.warning(
             "the store has lost the experiments with the ids %d to %d, which it had accepted; their logs and outputs"
             " stay, and no other experiment gets their numbers",
-            known.id + 1,
+            newest.id + 1,
             last.id,
         )
-    still_open = [one for one in experiments.load_world().experiments if one.state not in TERMINAL]
+    still_open = [experiment for experiment in experiments.load_world().experiments if experiment.state not in TERMINAL]
     ends = journal.find_ends(still_open)
     for experiment in still_open:
         end = ends.get(experiment.id) or _find_capsule_end(experiment, load_capsule, output)
@@ -114,8 +114,8 @@ def _read_capsule(path: Path) -> wire.Capsule | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(file, "rb") as opened:
-            found = os.fstat(file)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_CAPSULE:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_CAPSULE:
                 return None
             capsule: wire.Capsule = json.loads(opened.read())
             return capsule
@@ -125,11 +125,13 @@ def _read_capsule(path: Path) -> wire.Capsule | None:
 
 def _read_end(experiment: Experiment, capsule: wire.Capsule) -> EndRecord | None:
     """Return the end in a capsule; None: it is that of another experiment, or the experiment had not ended."""
-    times, state = capsule["times"], State(capsule["state"])
-    created, ended = _read_time(times["created_at"]), _read_time(times["ended_at"])
+    times = capsule["times"]
+    state = State(capsule["state"])
+    created = _read_time(times["created_at"])
+    ended = _read_time(times["ended_at"])
     if state not in TERMINAL or ended is None or created is None or abs(created - experiment.created_at) > _SAME:
         return None
-    shown = {row["name"]: row for row in capsule["jobs"]}
+    rows = {row["name"]: row for row in capsule["jobs"]}
     return EndRecord(
         state=state,
         reason=Reason(capsule["reason"]),
@@ -138,7 +140,7 @@ def _read_end(experiment: Experiment, capsule: wire.Capsule) -> EndRecord | None
         placed_at=_read_time(times["placed_at"]),
         started_at=_read_time(times["started_at"]),
         ended_at=ended,
-        jobs=tuple(_end_job(job, shown.get(job.name), ended) for job in experiment.jobs),
+        jobs=tuple(_end_job(job, rows.get(job.name), ended) for job in experiment.jobs),
     )
 
 

@@ -121,18 +121,18 @@ def restore_home(settings: Settings, source: Path) -> HomeBackup:
     except OSError as error:
         raise Refused(f"{home} cannot be restored: {error.strerror or error}", advise_on_write(error)) from error
     ExperimentJournal(home / "experiments.journal").note_accepted(_list_outputs(settings.output))
-    here = find_location(home)
-    owner = has_store and here.is_on_machine_of(manifest.home) and here.path == manifest.home.path
+    location = find_location(home)
+    owner = has_store and location.is_on_machine_of(manifest.home) and location.path == manifest.home.path
     if owner:
-        write_home_into_file(home / _STORE, here)
+        write_home_into_file(home / _STORE, location)
     return HomeBackup(source.stat().st_size, manifest.home, has_store, owner)
 
 
 def _copy_store(store: Path, copy: Path) -> Path:
     """Copy the store as it is at one moment; a server may write meanwhile."""
     try:
-        with closing(sqlite3.connect(store)) as one, closing(sqlite3.connect(copy)) as other:
-            one.backup(other)
+        with closing(sqlite3.connect(store)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
     except sqlite3.Error as error:
         raise StoreError(f"the store {store} cannot be read: {error}", "restore it from a backup") from error
     return copy
@@ -140,15 +140,15 @@ def _copy_store(store: Path, copy: Path) -> Path:
 
 def _list_files(settings: Settings) -> Iterator[Path]:
     """Yield the files of a home that a backup has, without the store. A link counts as what it leads to."""
-    others = {settings.output.resolve(), settings.data.resolve()}
+    excluded = {settings.output.resolve(), settings.data.resolve()}
     for entry in sorted(settings.home.iterdir()):
-        if entry.name in _OWN_FILES or entry.name.startswith(_STORE) or entry.resolve() in others:
+        if entry.name in _OWN_FILES or entry.name.startswith(_STORE) or entry.resolve() in excluded:
             continue
         if not entry.is_dir():
             yield entry
             continue
         for folder, inner, names in os.walk(entry):
-            inner[:] = sorted(name for name in inner if Path(folder, name).resolve() not in others)
+            inner[:] = sorted(name for name in inner if Path(folder, name).resolve() not in excluded)
             yield from (Path(folder, name) for name in sorted(names))
 
 
@@ -157,13 +157,14 @@ def _create_file(path: Path) -> IO[bytes]:
 
 
 def _describe(home: HomeLocation, *, has_store: bool) -> str:
-    shown = {"format": _FORMAT, "riseml": __version__, "at": now().isoformat(), "home": home.write_text()}
-    return json.dumps({**shown, "store": has_store})
+    manifest = {"format": _FORMAT, "riseml": __version__, "at": now().isoformat(), "home": home.write_text()}
+    return json.dumps({**manifest, "store": has_store})
 
 
 def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
     entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = len(text.encode()), 0o600
+    entry.size = len(text.encode())
+    entry.mode = 0o600
     tar.addfile(entry, io.BytesIO(text.encode()))
 
 
@@ -176,9 +177,11 @@ def _add_file(tar: tarfile.TarFile, path: Path, name: str) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
         entry = tarfile.TarInfo(name)
-        entry.size, entry.mode, entry.mtime = found.st_size, stat.S_IMODE(found.st_mode), int(found.st_mtime)
+        entry.size = status.st_size
+        entry.mode = stat.S_IMODE(status.st_mode)
+        entry.mtime = int(status.st_mtime)
         tar.addfile(entry, _Padded(file))
 
 
@@ -202,15 +205,17 @@ def _read_manifest(source: Path, tar: tarfile.TarFile) -> HomeBackup:
     entry = tar.next()
     file = None if entry is None or entry.name != _MANIFEST or entry.size > _MOST_MANIFEST else tar.extractfile(entry)
     try:
-        found = json.loads(b"" if file is None else file.read())
-        home, version = read_text(found["home"]), found["format"]
+        manifest = json.loads(b"" if file is None else file.read())
+        home = read_text(manifest["home"])
+        version = manifest["format"]
     except (ValueError, KeyError, TypeError):
-        home, version = None, None
+        home = None
+        version = None
     if home is None:
         raise Refused(f"{source} is no backup of a riseml home", "`riseml server backup` writes such a file")
     if version != _FORMAT:
         raise Refused(f"{source} was written by a newer riseml", "upgrade riseml, then restore")
-    return HomeBackup(0, home, bool(found.get("store")))
+    return HomeBackup(0, home, bool(manifest.get("store")))
 
 
 def _unpack(source: Path, tar: tarfile.TarFile, target: Path) -> None:

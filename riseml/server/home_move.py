@@ -49,21 +49,22 @@ def move_home(settings: Settings) -> HomeMove:
     """
     if settings.store is None and not (settings.home / "riseml.db").exists():
         raise NotFound(f"{settings.home} has no store, so that there is nothing to move", "set RISEML_HOME to the home")
-    here = find_location(settings.home)
+    location = find_location(settings.home)
     with ExitStack() as stack:
         stack.enter_context(HomeLock(settings.home, settings.lock)).take()
-        database = stack.enter_context(closing(Database(settings.database, f"`riseml server move` of {here.path}")))
+        database = stack.enter_context(closing(Database(settings.database, f"`riseml server move` of {location.path}")))
         with database.read_transaction() as connection:
-            former, server = load_home_record(connection), load_server_id(connection)
-        if former is None or here.is_same_home(former):
-            _record_owner(database, here)
+            former = load_home_record(connection)
+            server = load_server_id(connection)
+        if former is None or location.is_same_home(former):
+            _record_owner(database, location)
             return HomeMove(None, retired=False, environments=False)
         retired = False
-        if is_original_there(former, here) and _is_home_of(Path(former.path), server):
-            retired = _retire_home(stack, Path(former.path), here)
-        _record_owner(database, here)
+        if is_original_there(former, location) and _is_home_of(Path(former.path), server):
+            retired = _retire_home(stack, Path(former.path), location)
+        _record_owner(database, location)
     outdated = settings.home / "environments"
-    remove = former.path != here.path and outdated.is_dir()
+    remove = former.path != location.path and outdated.is_dir()
     if remove:
         remove_tree(outdated)
     return HomeMove(former, retired, remove)

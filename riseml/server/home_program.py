@@ -58,24 +58,24 @@ def _move(settings: Settings) -> wire.MovedHome:
 
 
 def _back_up(settings: Settings, file: Path) -> wire.BackedUpHome:
-    made = back_up_home(settings, file)
+    backup = back_up_home(settings, file)
     return {
         "file": str(file),
-        "size": made.size,
+        "size": backup.size,
         "home": str(settings.home),
-        "store": made.has_store,
+        "store": backup.has_store,
         "left_out": [name for name in LEFT_OUT if (settings.home / name).exists()],
     }
 
 
 def _restore(settings: Settings, file: Path) -> wire.RestoredHome:
-    made = restore_home(settings, file)
+    backup = restore_home(settings, file)
     return {
         "home": str(settings.home),
-        "former": made.home.path,
-        "former_host": made.home.host,
-        "store": made.has_store,
-        "owner": made.owner,
+        "former": backup.home.path,
+        "former_host": backup.home.host,
+        "store": backup.has_store,
+        "owner": backup.owner,
     }
 
 

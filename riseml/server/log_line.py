@@ -26,7 +26,7 @@ class LogLine:
 
     def facts(self) -> dict[str, str | int | float]:
         """Return every fact that is known, without the text."""
-        found = {
+        facts = {
             "experiment": self.experiment,
             "job": self.job,
             "attempt": self.attempt,
@@ -35,7 +35,7 @@ class LogLine:
             "reason": self.reason,
             "seconds": None if self.seconds is None else round(self.seconds, 3),
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in facts.items() if value is not None}
 
 
 def write_line(log: logging.Logger, line: LogLine, level: int = logging.INFO) -> None:

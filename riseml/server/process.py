@@ -50,8 +50,8 @@ def main() -> int:
             configure_logging(settings)
             _serve(settings, lock)
     except RisemlError as error:
-        shown = error.message if error.hint is None else f"{error.message}; {error.hint}"
-        print("error: " + shown.replace("\n", "\n  "), file=sys.stderr)  # the command that started it reads this
+        message = error.message if error.hint is None else f"{error.message}; {error.hint}"
+        print("error: " + message.replace("\n", "\n  "), file=sys.stderr)  # the command that started it reads this
         return error.exit_code
     except OSError as error:
         print(f"error: the server cannot start: {error}", file=sys.stderr)

@@ -75,10 +75,10 @@ class ServerLogHandler(logging.handlers.RotatingFileHandler):
     def doRollover(self) -> None:  # the name that logging calls
         """Rename the full file and open an empty one."""
         path = Path(self.baseFilename)
-        ours = [stream for stream in self._streams if is_same_file(stream, path)]
+        streams = [stream for stream in self._streams if is_same_file(stream, path)]
         super().doRollover()
         if self.stream is not None:
-            for stream in ours:
+            for stream in streams:
                 os.dup2(self.stream.fileno(), stream)
 
 
@@ -95,7 +95,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         moment = _format_record_time(record)
-        shown: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "time": f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z",
             "level": record.levelname,
             "message": record.getMessage(),
@@ -104,8 +104,8 @@ class JsonFormatter(logging.Formatter):
             "thread": record.threadName,
         }
         if record.exc_info:
-            shown["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(shown, ensure_ascii=False)
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False)
 
 
 def is_same_file(descriptor: int, path: Path) -> bool:

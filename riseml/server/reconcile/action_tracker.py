@@ -213,9 +213,9 @@ class ActionTracker:
         message = make_valid(error.message if error.hint is None else f"{error.message} ({error.hint})")
         with self._lock:
             self._pending.discard(action)
-            known = None if isinstance(error, WorkInterrupted) else self._failed.get(action)
-            count = 1 if known is None else known.failure.count + 1
-            since = clock if known is None else known.since
+            former = None if isinstance(error, WorkInterrupted) else self._failed.get(action)
+            count = 1 if former is None else former.failure.count + 1
+            since = clock if former is None else former.since
             failure = ActionFailure(
                 message,
                 permanent,
@@ -228,7 +228,7 @@ class ActionTracker:
             self._failed[action] = _Failed(failure, since, clock + _find_pause(count))
             if isinstance(action, _Order):
                 self._sent.pop(action, None)
-        return known is None or known.failure.message != message or count & (count - 1) == 0
+        return former is None or former.failure.message != message or count & (count - 1) == 0
 
 
 def _find_pause(count: int) -> float:

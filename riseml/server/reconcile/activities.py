@@ -47,8 +47,8 @@ class Activities:
 
     def list_activities(self, experiment: Experiment) -> list[Activity]:
         """Return the current activities for the environments of an experiment, by host."""
-        wanted = {name for image in experiment.images for name in (image.reference, image.base)}
-        wanted.add(name_data(experiment.id))
+        references = {name for image in experiment.images for name in (image.reference, image.base)}
+        references.add(name_data(experiment.id))
         with self._lock:
-            found = [(host, report) for (host, reference), report in self._reports.items() if reference in wanted]
-        return sorted(found, key=lambda one: one[0])
+            reports = [(host, report) for (host, reference), report in self._reports.items() if reference in references]
+        return sorted(reports, key=lambda pair: pair[0])

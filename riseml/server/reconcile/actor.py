@@ -279,7 +279,8 @@ class Actor:
         The network is the sign that a host is prepared, also for the next server after this one was killed. So the
         output folder is made before the network. The capsule may be missing then: each start makes sure of it.
         """
-        root, config = self._find_own_root(host, experiment), self._read_config(experiment)
+        root = self._find_own_root(host, experiment)
+        config = self._read_config(experiment)
         if root is None:
             executor.prepare(self._make_share(host, experiment, subnet, config))
             return
@@ -307,9 +308,9 @@ class Actor:
         """Return what the jobs share on a host, with their output where the server does not make it itself."""
         output: Output | None = None
         if not experiment.reads and self._find_own_root(host, experiment) is None:
-            root, others = self.hosts.find_mounts()
+            root, other_mounts = self.hosts.find_mounts()
             capsule = self.capsules.begin_capsule(experiment, config)
-            output = Output(root, pack_output(experiment, config, capsule), others)
+            output = Output(root, pack_output(experiment, config, capsule), other_mounts)
         creates_network = experiment.network_host in (None, host)
         return Share(experiment.id, subnet, experiment.network, creates_network, self.hosts.encrypted, output)
 
@@ -321,7 +322,8 @@ class Actor:
         """
         if experiment.reads:
             return
-        executor, own = self._find_executor(host), self._find_own_root(host, experiment)
+        executor = self._find_executor(host)
+        own = self._find_own_root(host, experiment)
         files = self.capsules.complete_capsule(experiment, self._read_config(experiment), own)
         if own is not None:
             self.capsules.write_files(own, experiment, files)
@@ -397,11 +399,11 @@ class Actor:
 
 def _count_pieces(pieces: Iterator[bytes], reference: str, total: int | None, report: Report) -> Iterator[bytes]:
     """Yield the pieces of an environment, and report how many bytes have passed."""
-    done = 0
+    sent = 0
     for piece in pieces:
         yield piece
-        done += len(piece)
-        report(WorkReport(Work.SEND, reference, done, None if total is None else max(total, done)))
+        sent += len(piece)
+        report(WorkReport(Work.SEND, reference, sent, None if total is None else max(total, sent)))
 
 
 @contextmanager

@@ -160,8 +160,8 @@ class CapsuleKeeper:
         """Return a capsule with the present record, and the circumstances of its beginning."""
         around = self._read_circumstances(experiment, before["data"], has_code=before["code"]["included"])
         after = make_capsule(experiment, before["config"], around)
-        known = {host["name"]: host for host in before["hosts"]}
-        hosts = [host if host["runs"] else known.get(host["name"], host) for host in after["hosts"]]
+        former_hosts = {host["name"]: host for host in before["hosts"]}
+        hosts = [host if host["runs"] else former_hosts.get(host["name"], host) for host in after["hosts"]]
         return {**after, "hosts": hosts, "variables": before["variables"]}
 
     def _keep_capsule(self, experiment: Experiment, capsule: wire.Capsule) -> str:
@@ -207,7 +207,8 @@ class CapsuleKeeper:
         return {}
 
     def _describe_hosts(self, experiment: Experiment) -> Iterable[wire.CapsuleHost]:
-        executors, seen = self._hosts.pool.executors, self._hosts.last_seen()
+        executors = self._hosts.pool.executors
+        last_seen = self._hosts.last_seen()
         by_host: dict[HostName, list[str]] = {}
         for job in experiment.gang:
             if job.host is not None:
@@ -216,11 +217,11 @@ class CapsuleKeeper:
             executor = executors.get(name)
             machines = executor.list_machines(experiment.id) if isinstance(executor, MachineLister) else ()
             if machines:
-                yield from (_describe_machine(one.name, one.runs, one.gpus) for one in machines)
+                yield from (_describe_machine(machine.name, machine.runs, machine.gpus) for machine in machines)
                 continue
-            devices = seen[name].devices if name in seen else {}
+            devices = last_seen[name].devices if name in last_seen else {}
             runs = executor.describe() if executor is not None else ""
-            yield _describe_machine(name, runs, [devices[one] for one in ids if one in devices])
+            yield _describe_machine(name, runs, [devices[identity] for identity in ids if identity in devices])
 
     def _list_data(self, experiment: Experiment) -> wire.CapsuleData:
         host = next((job.host for job in experiment.gang if job.host is not None), None)
@@ -238,12 +239,12 @@ class CapsuleKeeper:
             if not image.install or job.host is None:
                 continue
             if experiment.ended_at is None:
-                found = self._packages.get(image.reference)
+                packages = self._packages.get(image.reference)
             else:
                 with self._asking.setdefault(image.reference, threading.Lock()):
-                    found = self._ask_for_packages(job.host, image.reference)
-            if found is not None:
-                yield image.reference, found
+                    packages = self._ask_for_packages(job.host, image.reference)
+            if packages is not None:
+                yield image.reference, packages
 
     def _ask_for_packages(self, host: HostName, reference: str) -> tuple[str, ...] | None:
         """Return the packages of an environment: as they are known already, or from a host that has it."""
@@ -253,12 +254,12 @@ class CapsuleKeeper:
         if not isinstance(executor, PackageLister):
             return None
         try:
-            found = executor.list_packages(reference)
+            packages = executor.list_packages(reference)
         except RisemlError as error:
             log.warning("the packages of %s are not known: %s", reference, error.message)
             return None
-        self._packages[reference] = found
-        return found
+        self._packages[reference] = packages
+        return packages
 
     def _read_code(self, experiment: Experiment) -> bytes | None:
         """Return the project's archive when it is small enough."""
@@ -279,17 +280,17 @@ def _mark_code(root: Path, experiment: Experiment) -> _FileMark | None:
     alone sets the time of a change of an inode, and a job that does it before the server sees it run changes it, too.
     """
     try:
-        found = (root / output_folder(experiment) / CAPSULE_FOLDER / CODE_FILE).lstat()
+        status = (root / output_folder(experiment) / CAPSULE_FOLDER / CODE_FILE).lstat()
     except OSError:
         return None
-    return (found.st_ino, found.st_ctime_ns) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_ino, status.st_ctime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
 def _describe_machine(name: str, runs: str, gpus: Iterable[Gpu]) -> wire.CapsuleHost:
-    shown: list[wire.CapsuleGpu] = [
-        {"id": one.id, "name": one.name, "mem_mib": one.mem, "driver": one.driver} for one in gpus
+    gpu_rows: list[wire.CapsuleGpu] = [
+        {"id": gpu.id, "name": gpu.name, "mem_mib": gpu.mem, "driver": gpu.driver} for gpu in gpus
     ]
-    return {"name": name, "runs": runs, "gpus": shown}
+    return {"name": name, "runs": runs, "gpus": gpu_rows}
 
 
 def join_archive(pieces: Iterable[bytes]) -> bytes | None:
@@ -305,8 +306,8 @@ def join_archive(pieces: Iterable[bytes]) -> bytes | None:
 def list_entries(folder: Path) -> list[str] | None:
     """Return the first names in a folder, sorted; None: it cannot be read."""
     try:
-        with os.scandir(folder) as found:
-            names = [os.fsencode(entry.name).decode("utf-8", "replace") for entry in islice(found, _MOST_ENTRIES)]
+        with os.scandir(folder) as entries:
+            names = [os.fsencode(entry.name).decode("utf-8", "replace") for entry in islice(entries, _MOST_ENTRIES)]
     except FileNotFoundError:
         return []
     except OSError:

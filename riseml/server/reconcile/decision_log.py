@@ -62,34 +62,36 @@ def describe_pass(before: World, saved: Saved) -> list[LogLine]:
     return lines
 
 
-def describe_hosts(before: Mapping[HostName, HostSeen], seen: Observation) -> list[LogLine]:
+def describe_hosts(before: Mapping[HostName, HostSeen], observation: Observation) -> list[LogLine]:
     """Return one line for each host that answers for the first time, answers again, or is lost since `before`.
 
     Hosts that become silent are left out: `app` logs them at once, with the error.
     """
     lines: list[LogLine] = []
-    for name, host in sorted(seen.hosts.items()):
+    for name, host in sorted(observation.hosts.items()):
         old = before.get(name)
         if old is None:
             room = f"{host.capacity.cpus:g} cores, {host.capacity.mem} MiB, {len(host.capacity.gpus)} GPUs"
             lines.append(LogLine(f"host {name} answers: {room}", host=name))
         elif old.silent_since is not None and host.silent_since is None:
-            silence = (seen.now - old.silent_since).total_seconds()
+            silence = (observation.now - old.silent_since).total_seconds()
             lines.append(LogLine(f"host {name} answers again after {silence:.0f} s", host=name, seconds=silence))
     return lines
 
 
-def describe_swarm(before: Observation | None, seen: Observation) -> list[LogLine]:
+def describe_swarm(before: Observation | None, observation: Observation) -> list[LogLine]:
     """Return a line when a swarm of the hosts has lost its leader since `before`, or has one again."""
-    known, trouble = "" if before is None else describe_leaderless(before), describe_leaderless(seen)
-    if trouble == known:
+    former_trouble = "" if before is None else describe_leaderless(before)
+    trouble = describe_leaderless(observation)
+    if trouble == former_trouble:
         return []
     return [LogLine(trouble or "the Docker swarm of the hosts has a leader again")]
 
 
 def describe_done(action: Action, experiment: Experiment | None, seconds: float) -> LogLine:
     """Return the line of an action that succeeded: `4.master a1 started on gpu1 in 0.21 s`."""
-    name, key = name_owner(action, experiment), _key_of(action)
+    name = name_owner(action, experiment)
+    key = _key_of(action)
     subject = name if key is None else f"{name}.{key.job} a{key.attempt}"
     return _describe_action(action, name, f"{subject} {_past_of(action)} in {seconds:.2f} s", seconds)
 
@@ -182,10 +184,10 @@ def _describe_place(new: Experiment, overtaken: Sequence[str]) -> LogLine:
 def _find_overtaken(new: Experiment, before: World, after: Mapping[int, Experiment]) -> list[str]:
     """Return the experiments that were ahead in the queue and still wait for room."""
     ahead: list[str] = []
-    for one in make_queue(before.experiments):
-        if one.id == new.id:
+    for experiment in make_queue(before.experiments):
+        if experiment.id == new.id:
             return ahead
-        now = after.get(one.id, one)
+        now = after.get(experiment.id, experiment)
         if now.placed_at is None and now.state is State.PENDING and now.reason in (Reason.NO_ROOM, Reason.NEXT):
             ahead.append(_name_experiment(now))
     return []  # it entered the queue in this pass, alone or after experiments that were placed in the same pass
@@ -193,19 +195,19 @@ def _find_overtaken(new: Experiment, before: World, after: Mapping[int, Experime
 
 def _describe_jobs(old: Experiment, new: Experiment) -> Iterator[LogLine]:
     """Yield the decisions about jobs: stops and attempts in groups, ends one by one."""
-    pairs = [(one, two) for one, two in zip(old.jobs, new.jobs, strict=True) if one is not two]
+    pairs = [(before, after) for before, after in zip(old.jobs, new.jobs, strict=True) if before is not after]
     stopping: dict[Reason, list[Job]] = {}
     repeated: dict[int, list[Job]] = {}
-    for one, two in pairs:
-        if two.ending is not None and one.ending is None and two.state not in TERMINAL:
-            stopping.setdefault(two.ending, []).append(two)
-        if two.attempt > one.attempt:
-            repeated.setdefault(two.attempt, []).append(two)
+    for before, after in pairs:
+        if after.ending is not None and before.ending is None and after.state not in TERMINAL:
+            stopping.setdefault(after.ending, []).append(after)
+        if after.attempt > before.attempt:
+            repeated.setdefault(after.attempt, []).append(after)
     name = _name_experiment(new)
-    for one, two in pairs:
-        ran = one.host is not None or one.part is Part.PREPARES
-        if ran and two.state in TERMINAL and one.state not in TERMINAL:
-            yield _describe_end(name, one, two)
+    for before, after in pairs:
+        ran = before.host is not None or before.part is Part.PREPARES
+        if ran and after.state in TERMINAL and before.state not in TERMINAL:
+            yield _describe_end(name, before, after)
     for reason, jobs in stopping.items():
         yield LogLine(f"{name} stops {_join_jobs(jobs)}: {SENTENCES[reason]}", experiment=name, reason=reason.value)
     for attempt, jobs in repeated.items():
@@ -228,7 +230,8 @@ def _describe_end(name: str, old: Job, new: Job) -> LogLine:
 
 def _describe_experiment(old: Experiment, new: Experiment) -> Iterator[LogLine]:
     """Yield the experiment's verdict, its change of state or reason, and its close."""
-    name, verdict = _name_experiment(new), new.verdict
+    name = _name_experiment(new)
+    verdict = new.verdict
     for base, resolved in new.resolved:
         if (base, resolved) not in old.resolved:
             yield LogLine(f"{name} runs {base} as {resolved}", experiment=name)

@@ -14,24 +14,24 @@ from riseml.states import TERMINAL, Reason, State
 log = logging.getLogger(__name__)
 
 
-def decide_isolated(world: World, seen: Observation) -> Decision:
+def decide_isolated(world: World, observation: Observation) -> Decision:
     """Return the decision. Experiments that raise in `decide` become FAILED with the reason INTERNAL."""
     try:
-        return decide(world, seen)
+        return decide(world, observation)
     except Exception:
         log.exception("decide failed; the server tries each experiment alone")
-    healthy = World(tuple(experiment for experiment in world.experiments if _is_decidable(experiment, seen)))
-    decision = decide(healthy, seen)
+    healthy = World(tuple(experiment for experiment in world.experiments if _is_decidable(experiment, observation)))
+    decision = decide(healthy, observation)
     decided = {experiment.id: experiment for experiment in decision.world.experiments}
     after = tuple(
-        decided.get(experiment.id) or _fail_experiment(experiment, seen.now) for experiment in world.experiments
+        decided.get(experiment.id) or _fail_experiment(experiment, observation.now) for experiment in world.experiments
     )
     return replace(decision, world=World(after))
 
 
-def _is_decidable(experiment: Experiment, seen: Observation) -> bool:
+def _is_decidable(experiment: Experiment, observation: Observation) -> bool:
     try:
-        decide(World((experiment,)), seen)
+        decide(World((experiment,)), observation)
     except Exception:
         log.exception("experiment %s cannot be decided on", experiment.id)
         return False

@@ -118,7 +118,8 @@ class _LogFollower(threading.Thread):
     def run(self) -> None:
         failures = 0
         while not self.drained.is_set():
-            last, final = self._dropped.is_set(), self.ended.is_set()
+            last = self._dropped.is_set()
+            final = self.ended.is_set()
             failures = 0 if self._try_read(final=final) else failures + 1
             if last:
                 return

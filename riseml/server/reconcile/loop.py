@@ -88,13 +88,13 @@ class Loop(threading.Thread):
         world = services.experiments.load_world()
         services.disks.look()  # where the disk of the store is full, this pass ends with its first save
         self._listeners.listen_to(services.hosts.refresh(world))
-        seen = replace(self._observe(world), last_used=self._read_last_uses(world))
-        decision = decide_isolated(world, seen)
-        refused = self._save(world, decision.world, seen)
+        observation = replace(self._observe(world), last_used=self._read_last_uses(world))
+        decision = decide_isolated(world, observation)
+        refused = self._save(world, decision.world, observation)
         open_experiments = {experiment.id: experiment for experiment in decision.world.experiments}
         actions = tuple(action for action in decision.actions if owner_of(action) not in refused)
         services.tracker.start_actions(actions, open_experiments)
-        builds = (action for action in (*seen.busy, *actions) if isinstance(action, EnsureImage))
+        builds = (action for action in (*observation.busy, *actions) if isinstance(action, EnsureImage))
         services.disks.note(frozenset((action.host, action.reference) for action in builds))
         # An action that is decided on without a record, such as a release, needs its pause between two attempts, too.
         owners = {owner_of(action) for action in decision.actions}
@@ -106,11 +106,13 @@ class Loop(threading.Thread):
         if refused:
             return 0.0
         if world.experiments:
-            services.passes.active_at = seen.now
-        return self._choose_pause(decision, seen, active=bool(world.experiments) or not is_erased)
+            services.passes.active_at = observation.now
+        return self._choose_pause(decision, observation, active=bool(world.experiments) or not is_erased)
 
     def _read_last_uses(self, world: World) -> Mapping[int, datetime]:
-        companions = frozenset(one.id for one in world.experiments if one.plan.companion is not None)
+        companions = frozenset(
+            experiment.id for experiment in world.experiments if experiment.plan.companion is not None
+        )
         return self._services.attendance.read_last_uses(companions, now())
 
     def _observe(self, world: World) -> Observation:
@@ -126,7 +128,7 @@ class Loop(threading.Thread):
         hosts = {name: _mark_builds(self._follow_logs(name, host), building) for name, host in hosts.items()}
         present = {container.id for host in hosts.values() for container in host.containers.values()}
         services.pump.drop_followers(frozenset(present))
-        seen = replace(
+        observation = replace(
             make_observation(services.hosts, services.drained, hosts, moment),
             busy=pending,
             problems=services.tracker.list_failures(moment),
@@ -139,11 +141,14 @@ class Loop(threading.Thread):
             filled=services.saves.find_filled(world),
         )
         before = services.passes.observation
-        for line in (*describe_hosts({} if before is None else before.hosts, seen), *describe_swarm(before, seen)):
+        for line in (
+            *describe_hosts({} if before is None else before.hosts, observation),
+            *describe_swarm(before, observation),
+        ):
             write_line(log, line)
-        services.passes.observation = seen
-        services.swarm.note(seen)
-        return seen
+        services.passes.observation = observation
+        services.swarm.note(observation)
+        return observation
 
     def _end_unwanted_builds(self, world: World) -> None:
         """End the builds that an earlier server left and that no experiment waits for any more, and its removals."""
@@ -156,9 +161,9 @@ class Loop(threading.Thread):
             if isinstance(executor, BuildKeeper):
                 executor.end_unwanted_builds(references, list_used)
 
-    def _note_tags(self, found: Resolved) -> None:
+    def _note_tags(self, tags: Resolved) -> None:
         """Remember the resolved tags, as a guess for the next pass, which asks the hosts again."""
-        for base, resolved in found:
+        for base, resolved in tags:
             self._tags.pop(base, None)
             self._tags[base] = resolved
         while len(self._tags) > _MOST_TAGS:
@@ -166,15 +171,17 @@ class Loop(threading.Thread):
 
     def _follow_logs(self, name: HostName, host: HostSeen) -> HostSeen:
         """Follow the log of every container of a host, and mark those whose whole log is stored."""
-        pump, executor = self._services.pump, self._services.hosts.pool.executors[name]
+        pump = self._services.pump
+        executor = self._services.hosts.pool.executors[name]
         containers = {}
         for key, container in host.containers.items():
             is_drained = pump.follow_container(executor, container)
-            drained, shell = is_drained and not container.running, pump.find_shell(container)
+            drained = is_drained and not container.running
+            shell = pump.find_shell(container)
             containers[key] = replace(container, drained=drained, shell=shell)
         return replace(host, containers=containers)
 
-    def _save(self, before: World, after: World, seen: Observation) -> frozenset[int]:
+    def _save(self, before: World, after: World, observation: Observation) -> frozenset[int]:
         """Save the changes and log them. Return the ids of the experiments whose decision is stale and was dropped.
 
         After the first stale decision no experiment takes a place in this pass: the decision may have freed that room.
@@ -185,7 +192,7 @@ class Loop(threading.Thread):
         for old, new in changes_to_save(before, after):
             is_stale = bool(refused) and takes_place(old, new)
             _reach_before_save(old, new)
-            if is_stale or not services.experiments.save_decision(old, new, seen.now):
+            if is_stale or not services.experiments.save_decision(old, new, observation.now):
                 refused.add(old.id)
                 continue
             _reach_after_save(old, new)
@@ -193,7 +200,7 @@ class Loop(threading.Thread):
             if new.state in TERMINAL:
                 self._note_end()
             if takes_place(old, new):
-                services.timings.queue_waits.observe((seen.now - new.created_at).total_seconds())
+                services.timings.queue_waits.observe((observation.now - new.created_at).total_seconds())
             services.notifier.publish_records(new.id)
             if new.set_id is not None:
                 services.search_wake.set()
@@ -206,11 +213,11 @@ class Loop(threading.Thread):
             write_line(log, line)
         return frozenset(refused)
 
-    def _choose_pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:
+    def _choose_pause(self, decision: Decision, observation: Observation, *, active: bool) -> float:
         """Return the seconds until the next pass when nothing wakes the loop."""
-        silent = any(host.silent_since is not None for host in seen.hosts.values())
+        silent = any(host.silent_since is not None for host in observation.hosts.values())
         longest = self._services.settings.poll if active else _SILENT_POLL if silent else _IDLE_POLL
-        settles = [host.settles_in for host in seen.hosts.values() if host.silent_since is None]
+        settles = [host.settles_in for host in observation.hosts.values() if host.silent_since is None]
         longest = min([longest, *(seconds for seconds in settles if seconds is not None)])
         if decision.wake_at is None:
             return longest

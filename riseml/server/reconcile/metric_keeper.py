@@ -113,18 +113,21 @@ class MetricKeeper(threading.Thread):
             The last error. The experiment that caused it is tried again in the next turn; the others are counted.
         """
         with self._lock:
-            grown, closed = self._grown, self._closed
-            self._grown, self._closed = set(), set()
+            grown = self._grown
+            closed = self._closed
+            self._grown = set()
+            self._closed = set()
             self._news.clear()
         if (grown or closed) and self._save_at is None:
             self._save_at = time.monotonic() + _SAVE_INTERVAL
-        found, counted = set(), set()
+        reporting = set()
+        counted = set()
         problem: Exception | None = None
         while grown or closed:
             experiment = min(grown | closed)
             try:
                 if self._metrics.count_reports(experiment):
-                    found.add(experiment)
+                    reporting.add(experiment)
                 if experiment in closed:
                     self._metrics.note_closed(experiment)
                 counted.add(experiment)
@@ -136,8 +139,8 @@ class MetricKeeper(threading.Thread):
             grown.discard(experiment)
             closed.discard(experiment)
         try:
-            if found:
-                self._on_reports(frozenset(found))
+            if reporting:
+                self._on_reports(frozenset(reporting))
             if counted:
                 self._on_counted(frozenset(counted))
         except Exception as error:  # noqa: BLE001  # the caller raises it after it has saved

@@ -156,7 +156,7 @@ class Notifier:
             yield subscription
         finally:
             with self._lock:
-                self._feeds = tuple(one for one in self._feeds if one is not subscription)
+                self._feeds = tuple(feed for feed in self._feeds if feed is not subscription)
 
     def count_notifications(self) -> int:
         """Return how many notifications there were; every feed has noted them."""
@@ -166,8 +166,11 @@ class Notifier:
     def list_since(self, count: int) -> tuple[frozenset[int], frozenset[int]]:
         """Return the experiments whose records may have changed, and those whose logs have grown, since a count."""
         with self._lock:
-            found = [[one for one, at in known.items() if at > count] for known in (self._changed, self._grown)]
-        return frozenset(found[0]), frozenset(found[1])
+            changed, grown = (
+                frozenset(experiment for experiment, at in counts.items() if at > count)
+                for counts in (self._changed, self._grown)
+            )
+        return changed, grown
 
     def count_feeds(self) -> int:
         """Return how many readers follow all experiments."""

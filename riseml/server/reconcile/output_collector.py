@@ -99,7 +99,7 @@ class OutputCollector:
                 experiment = self._desk.experiments.get_experiment(key.experiment).experiment
             except NotFound:
                 return
-            job = next((one for one in experiment.jobs if one.name == key.job), None)
+            job = next((job for job in experiment.jobs if job.name == key.job), None)
             if experiment.reads or job is None or job.part is Part.PREPARES:
                 return
             home = CONTAINER_FOLDERS.home if executor.contained else self._desk.hosts.roots.home
@@ -114,9 +114,9 @@ class OutputCollector:
 
     def _collect_files(self, executor: WrittenReader, key: JobKey, home: str, keeper: _FileKeeper) -> WrittenRecord:
         experiment = keeper.experiment
-        wanted = tuple(map(parse_output_pattern, experiment.plan.list_outputs(key.job)))
-        order = WrittenOrder(key, wanted, home, lambda: self._list_project(experiment))
-        tally = WrittenTally(tuple(one.text for one in wanted))
+        patterns = tuple(map(parse_output_pattern, experiment.plan.list_outputs(key.job)))
+        order = WrittenOrder(key, patterns, home, lambda: self._list_project(experiment))
+        tally = WrittenTally(tuple(pattern.text for pattern in patterns))
         try:
             for file in executor.read_written(order):
                 _take(file, keeper, tally)
@@ -153,8 +153,8 @@ class OutputCollector:
 
     def _say(self, key: JobKey, record: WrittenRecord) -> None:
         """Add the lines about a record to the log, unless a server that was killed has done so."""
-        said = {line.text for line in self._desk.logs.read_last_lines(key, _SAID_AT_END) if is_about_files(line)}
-        frames = [Frame(stamp(), STREAM, line + b"\n") for line in list_log_lines(record) if line not in said]
+        texts = {line.text for line in self._desk.logs.read_last_lines(key, _SAID_AT_END) if is_about_files(line)}
+        frames = [Frame(stamp(), STREAM, line + b"\n") for line in list_log_lines(record) if line not in texts]
         if frames:
             self._desk.logs.append_frames(key, frames)
 
@@ -232,15 +232,15 @@ class _FileKeeper:
     def _find_reason(self, output: StorageFiles, path: str, file: WrittenFile) -> str:
         """Return why a file of the output stays as it is: another attempt, or the job itself, wrote a newer one."""
         try:
-            there = output.list_files(ListOrder(path, limit=0)).at
+            entry = output.list_files(ListOrder(path, limit=0)).at
         except NotFound:
             return ""
-        return f"OUTPUT_DIR has a newer {show_name(path)}" if there.kind == "file" and there.mtime > file.mtime else ""
+        return f"OUTPUT_DIR has a newer {show_name(path)}" if entry.kind == "file" and entry.mtime > file.mtime else ""
 
 
 def _shares_output(experiment: Experiment, job: Job) -> bool:
     """Return True for a job beside others that train: each has a folder of its own for what it wrote elsewhere."""
-    return any(one.part is not Part.WATCHES and one.name != job.name for one in experiment.gang)
+    return any(other.part is not Part.WATCHES and other.name != job.name for other in experiment.gang)
 
 
 def _write_file(output: StorageFiles, path: str, file: WrittenFile, content: Iterator[bytes]) -> str:
@@ -254,13 +254,14 @@ def _write_file(output: StorageFiles, path: str, file: WrittenFile, content: Ite
         output.remove_files(part, 1)
     writer = output.write_file(incoming)
     try:
-        digest, rest = hashlib.sha256(), file.size
+        digest = hashlib.sha256()
+        remaining = file.size
         for piece in content:
-            sent = piece[:rest]
+            sent = piece[:remaining]
             digest.update(sent)
             writer.write(sent)
-            rest -= len(sent)
-        if rest:
+            remaining -= len(sent)
+        if remaining:
             writer.discard()
             return f"{show_name(path)} changed while it was copied"
         writer.write(digest.digest())
@@ -276,8 +277,8 @@ def _write_file(output: StorageFiles, path: str, file: WrittenFile, content: Ite
 class WrittenTally:
     """Counts the files of one job."""
 
-    def __init__(self, asked: tuple[str, ...]) -> None:
-        self._asked = asked
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self._patterns = patterns
         self._kept = _FileCount()
         self._lost = _FileCount()
         self._left_out = _FileCount()
@@ -304,13 +305,13 @@ class WrittenTally:
     def note_rest(self, reason: str) -> None:
         """Note that the job has written more than was read."""
         self._more = True
-        if self._asked:
+        if self._patterns:
             self.note_trouble(reason)
 
     def make_record(self) -> WrittenRecord:
         """Return what was counted."""
         added = self._lost.list_patterns()
-        patterns = dict.fromkeys([*self._asked, *added])
+        patterns = dict.fromkeys([*self._patterns, *added])
         lost_files = self._lost.files + self._left_out.files
         return WrittenRecord(
             self._kept.files,

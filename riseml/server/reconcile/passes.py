@@ -34,9 +34,9 @@ class Passes:
     def wait_for_full_pass(self, seconds: float) -> None:
         """Return once a pass that began after this call is complete, or after about `seconds`."""
         with self._changed:
-            wanted = self._completed + 2  # the first of them may have begun before this call
+            target = self._completed + 2  # the first of them may have begun before this call
             self._wake.set()
-            while self._completed < wanted:
+            while self._completed < target:
                 self._wake.set()
                 if not self._changed.wait(seconds / 2):
                     return

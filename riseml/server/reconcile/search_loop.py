@@ -112,8 +112,8 @@ class SearchLoop(threading.Thread):
                 return
 
     def _find_running(self, record: SearchRecord) -> _Running:
-        known = self._running.get(record.id)
-        return _Running(Proposer(record.plan)) if known is None else known
+        running = self._running.get(record.id)
+        return _Running(Proposer(record.plan)) if running is None else running
 
     def _try_advance(self, record: SearchRecord, problems: list[Exception]) -> bool:
         """Advance a search; add its error to `problems`."""
@@ -152,28 +152,28 @@ class SearchLoop(threading.Thread):
         if self._stopping.is_set():
             return False
         running.templates = running.templates or self._desk.searches.load_templates(record.id)
-        told = sum(trial.told is not None for trial in record.trials)
+        told_count = sum(trial.told is not None for trial in record.trials)
         plan = plan_trial(running.templates, point)
-        new = NewTrial(len(record.trials) + 1, plan, first_jobs(plan), told)
+        new = NewTrial(len(record.trials) + 1, plan, first_jobs(plan), told_count)
         identity = self._desk.searches.add_trial(record.id, new, now())
         reach(Point.ASKED)
         if identity is not None:
-            shown = ", ".join(f"{name}={value}" for name, value in point)
-            self._log_step(record, f"{record.number}.{new.number} trial {new.number} of {record.most_trials}: {shown}")
+            values = ", ".join(f"{name}={value}" for name, value in point)
+            self._log_step(record, f"{record.number}.{new.number} trial {new.number} of {record.most_trials}: {values}")
             self._publish(record)
         return identity is not None
 
     def _store_result(self, record: SearchRecord, trial: Trial) -> bool:
         search = record.plan.search
         best = self._desk.metrics.read_best((trial.experiment,), search.metric, search.goal)
-        told = judge_end(trial, best.get(trial.experiment), search.metric)
+        result = judge_end(trial, best.get(trial.experiment), search.metric)
         reach(Point.TELLING)
-        is_new = self._desk.searches.tell_trial(record.id, told)
+        is_new = self._desk.searches.tell_trial(record.id, result)
         reach(Point.TOLD)
         if is_new:
             self._desk.metrics.forget(trial.experiment)
-            what = f"{search.metric} {told.value:g}" if told.value is not None else told.message
-            self._log_step(record, f"{record.number}.{trial.number} counts as {told.outcome.value}: {what}")
+            explanation = f"{search.metric} {result.value:g}" if result.value is not None else result.message
+            self._log_step(record, f"{record.number}.{trial.number} counts as {result.outcome.value}: {explanation}")
             self._publish(record)
         return is_new
 
@@ -218,8 +218,8 @@ class SearchLoop(threading.Thread):
         elif stops:
             reach(Point.STOPPED)
             step, value = new[-1]
-            what = f"{record.plan.search.metric} {value:g} at step {step}"
-            self._log_step(record, f"{record.number}.{trial.number} stopped early: {what}, others do better")
+            score = f"{record.plan.search.metric} {value:g} at step {step}"
+            self._log_step(record, f"{record.number}.{trial.number} stopped early: {score}, others do better")
             self._publish(record)
 
     def _publish(self, record: SearchRecord) -> None:

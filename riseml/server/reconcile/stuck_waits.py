@@ -37,8 +37,8 @@ class StuckWaits:
             for job, ended in _list_candidates(experiment)
         }
         self._begun &= candidates.keys()
-        found = {key: self._find_peer(*one) for key, one in candidates.items() if key not in self._begun}
-        return {key: peer for key, peer in found.items() if peer is not None}
+        peers = {key: self._find_peer(*candidate) for key, candidate in candidates.items() if key not in self._begun}
+        return {key: peer for key, peer in peers.items() if peer is not None}
 
     def _find_peer(self, experiment: Experiment, job: Job, ended: list[JobName]) -> JobName | None:
         try:
@@ -47,7 +47,8 @@ class StuckWaits:
             lines = []
         if not lines:
             return None
-        last, addresses = lines[-1].text.decode("utf-8", "replace"), job_addresses(experiment)
+        last = lines[-1].text.decode("utf-8", "replace")
+        addresses = job_addresses(experiment)
         if not says_that_it_waits(last):
             self._begun.add(experiment.key_of(job))
         waits = (peer for peer in ended if is_waiting_for(experiment.plan, job.name, peer, addresses[peer], last))

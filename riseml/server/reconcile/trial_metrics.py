@@ -45,13 +45,13 @@ class StoredMetrics:
         self._read: dict[int, _ReadSteps] = {}
 
     def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
-        found: dict[int, float] = {}
+        best_values: dict[int, float] = {}
         for experiment, summaries in self._store.read_summaries(experiments).items():
             summary = summaries.get(metric)
             best = None if summary is None else summary.maximum if goal is Goal.MAXIMIZE else summary.minimum
             if best is not None:
-                found[experiment] = best
-        return found
+                best_values[experiment] = best
+        return best_values
 
     def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
         position, count, last = self._read.get(experiment, _ReadSteps())
@@ -59,11 +59,12 @@ class StoredMetrics:
         complete = False
         while not complete:
             page = self._store.read_values(experiment, metric, position)
-            for one in page.values:
+            for entry in page.values:
                 count += 1
-                last = last if one.step is None else one.step
-                steps.append((count if last is None else last, one.value))
-            position, complete = page.end, page.complete
+                last = last if entry.step is None else entry.step
+                steps.append((count if last is None else last, entry.value))
+            position = page.end
+            complete = page.complete
         self._read[experiment] = _ReadSteps(position, count, last)
         return tuple(steps)
 
