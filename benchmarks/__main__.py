@@ -32,10 +32,10 @@ _RUNS = "the bench itself runs to its end"
 
 
 def main() -> int:
-    asked = _parse()
-    if asked.table:
-        readme.write_tables(json.loads(asked.json.read_text(encoding="utf-8")))
-        print(f"wrote {readme.README.name} from {asked.json}")
+    arguments = _parse()
+    if arguments.table:
+        readme.write_tables(json.loads(arguments.json.read_text(encoding="utf-8")))
+        print(f"wrote {readme.README.name} from {arguments.json}")
         return 0
     url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     engine = BenchEngine(url)
@@ -49,8 +49,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="riseml-bench-"))
     begun = time.monotonic()
     try:
-        context = BenchContext(url, folder, peers.make_environment(), asked.quick)
-        reports = {name: _measure(name, context) for name in asked.benches or BENCHES}
+        context = BenchContext(url, folder, peers.make_environment(), arguments.quick)
+        reports = {name: _measure(name, context) for name in arguments.benches or BENCHES}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     starts.append(pace.measure_start())
@@ -60,15 +60,15 @@ def main() -> int:
         "python_start": min(starts),
         "minutes": round((time.monotonic() - begun) / 60, 1),
         "load_after": os.getloadavg()[0],
-        "quick": asked.quick,
+        "quick": arguments.quick,
     }
     print("\n".join(line for name, report in reports.items() for line in (*format_report(name, report), "")))
     print("\n".join(format_bars(reports)))
     print(f"\n{facts['minutes']} minutes on {facts['cpus']} cores, load before: {facts['load_before']:.1f}")
     _write_figures(
-        asked.json, {"machine": facts, "benches": {name: report.to_json() for name, report in reports.items()}}
+        arguments.json, {"machine": facts, "benches": {name: report.to_json() for name, report in reports.items()}}
     )
-    return _judge(reports, quick=asked.quick)
+    return _judge(reports, quick=arguments.quick)
 
 
 def _find_problem(engine: BenchEngine) -> str:
@@ -85,7 +85,7 @@ def _find_problem(engine: BenchEngine) -> str:
 def _judge(reports: Mapping[str, Report], *, quick: bool) -> int:
     """Return the exit code: 1 when a bench failed or a bar falls short. In a smoke test only a failed bench counts."""
     short = [bar for report in reports.values() for bar in report.bars if bar.passed is False]
-    return 1 if any(bar.what == _RUNS or not quick for bar in short) else 0
+    return 1 if any(bar.requirement == _RUNS or not quick for bar in short) else 0
 
 
 def _parse() -> argparse.Namespace:
@@ -94,10 +94,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smoke test: few rounds with small sizes")
     parser.add_argument("--json", type=Path, default=_DEFAULT, help=f"file of the figures; default: {_DEFAULT}")
     parser.add_argument("--table", action="store_true", help="run no bench; write the last figures into README.md")
-    asked = parser.parse_args()
-    if unknown := sorted(set(asked.benches) - set(BENCHES)):
+    arguments = parser.parse_args()
+    if unknown := sorted(set(arguments.benches) - set(BENCHES)):
         parser.error(f"there is no bench {', '.join(unknown)}")
-    return asked
+    return arguments
 
 
 def _measure(name: str, context: BenchContext) -> Report:
@@ -128,9 +128,9 @@ def _clean_up(engine: str, folder: Path) -> None:
         print_progress(f"cleaning up failed, containers or networks may remain on the engine: {error}")
 
 
-def _write_figures(path: Path, found: dict[str, object]) -> None:
+def _write_figures(path: Path, figures: dict[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     print(f"figures: {path}")
 
 

@@ -32,7 +32,8 @@ from benchmarks.engine import BASE, BenchEngine
 from benchmarks.gang import change_code, make_project, make_train_section
 from benchmarks.home import COMMAND, Home, write_project
 
-OLD, NEW = "the other version", "this version"
+OLD = "the other version"
+NEW = "this version"
 SLOWER = 1.03
 """The largest allowed ratio of this version's time to the other version's, at the median."""
 
@@ -53,8 +54,8 @@ class Pair:
 
     def compare(self, report: Report) -> None:
         """Measure both versions, and add the values and the bar to the report."""
-        found = interleave(self.rounds, {OLD: self.old, NEW: self.new}, skip=1)
-        old, new = (tuple(found[name][_WALL]) for name in (OLD, NEW))
+        results = interleave(self.rounds, {OLD: self.old, NEW: self.new}, skip=1)
+        old, new = (tuple(results[name][_WALL]) for name in (OLD, NEW))
         report.add(self.name, Measure(OLD, old), Measure(NEW, new))
         ratios = [after / before for before, after in zip(old, new, strict=True)]
         middle, low, high = (percentile(ratios, share) for share in (0.5, 0.25, 0.75))
@@ -67,17 +68,17 @@ def main() -> int:
     parser.add_argument("tree", type=Path, help="a clone of the other version, with its .venv")
     parser.add_argument("--quick", action="store_true", help="smoke test: one round of each measure")
     parser.add_argument("measures", nargs="*", help="parts of the names of measures; default: all")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     BenchEngine(url).image_id(BASE)  # raises an error when the image is missing
     machine.compile_bytecode()
     folder = Path(tempfile.mkdtemp(prefix="riseml-bench-"))
     report = Report()
     try:
-        context = BenchContext(url, folder, None, asked.quick)
+        context = BenchContext(url, folder, None, arguments.quick)
         with ExitStack() as stack:
-            for pair in make_pairs(context, stack, str(asked.tree.resolve() / ".venv/bin/riseml")):
-                if not asked.measures or any(part in pair.name for part in asked.measures):
+            for pair in make_pairs(context, stack, str(arguments.tree.resolve() / ".venv/bin/riseml")):
+                if not arguments.measures or any(part in pair.name for part in arguments.measures):
                     pair.compare(report)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -127,7 +128,9 @@ class _Homes:
         self.context = context
         self.old = stack.enter_context(_VersionHome(context, f"{name}-old", **variables))
         self.new = stack.enter_context(_VersionHome(context, f"{name}-new", **variables))
-        self.old.is_new, self.old.command, self.new.command = False, other, COMMAND
+        self.old.is_new = False
+        self.old.command = other
+        self.new.command = COMMAND
 
     def pair(self, name: str, rounds: int, once: Callable[[_VersionHome, int], float]) -> Pair:
         def measure(home: _VersionHome) -> RunOnce:
@@ -146,7 +149,7 @@ def _command(words: list[str], project: Path) -> Callable[[_VersionHome, int], f
 def _train(home: Home, project: Path, turn: int, *options: str) -> float:
     change_code(project, turn)
     seconds = home.run("train", *options, cwd=project).seconds
-    home.wait_closed(str(max(int(one["id"]) for one in home.get("/experiments", all=True)["experiments"])))
+    home.wait_closed(str(max(int(row["id"]) for row in home.get("/experiments", all=True)["experiments"])))
     return seconds
 
 

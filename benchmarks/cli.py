@@ -53,12 +53,14 @@ def run(context: BenchContext) -> Report:
         for name in _BARS:
             contenders[f"riseml {name}"] = _command(home, words[name], project)
         contenders |= {"completion of an ID": lambda turn: _complete(home), "curl": lambda turn: _request(home)}
-        found = interleave(context.rounds(20, 3), contenders, skip=1)
-        report.add(_WALL, *select_measures(found, _WALL, "ms"))
+        results = interleave(context.rounds(20, 3), contenders, skip=1)
+        report.add(_WALL, *select_measures(results, _WALL, "ms"))
         for name, limit in _BARS.items():
-            value = Measure(name, tuple(found[f"riseml {name}"][_WALL])).median
+            value = Measure(name, tuple(results[f"riseml {name}"][_WALL])).median
             report.bars.append(bar_of_time(f"riseml {name}", value, limit, "ms", _COMMAND_CAUSE))
-        report.bars += _judge_completion({name: Measure(name, tuple(one[_WALL])).median for name, one in found.items()})
+        report.bars += _judge_completion(
+            {name: Measure(name, tuple(kinds[_WALL])).median for name, kinds in results.items()}
+        )
         imports = {name: _imports(home, words[name], project) for name in _BARS}
         cold = [_cold(home, project) for _ in range(context.rounds(5, 1))]
     report.add("cold start of the server", Measure("riseml status", tuple(cold)))
@@ -94,11 +96,14 @@ def _request(home: Home) -> Mapping[str, float]:
 
 
 def _judge_completion(medians: Mapping[str, float]) -> list[Bar]:
-    taken, least = medians["completion of an ID"], medians["python -c pass"] + medians["curl"]
+    completion = medians["completion of an ID"]
+    least = medians["python -c pass"] + medians["curl"]
     name = "completion of an ID"
     return [
-        bar_of_time(name, taken, _COMPLETION, "ms", "Python's start is part of it: the next bar is a ratio to that"),
-        bar_at_most(f"{name}: times python -c pass and curl", taken / least, _MOST_OF_COMPLETION, ""),
+        bar_of_time(
+            name, completion, _COMPLETION, "ms", "Python's start is part of it: the next bar is a ratio to that"
+        ),
+        bar_at_most(f"{name}: times python -c pass and curl", completion / least, _MOST_OF_COMPLETION, ""),
     ]
 
 
@@ -113,10 +118,10 @@ def _imports(home: Home, words: list[str], project: Path) -> dict[str, int]:
     command = [sys.executable, "-X", "importtime", COMMAND, *words]
     listing = subprocess.run(command, cwd=project, env=home.environ, capture_output=True, text=True, check=True).stderr
     rows = re.findall(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", listing, re.MULTILINE)
-    found = {module: int(micros) for micros, module in rows}
-    if "riseml.cli.main" not in found:  # without it, an absent module would prove nothing
+    times = {module: int(micros) for micros, module in rows}
+    if "riseml.cli.main" not in times:  # without it, an absent module would prove nothing
         raise RuntimeError(f"-X importtime of riseml {' '.join(words)} does not name riseml's own modules")
-    return found
+    return times
 
 
 def _slowest(modules: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -31,10 +31,14 @@ from riseml.states import Network
 from riseml.store.snapshots import SnapshotStore
 
 _JOBS = 8
-_FILES, _SIZE = 1_000, 1_000_000  # bytes of each
+_FILES = 1_000
+_SIZE = 1_000_000  # bytes of each
 _MB = 1e6
-_LAYER, _COPIES = "a layer that all share", "unpacked for each job"
-_FIRST, _CHANGED, _SAME = "first time", "again, one file changed", "again, nothing changed"
+_LAYER = "a layer that all share"
+_COPIES = "unpacked for each job"
+_FIRST = "first time"
+_CHANGED = "again, one file changed"
+_SAME = "again, nothing changed"
 _DISK = "the engine's disk, first time"
 _CAUSE = "both contenders write the code to the engine's disk, which other programs may have used at the same time"
 
@@ -51,29 +55,30 @@ class _Unpacked:
 
 def run(context: BenchContext) -> Report:
     report = Report()
-    project, store = context.folder / "project", SnapshotStore(context.folder / "snapshots")
+    project = context.folder / "project"
+    store = SnapshotStore(context.folder / "snapshots")
     files = context.rounds(_FILES, _FILES // 32)
     _write(project, files)
     contenders = {
         _LAYER: lambda turn: _Round(context, project, store).measure(turn, shares=True),
         _COPIES: lambda turn: _Round(context, project, store).measure(turn, shares=False),
     }
-    found = interleave(context.rounds(3), contenders)
+    results = interleave(context.rounds(3), contenders)
     for name in (_FIRST, _CHANGED, _SAME):
-        report.add(f"{_JOBS} jobs run, {name}", *select_measures(found, name))
-    disk = {name: Measure(name, tuple(kinds[_DISK]), "MB") for name, kinds in found.items()}
+        report.add(f"{_JOBS} jobs run, {name}", *select_measures(results, name))
+    disk = {name: Measure(name, tuple(kinds[_DISK]), "MB") for name, kinds in results.items()}
     report.add(_DISK, *disk.values())
     code = files * _SIZE / _MB
     report.bars = [
         bar_at_most(f"disk of {_JOBS} jobs: one copy of {code:,.0f} MB", disk[_LAYER].median, 1.1 * code, "MB"),
-        *(_bar_behind(found, name) for name in (_FIRST, _CHANGED, _SAME)),
+        *(_bar_behind(results, name) for name in (_FIRST, _CHANGED, _SAME)),
     ]
     return report
 
 
-def _bar_behind(found: Mapping[str, Mapping[str, list[float]]], name: str) -> Bar:
-    what = f"{_JOBS} jobs run, {name}: not behind a copy for each"
-    return bar_at_most(what, median(found[_LAYER][name]), median(found[_COPIES][name]), "s", _CAUSE)
+def _bar_behind(results: Mapping[str, Mapping[str, list[float]]], name: str) -> Bar:
+    requirement = f"{_JOBS} jobs run, {name}: not behind a copy for each"
+    return bar_at_most(requirement, median(results[_LAYER][name]), median(results[_COPIES][name]), "s", _CAUSE)
 
 
 def _write(project: Path, files: int) -> None:
@@ -91,26 +96,29 @@ class _Round:
         self._executor = DockerExecutor(
             HostSpec(HostName("here"), context.engine), self._server, Engine(context.engine)
         )
-        self._project, self._store = project, store
+        self._project = project
+        self._store = store
 
     def measure(self, turn: int, *, shares: bool) -> Mapping[str, float]:
         try:
-            found = {_FIRST: self._start(1, shares=shares), _DISK: self._count_disk()}
+            figures = {_FIRST: self._start(1, shares=shares), _DISK: self._count_disk()}
             self._remove_jobs()
-            found[_SAME] = self._start(2, shares=shares)
+            figures[_SAME] = self._start(2, shares=shares)
             self._remove_jobs()
             (self._project / "0.bin").write_bytes(random.Random(f"{turn} {shares}").randbytes(_SIZE))
-            return {**found, _CHANGED: self._start(3, shares=shares)}
+            return {**figures, _CHANGED: self._start(3, shares=shares)}
         finally:
             self._clean_up()
 
     def _start(self, experiment: int, *, shares: bool) -> float:
         """Start eight jobs, and return the seconds until the last one runs."""
         digest, code = self._keep()
-        launches = [self._make_launch(JobKey(experiment, JobName(f"worker.{one}"), 1), digest) for one in range(_JOBS)]
+        launches = [
+            self._make_launch(JobKey(experiment, JobName(f"worker.{index}"), 1), digest) for index in range(_JOBS)
+        ]
         with ThreadPoolExecutor(_JOBS) as pool:
             begun = time.perf_counter()
-            list(pool.map(lambda one: self._executor.start(one, code if shares else _Unpacked(code)), launches))
+            list(pool.map(lambda launch: self._executor.start(launch, code if shares else _Unpacked(code)), launches))
             return time.perf_counter() - begun
 
     def _keep(self) -> tuple[str, KeptState]:
@@ -122,10 +130,10 @@ class _Round:
                 file.writelines(pack_snapshot(snapshot))
             self._store._keep_archive(snapshot.digest, tar)
             tar.unlink()
-        found = self._store.find_files(snapshot.digest)
-        if not isinstance(found, KeptState):
+        state = self._store.find_files(snapshot.digest)
+        if not isinstance(state, KeptState):
             raise RuntimeError("the server does not have the project that it was sent")
-        return snapshot.digest, found
+        return snapshot.digest, state
 
     def _make_launch(self, key: JobKey, digest: str) -> Launch:
         return Launch(
@@ -146,11 +154,11 @@ class _Round:
 
     def _count_disk(self) -> float:
         """Return the MB that the code layers and the files written by the containers take."""
-        ours = {"label": labels.label_filter(labels.SERVER, self._server)}
-        written = sum(int(row.get("SizeRw") or 0) for row in self._engine.api.containers(filters=ours, size=True))
+        filters = {"label": labels.label_filter(labels.SERVER, self._server)}
+        written = sum(int(row.get("SizeRw") or 0) for row in self._engine.api.containers(filters=filters, size=True))
         items = self._executor.list_inventory(frozenset())
-        layers = (one for one in items if one.kind is InventoryKind.CODE and one.server == self._server)
-        return (written + sum(one.size or 0 for one in layers)) / _MB
+        layers = (item for item in items if item.kind is InventoryKind.CODE and item.server == self._server)
+        return (written + sum(layer.size or 0 for layer in layers)) / _MB
 
     def _remove_jobs(self) -> None:
         self._engine.remove(labels.label_filter(labels.SERVER, self._server))

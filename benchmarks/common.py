@@ -57,7 +57,7 @@ class Measure:
 class Bar:
     """A requirement on riseml, with the measured figure."""
 
-    what: str  # the requirement
+    requirement: str
     figure: str  # as measured
     passed: bool | None  # None: it could not be measured
     cause: str = ""  # why the figure falls short, when it does
@@ -68,14 +68,14 @@ class Bar:
 
     def to_json(self) -> dict[str, Any]:
         cause = "" if self.passed else self.cause
-        return {"what": self.what, "figure": self.figure, "verdict": self.verdict, "cause": cause}
+        return {"what": self.requirement, "figure": self.figure, "verdict": self.verdict, "cause": cause}
 
 
 @dataclass(frozen=True, slots=True)
 class TimeBar(Bar):
     """A bar in seconds. Such bars were set on one machine; benchmarks/pace.py judges them on a slower one."""
 
-    taken: float = float("nan")  # seconds
+    value: float = float("nan")  # seconds
     limit: float = float("nan")  # seconds
     unit: str = "s"  # of the shown values: "s" or "ms"
 
@@ -115,20 +115,22 @@ def interleave(rounds: int, contenders: Mapping[str, RunOnce], skip: int = 0) ->
         The values by contender and by measure.
     """
     names = list(contenders)
-    found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    results: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     for turn in range(-skip, rounds):
         for position in range(len(names)):
             name = names[(turn + position) % len(names)]
             print_progress(f"  round {turn + 1}/{rounds}: {name}" if turn >= 0 else f"  warming up: {name}")
             for measure, value in contenders[name](turn).items():
                 if turn >= 0:
-                    found[name].setdefault(measure, []).append(value)
-    return found
+                    results[name].setdefault(measure, []).append(value)
+    return results
 
 
-def select_measures(found: Mapping[str, Mapping[str, Sequence[float]]], measure: str, unit: str = "s") -> list[Measure]:
+def select_measures(
+    results: Mapping[str, Mapping[str, Sequence[float]]], measure: str, unit: str = "s"
+) -> list[Measure]:
     """Return one measure of every contender that has it."""
-    return [Measure(name, tuple(kinds[measure]), unit) for name, kinds in found.items() if measure in kinds]
+    return [Measure(name, tuple(kinds[measure]), unit) for name, kinds in results.items() if measure in kinds]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -146,34 +148,36 @@ def median(values: Sequence[float]) -> float:
     return percentile(values, 0.5)
 
 
-def bar_at_most(what: str, figure: float, limit: float, unit: str = "s", cause: str = "") -> Bar:
+def bar_at_most(requirement: str, figure: float, limit: float, unit: str = "s", cause: str = "") -> Bar:
     """Return a bar for a figure that must not be above `limit`."""
-    shown = f"{format_value(figure, unit)} of {format_value(limit, unit)}"
-    return Bar(what, shown, None if figure != figure or limit != limit else figure <= limit, cause)
+    comparison = f"{format_value(figure, unit)} of {format_value(limit, unit)}"
+    return Bar(requirement, comparison, None if figure != figure or limit != limit else figure <= limit, cause)
 
 
-def bar_of_time(what: str, taken: float, limit: float, unit: str = "s", cause: str = "") -> TimeBar:
+def bar_of_time(requirement: str, value: float, limit: float, unit: str = "s", cause: str = "") -> TimeBar:
     """Return a bar for a time with a constant limit. For a limit measured in the same run, use `bar_at_most`."""
-    bar = bar_at_most(what, taken, limit, unit, cause)
-    return TimeBar(bar.what, bar.figure, bar.passed, bar.cause, taken, limit, unit)
+    bar = bar_at_most(requirement, value, limit, unit, cause)
+    return TimeBar(bar.requirement, bar.figure, bar.passed, bar.cause, value, limit, unit)
 
 
-def bar_at_least(what: str, figure: float, limit: float, unit: str = "%", cause: str = "") -> Bar:
+def bar_at_least(requirement: str, figure: float, limit: float, unit: str = "%", cause: str = "") -> Bar:
     """Return a bar for a figure that must not be below `limit`."""
-    shown = f"{format_value(figure, unit)} of {format_value(limit, unit)}"
-    return Bar(what, shown, None if figure != figure else figure >= limit, cause)
+    comparison = f"{format_value(figure, unit)} of {format_value(limit, unit)}"
+    return Bar(requirement, comparison, None if figure != figure else figure >= limit, cause)
 
 
-def bar_ahead_of_peers(what: str, ours: float, theirs: Mapping[str, float], unit: str = "s", cause: str = "") -> Bar:
+def bar_ahead_of_peers(
+    requirement: str, own: float, peers: Mapping[str, float], unit: str = "s", cause: str = ""
+) -> Bar:
     """Return a bar that passes when riseml is faster than every measured peer."""
-    known = {name: value for name, value in theirs.items() if value == value}
-    shown = ", ".join(
+    measured = {name: value for name, value in peers.items() if value == value}
+    comparison = ", ".join(
         [
-            f"riseml {format_value(ours, unit)}",
-            *(f"{name} {format_value(value, unit)}" for name, value in known.items()),
+            f"riseml {format_value(own, unit)}",
+            *(f"{name} {format_value(value, unit)}" for name, value in measured.items()),
         ]
     )
-    return Bar(what, shown, all(ours < value for value in known.values()) if known else None, cause)
+    return Bar(requirement, comparison, all(own < value for value in measured.values()) if measured else None, cause)
 
 
 def format_value(value: float, unit: str) -> str:
@@ -195,16 +199,24 @@ def align_columns(rows: Iterable[Sequence[str]]) -> list[str]:
 def format_report(name: str, report: Report) -> list[str]:
     """Return a report as lines: every measure, its spread and its ratio to the first measure of its group."""
     lines = [f"== {name}"]
-    for group, found in report.groups.items():
+    for group, measures in report.groups.items():
         rows: list[Sequence[str]] = [(group, "median", "middle half", "99th", "n", "ratio", "")]
-        first = found[0].median if found else float("nan")
-        for measure in found:
+        first = measures[0].median if measures else float("nan")
+        for measure in measures:
             ratio = measure.median / first if first and measure.values else float("nan")
             spread = f"{measure.shown(0.25)} - {measure.shown(0.75)}" if len(measure.values) > 1 else ""
             high = measure.shown(0.99) if len(measure.values) >= 20 else ""
-            shown = "-" if ratio != ratio else f"{ratio:.2f}"
+            ratio_text = "-" if ratio != ratio else f"{ratio:.2f}"
             rows.append(
-                (f"  {measure.name}", measure.shown(0.5), spread, high, str(len(measure.values)), shown, measure.note)
+                (
+                    f"  {measure.name}",
+                    measure.shown(0.5),
+                    spread,
+                    high,
+                    str(len(measure.values)),
+                    ratio_text,
+                    measure.note,
+                )
             )
         lines += [*align_columns(rows), ""]
     lines += [f"note: {note}" for note in report.notes]
@@ -217,9 +229,9 @@ def format_bars(reports: Mapping[str, Report]) -> list[str]:
     causes: list[str] = []
     for name, report in reports.items():
         for bar in report.bars:
-            rows.append((name, bar.what, bar.figure, bar.verdict))
+            rows.append((name, bar.requirement, bar.figure, bar.verdict))
             if not bar.passed and bar.cause:
-                causes.append(f"{name}: {bar.what}: {bar.cause}")
+                causes.append(f"{name}: {bar.requirement}: {bar.cause}")
     return [*align_columns(rows), *(["", "Why:"] if causes else []), *(f"  {cause}" for cause in causes)]
 
 

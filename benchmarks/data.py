@@ -39,16 +39,21 @@ from benchmarks.machine import make_environ
 from tests.support.object_store import KEY, SECRET, ObjectStoreServer, run_object_store
 
 _BUCKET = "bench"
-_SMALL, _SMALL_SIZE = (10_000, 200), 2_000  # files, in a smoke test the second number; bytes of each
+_SMALL = (10_000, 200)  # files, in a smoke test the second number
+_SMALL_SIZE = 2_000  # bytes of each
 _LARGE = (5_000_000_000, 20_000_000)  # bytes, in a smoke test the second number; S3 accepts 5 GiB in one request
 _BLOCK = 8 << 20
 _AT_ONCE = 8  # requests at the same time; the AWS CLI keeps its own default, 10
 _DEADLINE = 900.0
 _MEMORY = 300.0  # MiB
-_TIMES, _EXTRA = 1.25, 2.0  # times obstore alone; seconds for the command and the start of a job
+_TIMES = 1.25  # times obstore alone
+_EXTRA = 2.0  # seconds for the command and the start of a job
 _CAUSE = "riseml computes two checksums of each file, and is timed with its command and the start of a job"
 _PEAK = "the server's memory, at its highest"
-RISEML, OBSTORE, AWS, RCLONE = "riseml", "obstore alone", "aws s3 cp", "rclone copy"
+RISEML = "riseml"
+OBSTORE = "obstore alone"
+AWS = "aws s3 cp"
+RCLONE = "rclone copy"
 
 _ALONE = """
 import sys, os, obstore
@@ -92,9 +97,9 @@ class _StoreScene:
     def environ(self) -> dict[str, str]:
         """The environment variables of the other tools."""
         remote = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true", "ENDPOINT": self.store.endpoint}
-        kept = {name: value for name, value in make_environ().items() if not name.startswith("AWS_")}
+        environ = {name: value for name, value in make_environ().items() if not name.startswith("AWS_")}
         return {
-            **kept,
+            **environ,
             "AWS_ACCESS_KEY_ID": KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_ENDPOINT_URL": self.store.endpoint,
@@ -107,7 +112,8 @@ class _StoreScene:
 
 def run(context: BenchContext) -> Report:
     report = Report()
-    count, size = context.rounds(_SMALL[0], _SMALL[1]), context.rounds(_LARGE[0], _LARGE[1])
+    count = context.rounds(_SMALL[0], _SMALL[1])
+    size = context.rounds(_LARGE[0], _LARGE[1])
     loads = (
         _Load(f"{count:,} files of {_SMALL_SIZE:,} bytes", "small", count, count * _SMALL_SIZE),
         _Load(f"one file of {size / 1e9:g} GB", "large", 1, size),
@@ -116,15 +122,17 @@ def run(context: BenchContext) -> Report:
     with run_object_store(context.folder / "store") as store:
         _fill(store, loads)
         scene = _StoreScene(context, store, loads, [])
-        found = interleave(1, _list_contenders(scene, report))
+        results = interleave(1, _list_contenders(scene, report))
     for load in loads:
-        report.add(load.name, *select_measures(found, load.name))
-        report.add(f"{load.name}: processor time of the fetching process", *select_measures(found, _name_work(load)))
+        report.add(load.name, *select_measures(results, load.name))
+        report.add(f"{load.name}: processor time of the fetching process", *select_measures(results, _name_work(load)))
     report.add(_PEAK, Measure(RISEML, tuple(scene.peak), "MiB"))
     for load in loads:
-        ours, alone = (median(found[name][load.name]) for name in (RISEML, OBSTORE))
-        what = f"{load.name}: at most {_TIMES} x obstore alone, plus {_EXTRA:g} s of the command and the start of a job"
-        report.bars.append(bar_at_most(what, ours, _TIMES * alone + _EXTRA, "s", _CAUSE))
+        riseml_time, alone = (median(results[name][load.name]) for name in (RISEML, OBSTORE))
+        requirement = (
+            f"{load.name}: at most {_TIMES} x obstore alone, plus {_EXTRA:g} s of the command and the start of a job"
+        )
+        report.bars.append(bar_at_most(requirement, riseml_time, _TIMES * alone + _EXTRA, "s", _CAUSE))
     report.bars.append(bar_at_most(_PEAK, max(scene.peak), _MEMORY, "MiB"))
     return report
 
@@ -176,7 +184,7 @@ def _make_bytes(size: int) -> Iterator[bytes]:
 def _list_contenders(scene: _StoreScene, report: Report) -> dict[str, Callable[[int], Mapping[str, float]]]:
     """Return the contenders. A tool that cannot be installed becomes a note in the report."""
     source = f"s3://{_BUCKET}/"
-    found: dict[str, Callable[[int], Mapping[str, float]]] = {
+    contenders: dict[str, Callable[[int], Mapping[str, float]]] = {
         RISEML: lambda turn: _fetch_with_riseml(scene, turn),
         OBSTORE: lambda _: _run_tool(
             scene, lambda load, target: [sys.executable, "-c", _ALONE, _BUCKET, load.prefix, target]
@@ -186,7 +194,7 @@ def _list_contenders(scene: _StoreScene, report: Report) -> dict[str, Callable[[
     if aws is None:
         report.notes.append(f"{AWS}: not measured, awscli could not be installed")
     else:
-        found[AWS] = lambda _: _run_tool(
+        contenders[AWS] = lambda _: _run_tool(
             scene,
             lambda load, target: [aws, "s3", "cp", "--recursive", "--quiet", f"{source}{load.prefix}/", target],
         )
@@ -195,19 +203,19 @@ def _list_contenders(scene: _StoreScene, report: Report) -> dict[str, Callable[[
     if not peers.is_installed("rclone"):
         report.notes.append(f"{RCLONE}: not measured, not installed here")
     else:
-        found[RCLONE] = lambda _: _run_tool(
+        contenders[RCLONE] = lambda _: _run_tool(
             scene,
             lambda load, target: [
                 *("rclone", "copy", "--transfers", str(_AT_ONCE), "--checkers", str(_AT_ONCE)),
                 *(f"lab:{_BUCKET}/{load.prefix}", target),
             ],
         )
-    return found
+    return contenders
 
 
 def _fetch_with_riseml(scene: _StoreScene, turn: int) -> dict[str, float]:
     """Measure from the command to the running job, with a server whose cache is empty."""
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     home = Home(scene.context, f"home-{turn}", RISEML_EXECUTOR="process")
     with home:
         entry = scene.store.entry("lab", f"s3://{_BUCKET}")
@@ -217,16 +225,17 @@ def _fetch_with_riseml(scene: _StoreScene, turn: int) -> dict[str, float]:
         pid = int(home.server()["pid"])
         for load in scene.loads:
             project = write_project(scene.context.folder / load.prefix, _make_train_section(load))
-            worked, begun = read_cpu_seconds(pid), time.time()
+            worked = read_cpu_seconds(pid)
+            begun = time.time()
             experiment = home.train(project)
-            found[load.name] = _wait_begun(home, experiment) - begun
-            found[_name_work(load)] = read_cpu_seconds(pid) - worked
+            times[load.name] = _wait_begun(home, experiment) - begun
+            times[_name_work(load)] = read_cpu_seconds(pid) - worked
             ended = home.wait_closed(experiment)
             if ended["state"] != "FINISHED":
                 raise RuntimeError(f"riseml: the job did not find {load.name}: {ended['reason']} {ended['message']}")
         scene.peak.append(read_memory(pid, "VmHWM"))
     _remove(home.folder)
-    return found
+    return times
 
 
 def _wait_begun(home: Home, experiment: str) -> float:
@@ -257,22 +266,25 @@ def _run_tool(scene: _StoreScene, make_command: Callable[[_Load, str], list[str]
     Raises:
         RuntimeError: the tool failed, or did not fetch everything.
     """
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     target = scene.context.folder / "target"
     for load in scene.loads:
         _remove(target)
         target.mkdir()
         command = make_command(load, str(target))
-        worked, begun = _read_children_time(), time.perf_counter()
-        done = subprocess.run(command, env=scene.environ, capture_output=True, timeout=_DEADLINE, check=False)
-        found[load.name] = time.perf_counter() - begun
-        found[_name_work(load)] = _read_children_time() - worked
+        worked = _read_children_time()
+        begun = time.perf_counter()
+        process = subprocess.run(command, env=scene.environ, capture_output=True, timeout=_DEADLINE, check=False)
+        times[load.name] = time.perf_counter() - begun
+        times[_name_work(load)] = _read_children_time() - worked
         sizes = [path.stat().st_size for path in target.rglob("*") if path.is_file()]
-        if done.returncode != 0 or (len(sizes), sum(sizes)) != (load.files, load.size):
-            said = (done.stdout + done.stderr).decode(errors="replace")[-1000:]
-            raise RuntimeError(f"{command[0]}: {len(sizes)} files of {load.name}, exit code {done.returncode}\n{said}")
+        if process.returncode != 0 or (len(sizes), sum(sizes)) != (load.files, load.size):
+            output = (process.stdout + process.stderr).decode(errors="replace")[-1000:]
+            raise RuntimeError(
+                f"{command[0]}: {len(sizes)} files of {load.name}, exit code {process.returncode}\n{output}"
+            )
     _remove(target)
-    return found
+    return times
 
 
 def _read_children_time() -> float:

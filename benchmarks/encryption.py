@@ -20,7 +20,8 @@ from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.kernel import explain_missing_encryption
 
 _SERVER = "bec4" * 8  # an ID that no server has
-_PLAIN, _ENCRYPTED = "encrypted: false", "encrypted: true"
+_PLAIN = "encrypted: false"
+_ENCRYPTED = "encrypted: true"
 _SPEED = "speed"
 _TRANSFER = """
 import socket, sys, time
@@ -57,8 +58,8 @@ def run(context: BenchContext) -> Report:
             _PLAIN: lambda turn: _send(hosts, turn, size, encrypted=False),
             _ENCRYPTED: lambda turn: _send(hosts, turn, size, encrypted=True),
         }
-        found = interleave(context.rounds(10), contenders, skip=1)
-    speeds = [Measure(name, tuple(found[name][_SPEED]), unit="MiB/s") for name in contenders]
+        results = interleave(context.rounds(10), contenders, skip=1)
+    speeds = [Measure(name, tuple(results[name][_SPEED]), unit="MiB/s") for name in contenders]
     report.add("a transfer from host to host", *speeds)
     return report
 
@@ -73,10 +74,10 @@ def _explain_missing() -> str | None:
 
 def _join(hosts: tuple[EngineHost, ...]) -> None:
     """Make one swarm of the hosts, managed by the first one."""
-    first, *others = hosts
+    first, *workers = hosts
     first.api.init_swarm(advertise_addr=first.address, listen_addr=f"{first.address}:2377")
     token = first.api.inspect_swarm()["JoinTokens"]["Worker"]
-    for host in others:
+    for host in workers:
         host.api.join_swarm([f"{first.address}:2377"], token, f"{host.address}:2377", host.address)
 
 
@@ -99,14 +100,14 @@ def _send(hosts: tuple[EngineHost, ...], turn: int, size: int, *, encrypted: boo
         first.api.remove_network(network)
 
 
-def _start(host: EngineHost, network: str, name: str, what: str, size: int) -> str:
+def _start(host: EngineHost, network: str, name: str, role: str, size: int) -> str:
     api = host.api
     request = {
         "Image": BASE,
-        "Cmd": ["python3", "-c", _TRANSFER, what, str(size)],
+        "Cmd": ["python3", "-c", _TRANSFER, role, str(size)],
         "HostConfig": {"NetworkMode": network},
         "NetworkingConfig": {"EndpointsConfig": {network: {"Aliases": [name]}}},
     }
-    made = api.create_container_from_config(request)
-    api.start(made["Id"])
-    return str(made["Id"])
+    container = api.create_container_from_config(request)
+    api.start(container["Id"])
+    return str(container["Id"])

@@ -27,9 +27,13 @@ from benchmarks.home import Home
 # The bench creates the file `go` when all jobs run; then the master ends. A ps never ends by itself.
 _MASTER = "while [ ! -e {folder}/go ]; do sleep 0.05; done"
 _PS = "exec sleep 600"
-_OVERHEAD, _WORST = 0.100, 0.250
-_DEAD, _GONE = "the ps has ended", "the ps container is removed"
-HAND, RISEML, COMPOSE = "docker kill by hand", "riseml", "docker-compose"
+_OVERHEAD = 0.100
+_WORST = 0.250
+_DEAD = "the ps has ended"
+_GONE = "the ps container is removed"
+HAND = "docker kill by hand"
+RISEML = "riseml"
+COMPOSE = "docker-compose"
 _CAUSE = (
     "the server flushes every state to disk before its next step, and reads a log to its end before it removes the"
     " container, which the engine does only after it has disconnected the network"
@@ -51,8 +55,9 @@ class _Scene:
         go.touch()
         died = self.events.wait(master, "die")
         react()
-        dead, gone = self.events.wait(ps, "die"), self.events.wait(ps, "destroy")
-        return {_DEAD: dead - died, _GONE: gone - died}
+        dead = self.events.wait(ps, "die")
+        removed = self.events.wait(ps, "destroy")
+        return {_DEAD: dead - died, _GONE: removed - died}
 
 
 def run(context: BenchContext) -> Report:
@@ -61,18 +66,18 @@ def run(context: BenchContext) -> Report:
     events = EngineEvents(engine)
     with Home(context) as home:
         scene = _Scene(engine, events, context.folder)
-        ours = _Riseml(home, scene, make_project(context, _train()))
+        contender = _Riseml(home, scene, make_project(context, _train()))
         hand = _Hand(scene, context.folder / "hand")
-        found = _measure(context, ours.once, hand.once)
+        results = _measure(context, contender.once, hand.once)
         hand.close()
     if peers.compose_version():
-        found[COMPOSE] = _measure_compose(context, scene)
+        results[COMPOSE] = _measure_compose(context, scene)
     else:
         report.notes.append(f"{COMPOSE}: not measured, not installed here")
     report.notes.append("TorchX: not measured, it never ends the other jobs: a ps runs until a user removes it")
     for name in (_DEAD, _GONE):
-        report.add(f"{name}, from the master's exit on", *select_measures(found, name))
-        overhead = [value - median(found[HAND][name]) for value in found[RISEML][name]]
+        report.add(f"{name}, from the master's exit on", *select_measures(results, name))
+        overhead = [value - median(results[HAND][name]) for value in results[RISEML][name]]
         report.add(f"{name}: over `{HAND}`", Measure("overhead", tuple(overhead), "ms"))
         runs = f"over {len(overhead)} runs"
         report.bars += [
@@ -83,19 +88,19 @@ def run(context: BenchContext) -> Report:
     return report
 
 
-def _measure(context: BenchContext, ours: RunOnce, by_hand: RunOnce) -> dict[str, dict[str, list[float]]]:
+def _measure(context: BenchContext, by_riseml: RunOnce, by_hand: RunOnce) -> dict[str, dict[str, list[float]]]:
     """Run riseml 100 times, and the contender by hand in every fifth turn, because its times vary less."""
-    found: dict[str, dict[str, list[float]]] = {HAND: {}, RISEML: {}}
-    ours(-1)
+    results: dict[str, dict[str, list[float]]] = {HAND: {}, RISEML: {}}
+    by_riseml(-1)
     by_hand(-1)
     for turn in range(context.rounds(100, 3)):
         if turn % 10 == 0:
             print_progress(f"  run {turn + 1}")
-        for name, once in ((RISEML, ours), (HAND, by_hand)):
+        for name, once in ((RISEML, by_riseml), (HAND, by_hand)):
             if name == RISEML or turn % 5 == 0:
                 for measure, value in once(turn).items():
-                    found[name].setdefault(measure, []).append(value)
-    return found
+                    results[name].setdefault(measure, []).append(value)
+    return results
 
 
 def _train() -> dict[str, object]:
@@ -114,9 +119,9 @@ class _Riseml:
         self.home.wait_jobs(experiment, "RUNNING", 2)
         ids = {row["Labels"]["io.riseml.job"]: row["Id"] for row in self.home.containers(experiment)}
         output = Path(self.home.get(f"/experiments/{experiment}")["output"])
-        found = self.scene.time(ids["master"], ids["ps.1"], output / "go", lambda: None)
+        times = self.scene.time(ids["master"], ids["ps.1"], output / "go", lambda: None)
         self.home.wait_closed(experiment)
-        return found
+        return times
 
 
 class _Hand:
@@ -139,10 +144,10 @@ class _Hand:
             self._scene.events.wait(ps, "die")
             self._engine.api.remove_container(ps, v=True)
 
-        found = self._scene.time(ids["master"], ps, self._folder / "go", react)
+        times = self._scene.time(ids["master"], ps, self._folder / "go", react)
         hand.remove()
         shutil.rmtree(self._folder)
-        return found
+        return times
 
     def close(self) -> None:
         self._engine.api.remove_network(self._network)
@@ -151,8 +156,8 @@ class _Hand:
 def _measure_compose(context: BenchContext, scene: _Scene) -> dict[str, list[float]]:
     jobs = {"master": _MASTER.format(folder="/code"), "ps-1": _PS}
     compose = Compose(context, jobs)
-    found = interleave(context.rounds(4), {COMPOSE: lambda turn: _compose(compose, scene)})
-    return found[COMPOSE]
+    results = interleave(context.rounds(4), {COMPOSE: lambda turn: _compose(compose, scene)})
+    return results[COMPOSE]
 
 
 def _compose(compose: Compose, scene: _Scene) -> Mapping[str, float]:

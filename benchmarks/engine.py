@@ -55,8 +55,8 @@ class BenchEngine:
         return poll_until(f"{count} containers of {label} run", lambda: self._running(label, count), seconds)
 
     def _running(self, label: str, count: int) -> list[str] | None:
-        found = self.find(label, running=True)
-        return found if len(found) >= count else None
+        ids = self.find(label, running=True)
+        return ids if len(ids) >= count else None
 
     def last_start(self, ids: list[str]) -> float:
         """Return when the last of these containers started, in seconds since 1970, by the engine's clock."""
@@ -110,8 +110,8 @@ class BenchEngine:
         """Create a network of the harness, and return its id."""
         pools = [docker.types.IPAMPool(subnet=subnet)] if subnet else []
         ipam = docker.types.IPAMConfig(pool_configs=pools)
-        made = self.api.create_network(f"riseml-{RUN}-{name}", driver="bridge", ipam=ipam, labels=make_labels(name))
-        return str(made["Id"])
+        network = self.api.create_network(f"riseml-{RUN}-{name}", driver="bridge", ipam=ipam, labels=make_labels(name))
+        return str(network["Id"])
 
     def clean_up(self) -> None:
         """Remove what a failed or interrupted bench left, also containers of peers: their names contain RUN."""
@@ -170,13 +170,13 @@ def make_label_filter(name: str) -> str:
 
 def parse_engine_time(text: str) -> float:
     """Return the engine's RFC 3339 time as seconds since 1970."""
-    found = re.fullmatch(r"(.*?)(\.\d+)?Z", text)
-    if found is None:
+    match = re.fullmatch(r"(.*?)(\.\d+)?Z", text)
+    if match is None:
         raise ValueError(f"not a time of the engine: {text}")
-    return timegm(time.strptime(found[1], "%Y-%m-%dT%H:%M:%S")) + float(found[2] or 0)
+    return timegm(time.strptime(match[1], "%Y-%m-%dT%H:%M:%S")) + float(match[2] or 0)
 
 
-def poll_until(what: str, look: Callable[[], Found | None], seconds: float = 60, pause: float = 0.02) -> Found:
+def poll_until(condition: str, look: Callable[[], Found | None], seconds: float = 60, pause: float = 0.02) -> Found:
     """Call `look` until it returns something true, and return that.
 
     Raises:
@@ -185,11 +185,11 @@ def poll_until(what: str, look: Callable[[], Found | None], seconds: float = 60,
     end = time.monotonic() + seconds
     waiting = threading.Event()
     while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
+        result = look()
+        if result:
+            return result
         waiting.wait(pause)
-    raise TimeoutError(f"not within {seconds:.0f} s: {what}")
+    raise TimeoutError(f"not within {seconds:.0f} s: {condition}")
 
 
 def run_in_parallel(calls: Sequence[Callable[[], object]]) -> None:

@@ -87,10 +87,10 @@ class ByHand:
 
     def _start(self, name: str, line: str, network: str, archive: bytes | None) -> str:
         api = self.engine.api
-        wanted = describe_container(
+        config = describe_container(
             ["/bin/sh", "-ec", line], self.label, network, binds=self.binds, Hostname=name, WorkingDir="/code"
         )
-        identity = str(api.create_container_from_config(wanted, f"riseml-{RUN}-{self.label}-{name}")["Id"])
+        identity = str(api.create_container_from_config(config, f"riseml-{RUN}-{self.label}-{name}")["Id"])
         if archive is not None:
             api.put_archive(identity, "/code", archive)
         api.start(identity)
@@ -172,7 +172,7 @@ class TorchX:
     def wait_running(self, count: int) -> list[str]:
         """Wait until `count` of its containers run, and return their ids."""
         return poll_until(
-            f"{count} containers of TorchX run", lambda: found if len(found := self._ids()) >= count else None
+            f"{count} containers of TorchX run", lambda: ids if len(ids := self._ids()) >= count else None
         )
 
     def remove(self) -> None:
@@ -204,7 +204,7 @@ def change_code(project: Path, turn: int) -> None:
 
 
 def _run(command: list[str], folder: Path, settings: dict[str, str], codes: tuple[int, ...]) -> None:
-    done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, timeout=180, check=False)
-    if done.returncode not in codes:
-        said = (done.stdout + done.stderr).decode(errors="replace")[-2000:]
-        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{said}")
+    process = subprocess.run(command, cwd=folder, env=settings, capture_output=True, timeout=180, check=False)
+    if process.returncode not in codes:
+        output = (process.stdout + process.stderr).decode(errors="replace")[-2000:]
+        raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}\n{output}")

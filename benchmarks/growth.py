@@ -57,13 +57,13 @@ def measure(folder: Path, sizes: tuple[int, ...]) -> dict[str, dict[int, float]]
         "load_world, by a server that starts": lambda size: _load_world(folder, size),
         "load_world, nothing new": lambda size: _load_again(folder, size),
     }
-    found: dict[str, dict[int, float]] = {}
+    times_by_case: dict[str, dict[int, float]] = {}
     for name, make in cases.items():
-        times = found.setdefault(name, {})
+        times = times_by_case.setdefault(name, {})
         for size in sizes:
             if not times or max(times.values()) < _PATIENCE:
                 times[size] = _time(make(size))
-    return found
+    return times_by_case
 
 
 def compute_exponent(times: Mapping[int, float]) -> float:
@@ -152,17 +152,19 @@ def _observation(world: World, most: int = _HOSTS) -> Observation:
 def _decide_running(size: int) -> Case:
     plan = _plan()
     world = World(tuple(_running(_experiment(identity, plan)) for identity in range(1, size + 1)))
-    seen = _observation(world)
-    return lambda: decide(world, seen)
+    observation = _observation(world)
+    return lambda: decide(world, observation)
 
 
 def _place(size: int, waiting: int) -> Case:
     """Return a call of `decide` with `size` experiments, of which the last `waiting` wait for placement."""
     plan = _plan()
     whole = [_experiment(identity, plan, _FEW) for identity in range(1, size + 1)]
-    world = World(tuple(one if one.id > size - waiting else _running(one, _FEW) for one in whole))
-    seen = _observation(world, _FEW)
-    return lambda: decide(world, seen)
+    world = World(
+        tuple(experiment if experiment.id > size - waiting else _running(experiment, _FEW) for experiment in whole)
+    )
+    observation = _observation(world, _FEW)
+    return lambda: decide(world, observation)
 
 
 def _load_world(folder: Path, size: int) -> Case:

@@ -141,7 +141,7 @@ class Home:
         Raises:
             RuntimeError: the experiment ended before that.
         """
-        seen: set[str] = set()
+        ids: set[str] = set()
         with self.client() as client, client.stream("GET", f"/experiments/{experiment}/logs") as answer:
             for line in answer.iter_lines():
                 entry = json.loads(line)
@@ -149,8 +149,8 @@ class Home:
                     break
                 if entry["type"] == "state" and entry["state"] == state and "." in entry["id"]:
                     if not entry["id"].endswith(".build"):
-                        seen.add(entry["id"])
-                    if len(seen) >= jobs:
+                        ids.add(entry["id"])
+                    if len(ids) >= jobs:
                         return time.time()
         raise RuntimeError(f"experiment {experiment} ended before {jobs} jobs were {state}")
 
@@ -158,8 +158,8 @@ class Home:
         """Wait until nothing of the experiment is left on any host, and return the experiment."""
 
         def look() -> dict[str, Any] | None:
-            found = self.get(f"/experiments/{experiment}")
-            return found if found["closed"] else None
+            record = self.get(f"/experiments/{experiment}")
+            return record if record["closed"] else None
 
         return dict(poll_until(f"experiment {experiment} is closed", look, 90, 0.05))
 

@@ -29,12 +29,20 @@ from benchmarks.engine import BASE, EngineEvents
 from benchmarks.gang import ByHand, make_project
 from benchmarks.home import Home, read_memory
 
-_LINES, _MANY, _READERS, _EACH = 250_000, 1_000_000, 20, 25_000
+_LINES = 250_000
+_MANY = 1_000_000
+_READERS = 20
+_EACH = 25_000
 _SHARE = 70.0  # percent
 _MOST_MEMORY = 150.0  # MiB
-_RATE, _LOST, _SERVER, _CLIENT = "lines a second", "lost", "the server's memory", "the reader's memory"
+_RATE = "lines a second"
+_LOST = "lost"
+_SERVER = "the server's memory"
+_CLIENT = "the reader's memory"
 _WHOLE = "all lines once and in order"
-DOCKER, TRAIN, LOGS = "docker logs -f", "riseml train", "riseml logs -f"
+DOCKER = "docker logs -f"
+TRAIN = "riseml train"
+LOGS = "riseml logs -f"
 _MARK = b" of the run: "
 _NUMBER = re.compile(rb"step (\d+) of")
 _WHY_LOST = "an Engine before 23 ends the stream when the container ends, even if the reader has not read all of it"
@@ -45,20 +53,21 @@ _CAUSE = "Python parses and stores the engine's frames one by one, and server an
 class Reader:
     """Reads a pipe to its end, and records when the last wanted line arrived."""
 
-    wanted: int  # lines
+    expected: int  # lines
     chunks: list[bytes] = field(default_factory=list)
-    found: int = 0  # lines
+    received: int = 0  # lines
     last_at: float = float("nan")  # seconds since 1970
     peak: float = 0.0  # most memory of the process that writes to the pipe, in MiB
 
     def read_output(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None, "it has a pipe"
-        measured_at, rest = 0.0, b""
+        measured_at = 0.0
+        tail = b""
         while chunk := os.read(process.stdout.fileno(), 1 << 20):
             self.chunks.append(chunk)
-            fresh = (rest + chunk).count(_MARK)
-            rest = (rest + chunk)[1 - len(_MARK) :]
-            self.found += fresh
+            fresh = (tail + chunk).count(_MARK)
+            tail = (tail + chunk)[1 - len(_MARK) :]
+            self.received += fresh
             if fresh:
                 self.last_at = time.time()
             if time.monotonic() > measured_at + 0.1:
@@ -68,12 +77,12 @@ class Reader:
 
     def rate(self, begun: float) -> float:
         """Return the lines per second from `begun`, the start of the job in seconds since 1970, to the last line."""
-        return self.found / (self.last_at - begun)
+        return self.received / (self.last_at - begun)
 
     def is_complete(self) -> bool:
         """Return whether every line came once and in order."""
         numbers = [int(number) for number in _NUMBER.findall(b"".join(self.chunks))]
-        return numbers == list(range(1, self.wanted + 1))
+        return numbers == list(range(1, self.expected + 1))
 
 
 def run(context: BenchContext) -> Report:
@@ -88,7 +97,7 @@ def run(context: BenchContext) -> Report:
             TRAIN: lambda turn: _riseml(home, events, project, count, detached=False),
             LOGS: lambda turn: _riseml(home, events, project, count, detached=True),
         }
-        found = interleave(context.rounds(3), contenders)
+        results = interleave(context.rounds(3), contenders)
         many = context.rounds(_MANY, count)
         print_progress(f"  {many:,} lines")
         long = _riseml(home, events, make_project(context, _train(many), "long"), many, detached=True)
@@ -96,22 +105,24 @@ def run(context: BenchContext) -> Report:
         each = context.rounds(_EACH, _EACH // 10)
         crowd, whole = _crowd(home, make_project(context, _train(each, wait=True), "crowd"), each)
         events.close()
-    report.add("live, one job", *(Measure(name, tuple(kinds[_RATE]), "count") for name, kinds in found.items()))
+    report.add("live, one job", *(Measure(name, tuple(kinds[_RATE]), "count") for name, kinds in results.items()))
     for name in (_SERVER, _CLIENT):
-        report.add(f"{name}, at its highest", *(Measure(by, tuple(found[by][name]), "MiB") for by in (TRAIN, LOGS)))
+        report.add(f"{name}, at its highest", *(Measure(by, tuple(results[by][name]), "MiB") for by in (TRAIN, LOGS)))
     report.add(f"{LOGS}, {many:,} lines", Measure("lines a second", (long[_RATE],), "count"))
     report.add(f"{LOGS}, {many:,} lines: memory", *(Measure(name, (long[name],), "MiB") for name in (_SERVER, _CLIENT)))
     report.add(f"{_READERS} readers of {each:,} lines at once", *crowd)
-    cut = sum(lost > 0 for lost in found[DOCKER][_LOST])
-    report.notes.append(f"docker logs -f itself lost lines in {cut} of {len(found[DOCKER][_LOST])} runs; {_WHY_LOST}")
-    report.bars = [*_bars(found, long, many), _judge_crowd(crowd[1].median, whole)]
+    cut = sum(lost > 0 for lost in results[DOCKER][_LOST])
+    report.notes.append(f"docker logs -f itself lost lines in {cut} of {len(results[DOCKER][_LOST])} runs; {_WHY_LOST}")
+    report.bars = [*_bars(results, long, many), _judge_crowd(crowd[1].median, whole)]
     return report
 
 
-def _bars(found: Mapping[str, Mapping[str, list[float]]], long: Mapping[str, float], many: int) -> list[Bar]:
-    limit = median(found[DOCKER][_RATE])
+def _bars(results: Mapping[str, Mapping[str, list[float]]], long: Mapping[str, float], many: int) -> list[Bar]:
+    limit = median(results[DOCKER][_RATE])
     bars = [
-        bar_at_least(f"{name}: share of docker logs -f", 100 * median(found[name][_RATE]) / limit, _SHARE, cause=_CAUSE)
+        bar_at_least(
+            f"{name}: share of docker logs -f", 100 * median(results[name][_RATE]) / limit, _SHARE, cause=_CAUSE
+        )
         for name in (TRAIN, LOGS)
     ]
     highest = max(long[_SERVER], long[_CLIENT])
@@ -122,15 +133,15 @@ def _bars(found: Mapping[str, Mapping[str, list[float]]], long: Mapping[str, flo
             min(long[_SERVER], long[_CLIENT]) > 0 and highest <= _MOST_MEMORY,  # 0: it ended unmeasured
         )
     )
-    runs = [long[_WHOLE], *found[TRAIN][_WHOLE], *found[LOGS][_WHOLE]]
-    shown = f"{sum(runs):.0f} of {len(runs)} runs have all lines in order, one of them {many:,}"
-    bars.append(Bar("no loss, no line twice", shown, all(runs)))
+    runs = [long[_WHOLE], *results[TRAIN][_WHOLE], *results[LOGS][_WHOLE]]
+    figure = f"{sum(runs):.0f} of {len(runs)} runs have all lines in order, one of them {many:,}"
+    bars.append(Bar("no loss, no line twice", figure, all(runs)))
     return bars
 
 
 def _judge_crowd(peak: float, whole: int) -> Bar:
-    shown = f"{whole} have all lines in order, the server at {format_value(peak, 'MiB')}"
-    return Bar(f"{_READERS} readers at once", shown, whole == _READERS and 0 < peak <= 2 * _MOST_MEMORY)
+    figure = f"{whole} have all lines in order, the server at {format_value(peak, 'MiB')}"
+    return Bar(f"{_READERS} readers at once", figure, whole == _READERS and 0 < peak <= 2 * _MOST_MEMORY)
 
 
 def _script(count: int) -> str:
@@ -151,7 +162,7 @@ def _docker(hand: ByHand, network: str, count: int) -> Mapping[str, float]:
         reader.read_output(process)
     rate = reader.rate(hand.engine.last_start([begun]))
     hand.remove()
-    return {_RATE: rate, _LOST: count - reader.found}
+    return {_RATE: rate, _LOST: count - reader.received}
 
 
 def _riseml(home: Home, events: EngineEvents, project: Path, count: int, *, detached: bool) -> Mapping[str, float]:
@@ -168,7 +179,7 @@ def _riseml(home: Home, events: EngineEvents, project: Path, count: int, *, deta
             reading.result()
     return {
         _RATE: reader.rate(events.wait(job, "start")),
-        _LOST: count - reader.found,
+        _LOST: count - reader.received,
         _WHOLE: reader.is_complete(),
         _SERVER: max(peaks),
         _CLIENT: reader.peak,

@@ -27,8 +27,8 @@ def make_environ(**more: str) -> dict[str, str]:
     With PYTHONDONTWRITEBYTECODE every command would compile its modules again, and with PYTHONUNBUFFERED every write
     would be a system call.
     """
-    kept = {name: value for name, value in os.environ.items() if not _ODD_PYTHON.match(name)}
-    return {name: value for name, value in kept.items() if not name.startswith("RISEML_")} | more
+    environ = {name: value for name, value in os.environ.items() if not _ODD_PYTHON.match(name)}
+    return {name: value for name, value in environ.items() if not name.startswith("RISEML_")} | more
 
 
 def compile_bytecode() -> None:
@@ -61,13 +61,13 @@ def collect_facts(engine: BenchEngine) -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    found = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else platform.machine()
+    match = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    return match[1] if match else platform.machine()
 
 
 def _commit() -> str:
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=here, capture_output=True, text=True, check=False
+        ["git", "describe", "--always", "--dirty"], cwd=folder, capture_output=True, text=True, check=False
     )
     return described.stdout.strip()

@@ -42,5 +42,5 @@ def judge_at_pace(bars: Iterable[Bar], start: float) -> Iterator[Bar]:
     for bar in bars:
         yield bar
         if isinstance(bar, TimeBar) and bar.passed is False and pace > 1:
-            what = f"{bar.what}: divided by this machine's pace, {pace:.2f}"
-            yield bar_at_most(what, bar.taken / pace, bar.limit, bar.unit, bar.cause)
+            requirement = f"{bar.requirement}: divided by this machine's pace, {pace:.2f}"
+            yield bar_at_most(requirement, bar.value / pace, bar.limit, bar.unit, bar.cause)

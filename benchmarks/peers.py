@@ -29,9 +29,10 @@ def make_environment() -> Path | None:
         None when it cannot be created, for example because no package index answers.
     """
     folder = find_cache_folder() / "venv"
-    python, ready = folder / "bin" / "python", folder / "ready"
-    wanted = "\n".join(_group())
-    if ready.exists() and ready.read_text(encoding="utf-8") == wanted:
+    python = folder / "bin" / "python"
+    ready = folder / "ready"
+    requirements = "\n".join(_group())
+    if ready.exists() and ready.read_text(encoding="utf-8") == requirements:
         return python
     print_progress(f"creating the peers' environment ({', '.join(_group())})")
     uv = str(Path(sys.executable).parent / "uv")
@@ -43,7 +44,7 @@ def make_environment() -> Path | None:
     except (OSError, subprocess.SubprocessError) as error:
         print_progress(f"the peers' environment could not be created: {error}")
         return None
-    ready.write_text(wanted, encoding="utf-8")
+    ready.write_text(requirements, encoding="utf-8")
     return python
 
 
@@ -79,8 +80,8 @@ def compose_version() -> str | None:
     """Return the version, such as `1.29.2`, or None without docker-compose."""
     if not shutil.which("docker-compose"):
         return None
-    asked = subprocess.run(["docker-compose", "version", "--short"], capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or None
+    process = subprocess.run(["docker-compose", "version", "--short"], capture_output=True, text=True, check=False)
+    return process.stdout.strip() or None
 
 
 def is_installed(command: str) -> bool:
@@ -94,7 +95,8 @@ def make_tool(command: str, package: str) -> str | None:
         None when it cannot be installed.
     """
     folder = find_cache_folder() / package
-    program, ready = folder / "bin" / command, folder / "ready"
+    program = folder / "bin" / command
+    ready = folder / "ready"
     if ready.exists():
         return str(program)
     print_progress(f"installing {package}")

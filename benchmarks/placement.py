@@ -53,15 +53,15 @@ def run(context: BenchContext) -> Report:
     for queued, values in times.items():
         report.add(f"one decide, {_HOSTS:,} hosts, full", Measure(f"{queued:,} wait", values, "ms", "processor time"))
     largest = max(times)
-    what = f"one decide: {_HOSTS:,} hosts, {_RUNNING:,} running, {largest:,} waiting"
-    report.bars.append(bar_of_time(what, median(times[largest]), _DECIDE, "ms"))
+    requirement = f"one decide: {_HOSTS:,} hosts, {_RUNNING:,} running, {largest:,} waiting"
+    report.bars.append(bar_of_time(requirement, median(times[largest]), _DECIDE, "ms"))
     shares: dict[str, list[float]] = {"first-fit FIFO": [], "riseml": []}
     for seed in range(context.rounds(5)):
         for name, policy in (("first-fit FIFO", place_first_fit), ("riseml", place_gangs)):
             print_progress(f"  workload {seed + 1}: {name}")
             shares[name].append(100 * Workload(seed, _WORKLOAD if not context.quick else 60).play(policy))
-    for name, found in shares.items():
-        report.add("GPUs in use until the last one starts", Measure(name, tuple(found), "%"))
+    for name, percents in shares.items():
+        report.add("GPUs in use until the last one starts", Measure(name, tuple(percents), "%"))
     ratio = 100 * median(shares["riseml"]) / median(shares["first-fit FIFO"])
     report.bars.append(bar_at_least("GPUs in use, compared with first-fit FIFO", ratio, 100))
     return report
@@ -69,13 +69,15 @@ def run(context: BenchContext) -> Report:
 
 def _decide(queued: int, times: int) -> tuple[float, ...]:
     """Return the processor seconds of passes that change nothing: everything that fits runs, the rest waits."""
-    world, seen = _settle(World(tuple(_draw(Random(1), queued + _RUNNING))))
+    world, observation = _settle(World(tuple(_draw(Random(1), queued + _RUNNING))))
     values = []
     for _ in range(times):
         begun = time.process_time()
-        decide(world, seen)
+        decide(world, observation)
         values.append(time.process_time() - begun)
-    print_progress(f"  {queued:,} wait, {sum(one.placed_at is not None for one in world.experiments):,} run")
+    print_progress(
+        f"  {queued:,} wait, {sum(experiment.placed_at is not None for experiment in world.experiments):,} run"
+    )
     return tuple(values)
 
 
@@ -88,10 +90,10 @@ def _settle(world: World) -> tuple[World, Observation]:
             name: replace(_host(name), containers=dict(containers[name]), networks=dict(networks[name]), images=_IMAGE)
             for name in containers
         }
-        seen = Observation(_NOW, hosts, subnets="10.0.0.0/8", network=Network.OVERLAY)
-        decision = decide(world, seen)
+        observation = Observation(_NOW, hosts, subnets="10.0.0.0/8", network=Network.OVERLAY)
+        decision = decide(world, observation)
         if decision.world == world and not decision.actions:
-            return world, seen
+            return world, observation
         world = decision.world
         for action in decision.actions:
             match action:
@@ -112,7 +114,7 @@ def _host(name: HostName) -> HostSeen:
 def _draw(random: Random, count: int) -> list[Experiment]:
     """Return random experiments of several users and shapes, whose environment is ready."""
     plans = [_plan(random) for _ in range(_SHAPES)]
-    found = []
+    experiments = []
     for identity in range(1, count + 1):
         plan = random.choice(plans)
         jobs = tuple(
@@ -120,8 +122,8 @@ def _draw(random: Random, count: int) -> list[Experiment]:
             for job in first_jobs(plan)
         )
         owner = Owner(f"user{random.randrange(_USERS)}", 1000, 1000)
-        found.append(Experiment(identity, owner, identity, plan.project, plan, jobs, _NOW))
-    return found
+        experiments.append(Experiment(identity, owner, identity, plan.project, plan, jobs, _NOW))
+    return experiments
 
 
 def _plan(random: Random) -> Plan:
@@ -146,22 +148,37 @@ class Workload:
         """Return the average share of the GPUs in use until the last experiment starts."""
         random = Random(self.seed)
         world = World(tuple(_draw(random, self.size)))
-        lengths = {one.id: random.lognormvariate(4, 1) for one in world.experiments}
+        lengths = {experiment.id: random.lognormvariate(4, 1) for experiment in world.experiments}
         hosts = {name: _host(name) for name in _names(_SMALL_POOL)}
-        now, used, ends = 0.0, 0.0, dict[int, float]()
+        now = 0.0
+        used = 0.0
+        ends = dict[int, float]()
         while True:
-            seen = Observation(_NOW + timedelta(seconds=now), hosts, subnets="10.0.0.0/8", network=Network.OVERLAY)
-            world = policy(world, seen)
-            for one in world.experiments:
-                if one.placed_at is not None:
-                    ends.setdefault(one.id, now + lengths[one.id])
+            observation = Observation(
+                _NOW + timedelta(seconds=now), hosts, subnets="10.0.0.0/8", network=Network.OVERLAY
+            )
+            world = policy(world, observation)
+            for experiment in world.experiments:
+                if experiment.placed_at is not None:
+                    ends.setdefault(experiment.id, now + lengths[experiment.id])
             if len(ends) == self.size:
                 return used / (now * _SMALL_POOL * len(_CAPACITY.gpus))
-            going = [one for one in world.experiments if one.placed_at is not None and one.state not in TERMINAL]
-            then = min(ends[one.id] for one in going)
-            used += (then - now) * sum(job.resources.gpus for one in going for job in one.jobs if job.state in PLACED)
+            going = [
+                experiment
+                for experiment in world.experiments
+                if experiment.placed_at is not None and experiment.state not in TERMINAL
+            ]
+            then = min(ends[experiment.id] for experiment in going)
+            used += (then - now) * sum(
+                job.resources.gpus for experiment in going for job in experiment.jobs if job.state in PLACED
+            )
             now = then
-            world = World(tuple(_end(one) if ends.get(one.id) == now else one for one in world.experiments))
+            world = World(
+                tuple(
+                    _end(experiment) if ends.get(experiment.id) == now else experiment
+                    for experiment in world.experiments
+                )
+            )
 
 
 def _end(experiment: Experiment) -> Experiment:
@@ -169,24 +186,27 @@ def _end(experiment: Experiment) -> Experiment:
     return replace(experiment, jobs=jobs, state=State.FINISHED)
 
 
-def place_first_fit(world: World, seen: Observation) -> World:
+def place_first_fit(world: World, observation: Observation) -> World:
     """Place experiments in the order of submission, each job on the first host with room. None overtakes another."""
-    free = {name: [host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus)] for name, host in seen.hosts.items()}
+    free = {
+        name: [host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus)]
+        for name, host in observation.hosts.items()
+    }
     experiments = list(world.experiments)
-    for one in experiments:
-        for job in one.jobs:
+    for experiment in experiments:
+        for job in experiment.jobs:
             if job.state in PLACED and job.host is not None:
                 _take(free, job.host, job)
-    for index, one in enumerate(experiments):
-        if one.placed_at is not None:
+    for index, experiment in enumerate(experiments):
+        if experiment.placed_at is not None:
             continue
         trial = {name: list(amounts) for name, amounts in free.items()}
-        jobs = [job if job.part is Part.PREPARES else _put(trial, job) for job in one.jobs]
+        jobs = [job if job.part is Part.PREPARES else _put(trial, job) for job in experiment.jobs]
         if any(job is None for job in jobs):
             break
         free = trial
         placed = tuple(job for job in jobs if job is not None)
-        experiments[index] = replace(one, jobs=placed, placed_at=seen.now, state=State.STARTING)
+        experiments[index] = replace(experiment, jobs=placed, placed_at=observation.now, state=State.STARTING)
     return World(tuple(experiments))
 
 

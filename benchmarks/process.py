@@ -15,8 +15,10 @@ _OVERHEAD = 1.2
 _CAUSE = "the command's own start, and a supervisor for each job, which is a Python process"
 _LINE = "sleep 2; echo done"
 _JOBS = {"master": _LINE, "worker-1": _LINE, "worker-2": _LINE, "ps-1": "exec sleep 600"}
-_START, _WALL = "from the command to all RUNNING", "a 2 s job, from the command to its end"
-RISEML, HAND = "riseml train", "four processes by hand"
+_START = "from the command to all RUNNING"
+_WALL = "a 2 s job, from the command to its end"
+RISEML = "riseml train"
+HAND = "four processes by hand"
 
 
 def run(context: BenchContext) -> Report:
@@ -28,13 +30,13 @@ def run(context: BenchContext) -> Report:
             HAND: lambda turn: _by_hand(context.folder),
             RISEML: lambda turn: _start(home, start_project, turn) | _whole(home, run_project, turn),
         }
-        found = interleave(context.rounds(6), contenders, skip=1)
+        results = interleave(context.rounds(6), contenders, skip=1)
     for name in (_START, _WALL):
-        report.add(name, *select_measures(found, name))
-    overhead = [value - median(found[HAND][_WALL]) for value in found[RISEML][_WALL]]
+        report.add(name, *select_measures(results, name))
+    overhead = [value - median(results[HAND][_WALL]) for value in results[RISEML][_WALL]]
     report.add("the 2 s job: over the processes by hand", Measure("overhead", tuple(overhead)))
-    what = "four processes, a 2 s job: overhead (bar of whole_run)"
-    report.bars = [bar_of_time(what, median(overhead), _OVERHEAD, "s", _CAUSE)]
+    requirement = "four processes, a 2 s job: overhead (bar of whole_run)"
+    report.bars = [bar_of_time(requirement, median(overhead), _OVERHEAD, "s", _CAUSE)]
     return report
 
 
@@ -42,9 +44,9 @@ def _start(home: Home, project: Path, turn: int) -> dict[str, float]:
     change_code(project, turn)
     begun = time.time()
     experiment = home.train(project)
-    known = home.wait_jobs(experiment, "RUNNING", len(FOUR))
+    running_at = home.wait_jobs(experiment, "RUNNING", len(FOUR))
     home.kill(experiment)
-    return {_START: known - begun}
+    return {_START: running_at - begun}
 
 
 def _whole(home: Home, project: Path, turn: int) -> dict[str, float]:

@@ -10,14 +10,15 @@ from benchmarks import pace
 from benchmarks.common import format_value, percentile
 
 README = Path(__file__).with_name("README.md")
-_BEGIN, _END = "<!-- written by `python -m benchmarks --table` -->", "<!-- end of what is written -->"
+_BEGIN = "<!-- written by `python -m benchmarks --table` -->"
+_END = "<!-- end of what is written -->"
 
 
-def write_tables(found: Mapping[str, Any], page: Path = README) -> None:
+def write_tables(figures: Mapping[str, Any], page: Path = README) -> None:
     """Write the tables of a run between the marks of the page.
 
     Args:
-        found: the content of the file of `--json`.
+        figures: the content of the file of `--json`.
         page: a file that has both marks.
 
     Raises:
@@ -26,9 +27,9 @@ def write_tables(found: Mapping[str, Any], page: Path = README) -> None:
     text = page.read_text(encoding="utf-8")
     if text.count(_BEGIN) != 1 or text.count(_END) != 1:
         raise ValueError(f"{page.name} needs the lines {_BEGIN!r} and {_END!r}, once each: add them")
-    above, _, rest = text.partition(_BEGIN)
-    below = rest.partition(_END)[2]
-    lines = [_BEGIN, *_about(found["machine"]), *_bars(found["benches"]), *_measures(found["benches"]), "", _END]
+    above, _, tail = text.partition(_BEGIN)
+    below = tail.partition(_END)[2]
+    lines = [_BEGIN, *_about(figures["machine"]), *_bars(figures["benches"]), *_measures(figures["benches"]), "", _END]
     page.write_text(above + "\n".join(lines) + below, encoding="utf-8")
 
 
@@ -68,20 +69,20 @@ def _measures(benches: Mapping[str, Any]) -> Iterator[str]:
     """Yield a row for every measure of a group with several contenders."""
     rows: list[Sequence[str]] = [("bench", "measure", "contender", "median", "middle half", "ratio")]
     for name, bench in benches.items():
-        for group, found in bench["groups"].items():
-            for position, measure in enumerate(found if len(found) > 1 else ()):
-                first = found[0]["median"]
+        for group, measures in bench["groups"].items():
+            for position, measure in enumerate(measures if len(measures) > 1 else ()):
+                first = measures[0]["median"]
                 ratio = measure["median"] / first if first and measure["median"] is not None else float("nan")
-                shown = [
+                cells = [
                     format_value(percentile(measure["values"], share), measure["shown_in"])
                     for share in (0.5, 0.25, 0.75)
                 ]
-                spread = f"{shown[1]} to {shown[2]}" if len(measure["values"]) > 1 else ""
+                spread = f"{cells[1]} to {cells[2]}" if len(measure["values"]) > 1 else ""
                 head = (f"`{name}`", group) if position == 0 else ("", "")
-                rows.append((*head, measure["name"], shown[0], spread, "" if ratio != ratio else f"{ratio:.2f}"))
+                rows.append((*head, measure["name"], cells[0], spread, "" if ratio != ratio else f"{ratio:.2f}"))
     yield from _markdown(rows)
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    head, *others = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
-    yield from (head, "|" + "---|" * len(rows[0]), *others)
+    head, *body = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+    yield from (head, "|" + "---|" * len(rows[0]), *body)

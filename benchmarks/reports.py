@@ -12,12 +12,14 @@ from benchmarks.engine import BASE
 from benchmarks.gang import make_project
 from benchmarks.home import Home, read_cpu_seconds
 
-_SECONDS, _RATE = 20, 10_000
+_SECONDS = 20
+_RATE = 10_000
 _COST = "processor time of server and command for 1,000"
 _SERVER = "processor time of the server alone for 1,000"
 _ALL = "all of them came"
 _MOST = 103.0  # percent
-LINES, REPORTS = "lines", "reports"
+LINES = "lines"
+REPORTS = "reports"
 _FORMATS = {LINES: "step %d of the run: loss %.6f", REPORTS: 'riseml.report {"step": %d, "loss": %.6f}'}
 _PROGRAM = """import sys, time
 
@@ -36,11 +38,11 @@ def run(context: BenchContext) -> Report:
     count = context.rounds(_SECONDS, 3) * _RATE
     with Home(context) as home:
         contenders: dict[str, RunOnce] = {kind: partial(_train, context, home, kind, count) for kind in _FORMATS}
-        found = interleave(context.rounds(5), contenders)
+        results = interleave(context.rounds(5), contenders)
     for measure in (_COST, _SERVER):
-        report.add(measure, *(Measure(kind, tuple(found[kind][measure]), "s") for kind in found))
-    share = 100 * median(found[REPORTS][_COST]) / median(found[LINES][_COST])
-    whole = [run for kind in found for run in found[kind][_ALL]]
+        report.add(measure, *(Measure(kind, tuple(results[kind][measure]), "s") for kind in results))
+    share = 100 * median(results[REPORTS][_COST]) / median(results[LINES][_COST])
+    whole = [run for kind in results for run in results[kind][_ALL]]
     report.bars = [
         bar_at_most(f"{_RATE:,} reports a second: cost beside that of lines", share, _MOST, "%"),
         Bar(
@@ -61,9 +63,13 @@ def _train(context: BenchContext, home: Home, kind: str, count: int, turn: int) 
     server = home.server()["pid"]
     before = read_cpu_seconds(server)
     command, lines = _follow(home, project)
-    taken = read_cpu_seconds(server) - before
+    server_seconds = read_cpu_seconds(server) - before
     whole = _count_reports(home) == count if kind == REPORTS else lines == count
-    return {_COST: 1000 * (taken + command) / count, _SERVER: 1000 * taken / count, _ALL: float(whole)}
+    return {
+        _COST: 1000 * (server_seconds + command) / count,
+        _SERVER: 1000 * server_seconds / count,
+        _ALL: float(whole),
+    }
 
 
 def _follow(home: Home, project: Path) -> tuple[float, int]:
@@ -79,5 +85,5 @@ def _follow(home: Home, project: Path) -> tuple[float, int]:
 
 def _count_reports(home: Home) -> int:
     newest = home.get("/experiments", all="true", limit=1)["experiments"][-1]["id"]
-    (found,) = home.get(f"/experiments/{newest}/metrics")["experiments"]
-    return int(found["metrics"][0]["count"])
+    (experiment,) = home.get(f"/experiments/{newest}/metrics")["experiments"]
+    return int(experiment["metrics"][0]["count"])

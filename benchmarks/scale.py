@@ -28,13 +28,15 @@ _EACH = 10  # containers of an experiment
 _PAST = (1000, 10_000)
 _WINDOW = 5.0  # seconds in which the server's processor time is counted
 _ASKED = 30  # requests
-_SCREEN, _SCREEN_TIME = "/experiments?all=true&limit=50", 0.150  # the newest experiments; seconds
+_SCREEN = "/experiments?all=true&limit=50"  # the newest experiments
+_SCREEN_TIME = 0.150  # seconds
 _PAGE = "/experiments?all=true&limit=100&sort=-ended&state=FINISHED&text=lr%3D0.1"  # filtered and sorted
 _PAGE_TIME = 0.050  # seconds
 _RESULTS = "riseml results --sort -accuracy --where accuracy>0.1"
 _LOAD_WORLD = 1.0  # seconds, of 10,000 active experiments
 _PATIENCE = 20  # submits of one experiment, a second apart
-_IDLE_CPU, _IDLE_MEMORY = 1.0, 80.0  # percent of a core, MiB
+_IDLE_CPU = 1.0  # percent of a core
+_IDLE_MEMORY = 80.0  # MiB
 _DECIDE = 0.100  # seconds, over 1,000 experiments
 _SLACK = 0.15  # error of a measured exponent
 _TRAIN = {
@@ -85,9 +87,9 @@ def _running(context: BenchContext, report: Report) -> None:
 def _start(home: Home, project: Path, experiments: list[str]) -> int:
     """Start one more experiment, and return how many submits the server refused before."""
     for refused in range(_PATIENCE):
-        done = home.run("train", "-d", "--json", cwd=project, codes=(0, 5))
-        if done.code == 0:
-            experiments.append(json.loads(done.out.splitlines()[0])["id"])
+        command = home.run("train", "-d", "--json", cwd=project, codes=(0, 5))
+        if command.code == 0:
+            experiments.append(json.loads(command.out.splitlines()[0])["id"])
             home.wait_jobs(experiments[-1], "RUNNING", _EACH)
             return refused
         threading.Event().wait(1)
@@ -98,7 +100,8 @@ def _measure_server(report: Report, home: Home, name: str, path: str) -> None:
     """Measure the server's processor time and memory while nothing changes, then the latency of GET `path`."""
     pid = home.server()["pid"]
     threading.Event().wait(1)
-    before, begun = read_cpu_seconds(pid), time.perf_counter()
+    before = read_cpu_seconds(pid)
+    begun = time.perf_counter()
     threading.Event().wait(_WINDOW)
     share = 100 * (read_cpu_seconds(pid) - before) / (time.perf_counter() - begun)
     report.add("the server's processor", Measure(name, (share,), "% of a core"))
@@ -111,60 +114,61 @@ def _past(context: BenchContext, report: Report) -> None:
     project = make_project(context, _ONE, "one")
     with Home(context, "past") as home:
         home.wait_closed(home.train(project))
-        made = 1
+        count = 1
         for size in _PAST[:1] if context.quick else _PAST:
             home.stop()
-            growth.copy_first_experiment(home.folder / "riseml.db", size - made)
-            made = size
+            growth.copy_first_experiment(home.folder / "riseml.db", size - count)
+            count = size
             begun = time.perf_counter()
             home.run("status")
             name = f"{size:,} finished"
             report.add("the first command, which starts the server", Measure(name, (time.perf_counter() - begun,)))
             print_progress(f"  {name}")
             _measure_server(report, home, name, "/experiments")
-            _ask_all(report, home, made, project)
+            _ask_all(report, home, count, project)
         screen = report.groups[f"latency of GET {_SCREEN}"][-1]
-        report.bars.append(bar_of_time(f"a screen of {made:,} ended experiments", screen.median, _SCREEN_TIME, "ms"))
+        report.bars.append(bar_of_time(f"a screen of {count:,} ended experiments", screen.median, _SCREEN_TIME, "ms"))
         page = report.groups[f"latency of GET {_PAGE}"][-1]
-        report.bars.append(bar_of_time(f"a filtered page of {made:,} experiments", page.median, _PAGE_TIME, "ms"))
+        report.bars.append(bar_of_time(f"a filtered page of {count:,} experiments", page.median, _PAGE_TIME, "ms"))
         results = report.groups[f"{_RESULTS}, the whole command"][-1]
-        report.bars.append(bar_of_time(f"riseml results of {made:,} experiments", results.median, _RESULTS_TIME, "ms"))
+        report.bars.append(bar_of_time(f"riseml results of {count:,} experiments", results.median, _RESULTS_TIME, "ms"))
 
 
-def _ask_all(report: Report, home: Home, made: int, project: Path) -> None:
-    name = f"{made:,} finished"
+def _ask_all(report: Report, home: Home, count: int, project: Path) -> None:
+    name = f"{count:,} finished"
     for path, times in (("/experiments?all=true", 3), (_SCREEN, 15), (_PAGE, 15), ("/experiments/1", 15)):
         report.add(f"latency of GET {path}", Measure(name, _ask(home, path, times), "ms"))
-    shown = tuple(home.run("status", "-a").seconds for _ in range(3))
-    report.add("riseml status -a, the whole command", Measure(name, shown))
-    done = [home.run(*_RESULTS.split()[1:], cwd=project) for _ in range(5)]
-    if any(f"... and {made - _SHOWN:,} more" not in one.out for one in done):
-        raise AssertionError(f"`{_RESULTS}` does not show {made:,} experiments")
-    found = tuple(one.seconds for one in done)
-    report.add(f"{_RESULTS}, the whole command", Measure(name, found))
+    statuses = tuple(home.run("status", "-a").seconds for _ in range(3))
+    report.add("riseml status -a, the whole command", Measure(name, statuses))
+    runs = [home.run(*_RESULTS.split()[1:], cwd=project) for _ in range(5)]
+    if any(f"... and {count - _SHOWN:,} more" not in run.out for run in runs):
+        raise AssertionError(f"`{_RESULTS}` does not show {count:,} experiments")
+    results = tuple(run.seconds for run in runs)
+    report.add(f"{_RESULTS}, the whole command", Measure(name, results))
 
 
 def _ask(home: Home, path: str, times: int) -> tuple[float, ...]:
     values = []
     with home.client() as client:
         for _ in range(times):
-            asked = time.perf_counter()
+            begun = time.perf_counter()
             client.get(path).raise_for_status()
-            values.append(time.perf_counter() - asked)
+            values.append(time.perf_counter() - begun)
     return tuple(values)
 
 
 def _growth(context: BenchContext, report: Report) -> None:
-    found = growth.measure(context.folder, growth.SIZES[:2] if context.quick else growth.SIZES)
-    for name, times in found.items():
+    growths = growth.measure(context.folder, growth.SIZES[:2] if context.quick else growth.SIZES)
+    for name, times in growths.items():
         report.add(name, *(Measure(f"{size:,} experiments", (value,), "ms") for size, value in times.items()))
-        power, allowed = growth.compute_exponent(times), growth.compute_allowed_exponent(times)
+        power = growth.compute_exponent(times)
+        allowed = growth.compute_allowed_exponent(times)
         largest = max(times)
-        shown = f"n^{power:.2f} (n log n: n^{allowed:.2f}), {format_value(times[largest], 'ms')} at {largest:,}"
-        report.bars.append(Bar(f"growth of `{name}`", shown, power <= allowed + _SLACK))
-    loaded = found["load_world, by a server that starts"]
+        figure = f"n^{power:.2f} (n log n: n^{allowed:.2f}), {format_value(times[largest], 'ms')} at {largest:,}"
+        report.bars.append(Bar(f"growth of `{name}`", figure, power <= allowed + _SLACK))
+    loaded = growths["load_world, by a server that starts"]
     if 10_000 in loaded:
         report.bars.append(bar_of_time("load_world of 10,000 active experiments", loaded[10_000], _LOAD_WORLD, "s"))
-    if 1000 in found["decide, all running"]:
-        value = found["decide, all running"][1000]
+    if 1000 in growths["decide, all running"]:
+        value = growths["decide, all running"][1000]
         report.bars.append(bar_of_time("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))

@@ -31,15 +31,17 @@ def run(context: BenchContext) -> Report:
         report.add(f"the points of {count:,} trials together", Measure(method.value, (sum(times),), "s"))
         last = Measure(method.value, tuple(times[-_LAST:]), "ms", "processor time")
         report.add(f"one point, after {count:,} trials", last)
-        what = f"{method.value}: one point after {count:,} trials"
-        report.bars.append(bar_of_time(what, last.median, _MOST, "ms"))
+        requirement = f"{method.value}: one point after {count:,} trials"
+        report.bars.append(bar_of_time(requirement, last.median, _MOST, "ms"))
     return report
 
 
 def _choose_points(method: SearchMethod, count: int) -> list[float]:
     """Return the processor seconds of each point of a search, with four trials running at the same time."""
     search = SearchSection(method=method, metric="accuracy", goal=Goal.MAXIMIZE, trials=count, seed=7)
-    proposer, random, trials = Proposer(SearchPlan(search, _PARAMETERS)), Random(7), list[Trial]()
+    proposer = Proposer(SearchPlan(search, _PARAMETERS))
+    random = Random(7)
+    trials = list[Trial]()
     times = []
     for number in range(1, count + 1):
         begun = time.process_time()
@@ -47,9 +49,9 @@ def _choose_points(method: SearchMethod, count: int) -> list[float]:
         times.append(time.process_time() - begun)
         if point is None:
             raise AssertionError(f"{number - 1} points were chosen, not {count}")
-        told = max(0, number - _RUNNING)
-        trials.append(Trial(number, number, point, told))
-        if told:
-            ended = replace(trials[told - 1], closed=True, finished=True, told=told, value=random.random())
-            trials[told - 1] = replace(ended, outcome=TrialOutcome.COMPLETE)
+        told_count = max(0, number - _RUNNING)
+        trials.append(Trial(number, number, point, told_count))
+        if told_count:
+            ended = replace(trials[told_count - 1], closed=True, finished=True, told=told_count, value=random.random())
+            trials[told_count - 1] = replace(ended, outcome=TrialOutcome.COMPLETE)
     return times

@@ -24,8 +24,11 @@ _LIMIT = 2.0  # times the bare sbatch
 _DEADLINE = 120.0  # seconds
 _NOTE = 'date +%s.%N >"$PLACE/$NAME"; '
 _LINES = {"master": "echo begun; sleep 2; echo done", "worker-1": "exec sleep 600", "ps-1": "exec sleep 600"}
-_RUNNING, _WALL = "from the command to the last role's start", "a 2 s job, from the command to its end"
-RISEML, BARE, SAME = "riseml train", "a bare sbatch", "a bare sbatch --export=NONE"
+_RUNNING = "from the command to the last role's start"
+_WALL = "a 2 s job, from the command to its end"
+RISEML = "riseml train"
+BARE = "a bare sbatch"
+SAME = "a bare sbatch --export=NONE"
 _CAUSE = (
     "the environment of a login on the node (`--export=NONE`), the command's own start, the copies of the project, a"
     " supervisor and a wrapper for each role, which are Python processes, and the shared folder, at which the server"
@@ -59,15 +62,15 @@ def run(context: BenchContext) -> Report:
                 SAME: lambda turn: _run_bare(context.folder / f"same{turn}", cluster, "--export=NONE"),
                 RISEML: lambda turn: _run_riseml(home, project, turn, cluster),
             }
-            found = interleave(context.rounds(6), contenders, skip=1)
+            results = interleave(context.rounds(6), contenders, skip=1)
     for name in (_RUNNING, _WALL):
-        report.add(name, *select_measures(found, name))
+        report.add(name, *select_measures(results, name))
     for name in (BARE, SAME):
-        overhead = [value - median(found[name][_WALL]) for value in found[RISEML][_WALL]]
+        overhead = [value - median(results[name][_WALL]) for value in results[RISEML][_WALL]]
         report.add(f"the 2 s job: over {name}", Measure("overhead", tuple(overhead)))
-    bare, ours = (median(found[name][_WALL]) for name in (BARE, RISEML))
-    what = f"a 2 s gang on three nodes: at most {_LIMIT:g} x {BARE}"
-    report.bars = [bar_at_most(what, ours, _LIMIT * bare, "s", _CAUSE)]
+    bare, riseml_time = (median(results[name][_WALL]) for name in (BARE, RISEML))
+    requirement = f"a 2 s gang on three nodes: at most {_LIMIT:g} x {BARE}"
+    report.bars = [bar_at_most(requirement, riseml_time, _LIMIT * bare, "s", _CAUSE)]
     report.notes = ["the bare sbatch copies no code, merges no logs, and ends the other roles with SIGKILL"]
     return report
 
@@ -75,15 +78,15 @@ def run(context: BenchContext) -> Report:
 def _run_riseml(home: Home, project: Path, turn: int, cluster: SlurmCluster) -> Mapping[str, float]:
     change_code(project, turn)
     begun = time.time()
-    done = home.run("train", cwd=project)
-    if not re.search(r"\.master .*\] done$", done.out, re.MULTILINE):
-        raise RuntimeError(f"the log is incomplete:\n{done.out}")
+    command = home.run("train", cwd=project)
+    if not re.search(r"\.master .*\] done$", command.out, re.MULTILINE):
+        raise RuntimeError(f"the log is incomplete:\n{command.out}")
     experiment = home.wait_closed(str(turn + 2))
     if experiment["state"] != "FINISHED":
         raise RuntimeError(f"the gang ended {experiment['state']}: {experiment['message']}")
     running = _find_last_start(Path(experiment["output"])) - begun
     cluster.wait_idle()
-    return {_RUNNING: running, _WALL: done.seconds}
+    return {_RUNNING: running, _WALL: command.seconds}
 
 
 def _run_bare(folder: Path, cluster: SlurmCluster, *options: str) -> Mapping[str, float]:

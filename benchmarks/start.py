@@ -23,20 +23,21 @@ from benchmarks.engine import BenchEngine
 from benchmarks.gang import FOUR, ByHand, Compose, TorchX, change_code, make_project, make_train_section, pack_project
 from benchmarks.home import Home
 
-_LIMIT, _LIMIT_THERE = 1.5, 1.25  # times the raw SDK; the second one when the engine has the code
+_LIMIT = 1.5  # times the raw SDK
+_LIMIT_THERE = 1.25  # times the raw SDK, when the engine has the code already
 _WHY = (
     "the engine unpacks the project into each container before it starts the container, in a separate process;"
     " the peers do not copy the project"
 )
-_RUNNING, _KNOWN, _BEGUN = "the last container runs", "the contender reports that all run", "the command's own start"
-HAND, SAME, RISEML, THERE, COMPOSE, TORCHX = (
-    "raw SDK, 4 threads",
-    "raw SDK, riseml's work",
-    "riseml",
-    "riseml, code there already",
-    "docker-compose",
-    "TorchX",
-)
+_RUNNING = "the last container runs"
+_KNOWN = "the contender reports that all run"
+_BEGUN = "the command's own start"
+HAND = "raw SDK, 4 threads"
+SAME = "raw SDK, riseml's work"
+RISEML = "riseml"
+THERE = "riseml, code there already"
+COMPOSE = "docker-compose"
+TORCHX = "TorchX"
 
 
 def run(context: BenchContext) -> Report:
@@ -49,11 +50,11 @@ def run(context: BenchContext) -> Report:
             _riseml(home, unchanged, None)
         contenders: dict[str, RunOnce] = _contenders(context, home, project)
         contenders[THERE] = lambda turn: _riseml(home, unchanged, None)
-        found = interleave(context.rounds(6), contenders, skip=1)
+        results = interleave(context.rounds(6), contenders, skip=1)
         for name in (_RUNNING, _KNOWN):
-            report.add(f"{name}, from the command on", *select_measures(found, name))
+            report.add(f"{name}, from the command on", *select_measures(results, name))
         report.add(_BEGUN, *_own_start(context, home))
-    report.bars = _bars(report, found)
+    report.bars = _bars(report, results)
     _add_absent(report, context)
     return report
 
@@ -80,10 +81,10 @@ def _riseml(home: Home, project: Path, turn: int | None) -> Mapping[str, float]:
         change_code(project, turn)
     begun = time.time()
     experiment = home.train(project)
-    known = home.wait_jobs(experiment, "RUNNING", len(FOUR))
+    reported_at = home.wait_jobs(experiment, "RUNNING", len(FOUR))
     running = home.engine.last_start([row["Id"] for row in home.containers(experiment)])
     home.kill(experiment)
-    return {_RUNNING: running - begun, _KNOWN: known - begun}
+    return {_RUNNING: running - begun, _KNOWN: reported_at - begun}
 
 
 def _by_hand(engine: BenchEngine) -> Mapping[str, float]:
@@ -105,19 +106,19 @@ def _timed(hand: ByHand, network: str | None, archive: bytes | None) -> Mapping[
     list(hand.pool.map(lambda _: hand.engine.api.ping(), range(32)))  # opens the connection of every thread
     begun = time.time()
     started = hand.start(FOUR, network or hand.engine.create_network(hand.label), archive)
-    known = time.time()
+    reported_at = time.time()
     running = hand.engine.last_start(list(started.values()))
     hand.remove()
-    return {_RUNNING: running - begun, _KNOWN: known - begun}
+    return {_RUNNING: running - begun, _KNOWN: reported_at - begun}
 
 
 def _compose(engine: BenchEngine, compose: Compose) -> Mapping[str, float]:
     begun = time.time()
     compose.run("up", "-d")
-    known = time.time()
+    reported_at = time.time()
     running = engine.last_start(engine.find(compose.label))
     compose.remove()
-    return {_RUNNING: running - begun, _KNOWN: known - begun}
+    return {_RUNNING: running - begun, _KNOWN: reported_at - begun}
 
 
 def _torchx(engine: BenchEngine, torchx: TorchX) -> Mapping[str, float]:
@@ -136,27 +137,32 @@ def _own_start(context: BenchContext, home: Home) -> list[Measure]:
     return [Measure("riseml --help", tuple(values))]
 
 
-def _bars(report: Report, found: Mapping[str, Mapping[str, list[float]]]) -> list[Bar]:
-    running = {name: kinds[_RUNNING] for name, kinds in found.items()}
+def _bars(report: Report, results: Mapping[str, Mapping[str, list[float]]]) -> list[Bar]:
+    running = {name: kinds[_RUNNING] for name, kinds in results.items()}
     own = report.groups[_BEGUN][0].median
-    ours = Measure(RISEML, tuple(found[RISEML][_KNOWN])).median
-    there = Measure(THERE, tuple(running[THERE])).median
+    riseml_time = Measure(RISEML, tuple(results[RISEML][_KNOWN])).median
+    unchanged = Measure(THERE, tuple(running[THERE])).median
     containers = Measure(HAND, tuple(running[HAND])).median
-    limit = Measure(HAND, tuple(found[HAND][_KNOWN])).median
-    same = Measure(SAME, tuple(found[SAME][_KNOWN])).median
+    limit = Measure(HAND, tuple(results[HAND][_KNOWN])).median
+    same = Measure(SAME, tuple(results[SAME][_KNOWN])).median
     allowed = _LIMIT * limit + own
     terms = f"1.5 x {format_value(limit, 's')} + {format_value(own, 's')}"
-    figure = f"{format_value(ours, 's')} of {format_value(allowed, 's')} ({terms})"
+    figure = f"{format_value(riseml_time, 's')} of {format_value(allowed, 's')} ({terms})"
     cause = (
         "the same work by hand, with its own network and the code in every container, takes"
         f" {format_value(same, 's')}; the rest is sync, submit, and three passes of the loop, each saved before it acts"
     )
-    theirs = {name: Measure(name, tuple(running[name])).median for name in (COMPOSE, TORCHX) if name in running}
+    peer_times = {name: Measure(name, tuple(running[name])).median for name in (COMPOSE, TORCHX) if name in running}
     return [
-        Bar("4 jobs RUNNING: at most 1.5 x the raw SDK, plus the command's own start", figure, ours <= allowed, cause),
+        Bar(
+            "4 jobs RUNNING: at most 1.5 x the raw SDK, plus the command's own start",
+            figure,
+            riseml_time <= allowed,
+            cause,
+        ),
         bar_at_most(
             "4 containers running, code there already: at most 1.25 x the raw SDK, plus the command's own start",
-            there,
+            unchanged,
             _LIMIT_THERE * containers + own,
             "s",
             cause,
@@ -164,7 +170,7 @@ def _bars(report: Report, found: Mapping[str, Mapping[str, list[float]]]) -> lis
         bar_ahead_of_peers(
             "4 containers running: ahead of both peers",
             Measure(RISEML, tuple(running[RISEML])).median,
-            theirs,
+            peer_times,
             "s",
             _WHY,
         ),

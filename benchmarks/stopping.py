@@ -48,11 +48,11 @@ def _stop_trials(context: BenchContext, home: Home, end: str, rounds: int) -> tu
     line = f"{_WAIT}; {_REPORT}; [ {{{{x}}}} != {_BEST} ] || exit 0; {end}"
     trials = make_project(context, {**whole, "run": line, "parameters": {"x": scores}, "search": search}, "trials")
     waiting = make_project(context, {**whole, "run": "true"}, "waiting")
-    found = home.train(trials)
-    _find_running(home, f"{found}.1").touch()
+    identity = home.train(trials)
+    _find_running(home, f"{identity}.1").touch()
     times = []
     for number in range(2, rounds + 2):
-        trial = f"{found}.{number}"
+        trial = f"{identity}.{number}"
         go = _find_running(home, trial)
         other = home.train(waiting)
         _wait_queued(home, other)
@@ -60,7 +60,7 @@ def _stop_trials(context: BenchContext, home: Home, end: str, rounds: int) -> tu
         home.wait_closed(other)
         times.append(_read_moment(home, f"{other} placed:") - _read_moment(home, f"{trial} stopped early:"))
         print_progress(f"  {trial}: {times[-1]:.3f} s")
-    home.wait_closed(found)
+    home.wait_closed(identity)
     return tuple(times)
 
 

@@ -31,9 +31,15 @@ from benchmarks.engine import BASE
 from benchmarks.home import Home, write_project
 from benchmarks.machine import make_environ
 
-_FILES, _FOLDERS, _SIZE = 10_000, 100, 20_000
-_FIRST, _CHANGED, _SAME = "first time", "again, one file changed", "again, nothing changed"
-RISEML, RSYNC, BUILD = "riseml train -d", "rsync -a", "docker build (context)"
+_FILES = 10_000
+_FOLDERS = 100
+_SIZE = 20_000
+_FIRST = "first time"
+_CHANGED = "again, one file changed"
+_SAME = "again, nothing changed"
+RISEML = "riseml train -d"
+RSYNC = "rsync -a"
+BUILD = "docker build (context)"
 _TRAIN = {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}, "run": "test -e part_0/data_0.bin"}
 _TIMES_RSYNC = 1.3
 _MOST = {_CHANGED: 0.35, _SAME: 0.25}  # seconds of the whole command
@@ -53,30 +59,30 @@ def run(context: BenchContext) -> Report:
     }
     if peers.is_installed("rsync"):
         contenders[RSYNC] = lambda turn: _rsync(context, project)
-    found = interleave(context.rounds(3), contenders)
+    results = interleave(context.rounds(3), contenders)
     with Home(context, "start") as home:
         begun = tuple(home.run("--help").seconds for _ in range(context.rounds(10, 2)))
     for name in (_FIRST, _CHANGED, _SAME):
-        report.add(name, *select_measures(found, name))
+        report.add(name, *select_measures(results, name))
     report.add("the command's own start", Measure("riseml --help", begun))
     report.add(_DISK, Measure(RISEML, tuple(disk), "MB", "two states of the project, which differ in one file"))
-    report.bars = _bars(found, median(begun))
-    if RSYNC not in found:
+    report.bars = _bars(results, median(begun))
+    if RSYNC not in results:
         report.notes.append(f"{RSYNC}: not measured, not installed here")
     return report
 
 
-def _bars(found: Mapping[str, Mapping[str, list[float]]], start: float) -> list[Bar]:
+def _bars(results: Mapping[str, Mapping[str, list[float]]], start: float) -> list[Bar]:
     """Return the bars: the first time against rsync, the others against the clock, all against `docker build`."""
-    middle = {by: {name: median(values) for name, values in kinds.items()} for by, kinds in found.items()}
-    ours = middle[RISEML]
+    middle = {by: {name: median(values) for name, values in kinds.items()} for by, kinds in results.items()}
+    riseml_times = middle[RISEML]
     allowed = _TIMES_RSYNC * middle.get(RSYNC, {}).get(_FIRST, float("nan")) + start
-    what = f"{_FIRST}: at most {_TIMES_RSYNC} x rsync -a, plus the command's own start"
-    bars = [bar_at_most(what, ours[_FIRST], allowed, "s", _CAUSE)]
-    bars += [bar_of_time(name, ours[name], limit, "s", _CAUSE) for name, limit in _MOST.items()]
+    requirement = f"{_FIRST}: at most {_TIMES_RSYNC} x rsync -a, plus the command's own start"
+    bars = [bar_at_most(requirement, riseml_times[_FIRST], allowed, "s", _CAUSE)]
+    bars += [bar_of_time(name, riseml_times[name], limit, "s", _CAUSE) for name, limit in _MOST.items()]
     for name in (_FIRST, _CHANGED):
-        shown = ", ".join(f"{by} {format_value(values[name], 's')}" for by, values in middle.items())
-        bars.append(Bar(f"{name}: not behind docker build's upload", shown, ours[name] <= middle[BUILD][name]))
+        figure = ", ".join(f"{by} {format_value(values[name], 's')}" for by, values in middle.items())
+        bars.append(Bar(f"{name}: not behind docker build's upload", figure, riseml_times[name] <= middle[BUILD][name]))
     return bars
 
 
@@ -93,15 +99,15 @@ def _make(context: BenchContext, files: int) -> Path:
 
 def _times(project: Path, sync: Callable[[], object], settle: Callable[[], object] = lambda: None) -> dict[str, float]:
     """Measure the three cases. `settle` runs after each of them, outside the measured time."""
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     for name in (_FIRST, _CHANGED, _SAME):
         if name != _SAME:
             (project / "part_0" / "data_0.bin").write_bytes(os.urandom(_SIZE))
         begun = time.perf_counter()
         sync()
-        found[name] = time.perf_counter() - begun
+        times[name] = time.perf_counter() - begun
         settle()
-    return found
+    return times
 
 
 def _riseml(context: BenchContext, project: Path, turn: int, disk: list[float]) -> Mapping[str, float]:
@@ -118,10 +124,10 @@ def _riseml(context: BenchContext, project: Path, turn: int, disk: list[float]) 
             if ended["state"] != "FINISHED":
                 raise RuntimeError(f"the experiment ended {ended['state']}: {ended['reason']}")
 
-        found = _times(project, lambda: home.run("train", "-d", cwd=project), settle)
+        times = _times(project, lambda: home.run("train", "-d", cwd=project), settle)
         disk.append(_measure_disk(home.folder / "snapshots"))
     shutil.rmtree(home.folder, ignore_errors=True)  # the server may still be removing its socket
-    return found
+    return times
 
 
 def _measure_disk(folder: Path) -> float:

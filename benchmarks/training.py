@@ -34,7 +34,8 @@ _EPOCH = re.compile(r"^epoch \d+(/\d+)?:")
 _RATE = "steps a second"
 _KEPT = ("Image", "Cmd", "Entrypoint", "Env", "WorkingDir", "Hostname", "User")
 EXAMPLES = Path(__file__).parents[1] / "examples"
-RISEML, HAND = "riseml", "the same containers by hand"
+RISEML = "riseml"
+HAND = "the same containers by hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +83,18 @@ def _measure(context: BenchContext, data: Path, training: Training, report: Repo
             RISEML: lambda turn: _riseml(home, project, copies, epochs),
             HAND: lambda turn: copies.run(context.folder / f"{training.example}-{turn}", epochs),
         }
-        found = interleave(context.rounds(3), contenders)
-    report.add(training.title, *select_measures(found, _RATE, "steps/s"))
+        results = interleave(context.rounds(3), contenders)
+    report.add(training.title, *select_measures(results, _RATE, "steps/s"))
     report.notes.append(
         f"{training.example}: {epochs} epochs of {training.steps} steps, without the first; "
         "measured by the times of the printed lines"
     )
-    return _bar(training, found)
+    return _bar(training, results)
 
 
-def _bar(training: Training, found: Mapping[str, Mapping[str, list[float]]]) -> Bar:
-    hand = found[HAND][_RATE]
-    ratio = median(found[RISEML][_RATE]) / median(hand)
+def _bar(training: Training, results: Mapping[str, Mapping[str, list[float]]]) -> Bar:
+    hand = results[HAND][_RATE]
+    ratio = median(results[RISEML][_RATE]) / median(hand)
     spread = (max(hand) - min(hand)) / median(hand)
     figure = f"{100 * (ratio - 1):+.1f} %, at worst -2 % (the runs by hand differ by {100 * spread:.0f} %)"
     cause = f"{training.jobs} processes share {os.cpu_count()} cores: the runs by hand differ more among themselves"
@@ -106,7 +107,7 @@ def _riseml(home: Home, project: Path, copies: Copies, epochs: int) -> Mapping[s
     training = copies.training
     words = ("train", "-d", "--json", "-p", f"epochs={epochs}", *training.options)
     experiment = str(json.loads(home.run(*words, cwd=project).out.splitlines()[0])["id"])
-    if not copies.found:
+    if not copies.containers:
         home.wait_jobs(experiment, "RUNNING", training.jobs)
         copies.learn(
             [row["Id"] for row in home.containers(experiment)], home.get(f"/experiments/{experiment}")["output"]
@@ -137,7 +138,7 @@ class Copies:
 
     engine: BenchEngine
     training: Training
-    found: dict[str, dict[str, Any]] = field(default_factory=dict)
+    containers: dict[str, dict[str, Any]] = field(default_factory=dict)
     code: bytes = b""
     subnet: str = ""
     output: str = ""
@@ -147,8 +148,8 @@ class Copies:
         self.output = output
         for identity in ids:
             details = self.engine.api.inspect_container(identity)
-            self.found[details["Config"]["Labels"]["io.riseml.job"]] = details
-        network = next(iter(self.found["master"]["NetworkSettings"]["Networks"]))
+            self.containers[details["Config"]["Labels"]["io.riseml.job"]] = details
+        network = next(iter(self.containers["master"]["NetworkSettings"]["Networks"]))
         self.subnet = self.engine.api.inspect_network(network)["IPAM"]["Config"][0]["Subnet"]
         pieces, _ = self.engine.api.get_archive(ids[0], "/code")
         self.code = b"".join(pieces)
@@ -158,10 +159,10 @@ class Copies:
         output.mkdir(parents=True)
         output.chmod(0o777)
         network = self.engine.create_network("training", self.subnet)
-        made = {job: self._create(job, output, epochs, network) for job in self.found}
-        run_in_parallel([partial(self.engine.api.start, identity) for identity in made.values()])
-        self._wait(made["master"])
-        text = self.engine.api.logs(made["master"], timestamps=True, stderr=False).decode()
+        identities = {job: self._create(job, output, epochs, network) for job in self.containers}
+        run_in_parallel([partial(self.engine.api.start, identity) for identity in identities.values()])
+        self._wait(identities["master"])
+        text = self.engine.api.logs(identities["master"], timestamps=True, stderr=False).decode()
         self.engine.remove(make_label_filter("training-job"))
         self.engine.api.remove_network(network)
         shutil.rmtree(output)
@@ -169,22 +170,22 @@ class Copies:
         return {_RATE: _rate(lines, self.training.steps, epochs)}
 
     def _create(self, job: str, output: Path, epochs: int, network: str) -> str:
-        details = self.found[job]
+        details = self.containers[job]
         address = next(iter(details["NetworkSettings"]["Networks"].values()))["IPAMConfig"]["IPv4Address"]
         host = details["HostConfig"] | {"NetworkMode": network}
         host["Mounts"] = [
             mount | ({"Source": str(output)} if mount["Source"] == self.output else {}) for mount in host["Mounts"]
         ]
-        wanted = {name: details["Config"][name] for name in _KEPT}
-        wanted["Cmd"] = [re.sub(r"--epochs \d+", f"--epochs {epochs}", word) for word in wanted["Cmd"]]
-        endpoint = {"IPAMConfig": {"IPv4Address": address}, "Aliases": [wanted["Hostname"]]}
-        wanted |= {
+        config = {name: details["Config"][name] for name in _KEPT}
+        config["Cmd"] = [re.sub(r"--epochs \d+", f"--epochs {epochs}", word) for word in config["Cmd"]]
+        endpoint = {"IPAMConfig": {"IPv4Address": address}, "Aliases": [config["Hostname"]]}
+        config |= {
             "Labels": make_labels("training-job"),
             "HostConfig": host,
             "NetworkingConfig": {"EndpointsConfig": {network: endpoint}},
         }
-        name = f"riseml-{RUN}-training-{wanted['Hostname']}"
-        identity = str(self.engine.api.create_container_from_config(wanted, name)["Id"])
+        name = f"riseml-{RUN}-training-{config['Hostname']}"
+        identity = str(self.engine.api.create_container_from_config(config, name)["Id"])
         self.engine.api.put_archive(identity, "/", io.BytesIO(self.code))
         return identity
 

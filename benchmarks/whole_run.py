@@ -28,8 +28,10 @@ _LINE = "echo begun; sleep 2; echo done"
 _JOBS = {"master": _LINE, "worker-1": _LINE, "worker-2": _LINE, "ps-1": "exec sleep 600"}
 _ALL_END = {**_JOBS, "ps-1": _LINE}
 _WALL = "from the command to its end"
-RISEML, HAND = "riseml train", "raw SDK, 8 threads"
-COMPOSE, TORCHX = "docker-compose up --abort-on-container-exit", "torchx run"
+RISEML = "riseml train"
+HAND = "raw SDK, 8 threads"
+COMPOSE = "docker-compose up --abort-on-container-exit"
+TORCHX = "torchx run"
 
 
 def run(context: BenchContext) -> Report:
@@ -46,8 +48,8 @@ def run(context: BenchContext) -> Report:
         if context.bench_python is not None:
             torchx = TorchX(context, home.engine)
             contenders[TORCHX] = lambda turn: _torchx(torchx)
-        found = interleave(context.rounds(4), contenders, skip=1)
-    walls = {measure.name: measure for measure in select_measures(found, _WALL)}
+        results = interleave(context.rounds(4), contenders, skip=1)
+    walls = {measure.name: measure for measure in select_measures(results, _WALL)}
     report.add(_WALL, *walls.values())
     over = {name: Measure(name, tuple(value - _JOB for value in walls[name].values)) for name in (RISEML, HAND)}
     report.add("over the two seconds of the job", *over.values())
@@ -55,10 +57,12 @@ def run(context: BenchContext) -> Report:
         f"the engine alone takes {over[HAND].shown(0.5)} with the raw SDK: a network and four containers, started and"
         " removed"
     )
-    theirs = {name: measure.median for name, measure in walls.items() if name in (COMPOSE, TORCHX)}
+    peer_times = {name: measure.median for name, measure in walls.items() if name in (COMPOSE, TORCHX)}
     report.bars = [
         bar_of_time("a 2 s job in 4 containers: overhead", over[RISEML].median, _OVERHEAD, "s", cause),
-        bar_ahead_of_peers("a 2 s job in 4 containers: ahead of both peers", walls[RISEML].median, theirs, "s", cause),
+        bar_ahead_of_peers(
+            "a 2 s job in 4 containers: ahead of both peers", walls[RISEML].median, peer_times, "s", cause
+        ),
     ]
     report.notes = [f"{name}: not measured, not installed here" for name in (COMPOSE, TORCHX) if name not in contenders]
     report.notes.append("TorchX waits for all jobs, so its ps also ends after two seconds")
@@ -67,11 +71,11 @@ def run(context: BenchContext) -> Report:
 
 def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
     change_code(project, turn)
-    done = home.run("train", cwd=project)
-    if not re.search(r"\.master .*\] done$", done.out, re.MULTILINE):
-        raise RuntimeError(f"the log is incomplete:\n{done.out}")
+    command = home.run("train", cwd=project)
+    if not re.search(r"\.master .*\] done$", command.out, re.MULTILINE):
+        raise RuntimeError(f"the log is incomplete:\n{command.out}")
     home.wait_closed(str(turn + 2))
-    return {_WALL: done.seconds}
+    return {_WALL: command.seconds}
 
 
 def _by_hand(engine: BenchEngine) -> Mapping[str, float]:

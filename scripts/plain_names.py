@@ -39,6 +39,10 @@ ROOMS = (
     ),
     *(f"riseml/{room}" for room in ("data_stores", "project", "storage", "store")),
     *(f"riseml/{path.name}" for path in sorted((ROOT / "riseml").glob("*.py")) if path.name != "model.py"),
+    *sorted(str(module.relative_to(ROOT)) for module in (ROOT / "riseml/server").glob("*.py")),
+    "riseml/server/pool",
+    "riseml/server/reconcile",
+    "benchmarks",
     "scripts",
 )
 """The folders and files that hold the rules."""
