@@ -63,7 +63,7 @@ class WebAccess:
         self._lock = threading.Lock()
         self._tokens: dict[bytes, float] = {}  # digest of a token -> when it expires
         self._port, self._key, self._sessions = _read_file(file)
-        self.challenge = secrets.token_hex(16)  # of this process, so that proofs for an earlier process are refused
+        self.challenge = secrets.token_hex(16)  # each process has its own: proofs for an earlier one are refused
         self._used: set[str] = set()  # the random texts of proofs for this challenge
 
     @property

@@ -47,7 +47,7 @@ class WebDoor:
         self._server: _WebServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self._port: int | None = None
-        self._turn = asyncio.Lock()  # of who opens or closes it: each waits for the end of what listened before
+        self._turn = asyncio.Lock()  # serialises open and close: each waits until the previous listener has stopped
 
     @property
     def port(self) -> int | None:

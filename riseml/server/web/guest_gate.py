@@ -110,7 +110,8 @@ class GuestGate:
         if cookie is None:
             return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
         answer = RedirectResponse(OWN_PLACE, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
-        # Lax: the page of riseml, another site, leads here. It still goes with no request of another page but a link's.
+        # SameSite=Lax: riseml's page is another site and links here. Cross-site requests other than top-level
+        # navigation do not carry the cookie.
         answer.set_cookie(_COOKIE, cookie, path="/", httponly=True, samesite="lax")
         return answer
 

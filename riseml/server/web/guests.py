@@ -30,7 +30,7 @@ _LABEL = re.compile(r"([0-9]{1,10}(?:-[0-9]{1,10})?)-([0-9a-f]{40})", re.ASCII)
 class GuestInvitation:
     """The address and one-time token that lead a browser to the program of a job."""
 
-    label: str  # of its host: `<label>.localhost`
+    label: str  # the first part of its host: `<label>.localhost`
     token: str
 
 

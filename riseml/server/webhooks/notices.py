@@ -23,7 +23,7 @@ class Notice:
 
     place: str  # unique among the deliveries, and the same whenever the notice is sent
     experiment: int  # key of the experiment whose log shows the delivery
-    name: str  # of the experiment or the set: `4`, `144`
+    name: str  # the ID of the experiment or the set: `4`, `144`
     at: datetime
     short: str  # for the log: `FAILED`
     sentence: str  # for people

@@ -31,7 +31,7 @@ class FollowedLog:
     read_end: ReadPosition  # the position up to which the log was read
     blocks: deque[LogBlock] = field(default_factory=deque)  # read, and not sent
     may_have_more: bool = False  # the last read found something, so that more may follow
-    last_at: datetime | None = None  # of the last event that was sent
+    last_at: datetime | None = None  # the time of the last event that was sent
     waiting_event: int = 0  # id of the event that waits for lines
     waiting_since: float = 0.0  # on the monotonic clock
     # since when lines wait for the start of their job, on the monotonic clock; 0: no line waits

@@ -24,7 +24,7 @@ class StreamRequest:
     tail: int | None = None  # send only this many of the last lines in the store, and no change of state
     since: datetime | None = None  # send nothing older
     batch: bool = False  # several successive lines may share an entry
-    growth: SetGrowth | None = None  # of a whole set with a search; None: no members will be added
+    growth: SetGrowth | None = None  # the growth of a whole set with a search; None: no members will be added
     # end when the experiment is closed; False: end when all jobs have ended and all lines were sent
     closed: bool = True
     reports: bool = False  # send reports of metrics, too

@@ -20,7 +20,7 @@ from riseml.store.experiments import StateEvent
 from riseml.store.logs.levels import LogLevel
 from riseml.store.logs.line_index import LineIndexes, NumberedOutput, Selection
 
-_MOST_LINES = 5_000  # of one page
+_MOST_LINES = 5_000  # lines of one page
 _MOST_NUMBER = 2**40
 
 First = Annotated[int, Query(ge=-_MOST_NUMBER, le=_MOST_NUMBER, description="0 is the first line, -1 the last")]

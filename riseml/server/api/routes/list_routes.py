@@ -17,7 +17,7 @@ from riseml.states import State
 from riseml.store.experiment_pages import LONGEST_TEXT, PageQuery, PageSort
 from riseml.store.experiments import ExperimentDetail
 
-_MOST_NUMBER = 2**31 - 1  # of an experiment: what every database can count
+_MOST_NUMBER = 2**31 - 1  # the highest number of an experiment that every database can store
 _USUAL_PAGE = 100  # numbers
 _MOST_STATES = 20
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query
 from riseml import wire
 from riseml.server.services import Services
 
-_MOST_EXPERIMENTS = 50  # of the newest ones
+_MOST_EXPERIMENTS = 50  # the newest experiments
 _MOST_NAMES = 200
 _PREFIX = re.compile(r"(\d{0,9})(\.)?", re.ASCII)
 

@@ -27,7 +27,7 @@ _MOST_EXPLAINED = 100  # experiments of the queue
 _MOST_HOURS = 7 * 24
 _MINUTE = 60  # seconds
 _HOUR = 3600  # seconds
-_POINTS = 240  # of a host, at most
+_POINTS = 240  # points of a host, at most
 _MOST_JOBS = 400  # the most jobs whose samples are read for one answer
 _MOST_ENDED = 200  # how many of the last ended experiments are examined
 

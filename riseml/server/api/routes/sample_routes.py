@@ -23,7 +23,7 @@ from riseml.store.samples.sample_rows import Span
 
 _LONGEST_STEP = 366 * 86400  # seconds
 _STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800, _LONGEST_STEP)
-_USUAL_POINTS = 300  # of a job when the client names no step
+_USUAL_POINTS = 300  # points of a job when the client names no step
 _MOST_POINTS = 200_000  # in one answer
 _PLACED_NAMES = frozenset(state.value for state in PLACED)
 

@@ -18,8 +18,8 @@ from riseml.spec.config.types import Goal
 from riseml.store.metrics.metric_history import Bucket
 
 _MOST_CURVES = 1000
-_MOST_POINTS = 20_000  # of all curves of an answer
-_FEWEST_POINTS = 2  # of a curve
+_MOST_POINTS = 20_000  # points of all curves of an answer
+_FEWEST_POINTS = 2  # points of a curve
 
 
 def add_set_routes(router: APIRouter, services: Services) -> None:

@@ -21,9 +21,9 @@ from riseml.store.experiments import ExperimentDetail
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.snapshots import SnapshotStore
 
-_MOST_FILES = 10_000  # of an answer
+_MOST_FILES = 10_000  # files in an answer
 _MOST_NAMED = 3  # members of a set, in a hint
-_DIGITS = 12  # of a file's digest
+_DIGITS = 12  # digits of a file's digest
 _OTHERS = frozenset({"project", "image", "parameters", "jobs", "companion"})
 """Fields of a plan that are not keys of riseml.yml, or are compared separately."""
 

@@ -66,7 +66,7 @@ class UsageSum:
             counts[place] = counts.get(place, 0) + 1
         for row in resample_rows(span_rows, self.first, self.step):
             place = (row.at - self.first) // self.step
-            share = min(1.0, counts[place] / minutes)  # of the step, in which the job was sampled
+            share = min(1.0, counts[place] / minutes)  # the part of the step in which the job was sampled
             totals.cpu[place] += share * _read_amount(row, _CPU) / _PER_CENT
             totals.mem_used[place] += share * _read_amount(row, _MEMORY)
             totals.gpu[place] += share * _read_amount(row, _GPU) / _PER_CENT * job.resources.gpus

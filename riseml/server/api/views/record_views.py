@@ -27,7 +27,7 @@ from riseml.trials import SearchRecord
 class BadEnd:
     """The last lines and the advice that users see of an experiment that failed."""
 
-    last_lines: tuple[str, ...] = ()  # of the job that caused it
+    last_lines: tuple[str, ...] = ()  # the last lines of the job that caused it
     advice: str = ""  # what the user can do next; empty: not known
 
 
@@ -128,8 +128,14 @@ def show_set(
     metrics: Mapping[int, list[wire.MetricView]] = MappingProxyType({}),
     end: BadEnd = NO_BAD_END,
 ) -> wire.ExperimentView:
-    """Return a whole set with its members inside, with what its `search` does, the `metrics` of the members by their
-    keys in the store, and the `end` of the member that stands for those that failed.
+    """Return a whole set with its members inside.
+
+    Args:
+        details: every member, at least one.
+        output: where outputs are.
+        search: the search of the set; None: it has none.
+        metrics: the metrics of each member, by its key in the store.
+        end: the end of the member that stands for those that failed.
     """
     members = [show_experiment(detail, output, metrics=metrics.get(detail.experiment.id, ())) for detail in details]
     experiments = [detail.experiment for detail in details]

@@ -11,7 +11,7 @@ from riseml.names import experiment_name
 from riseml.spec.config.types import Goal
 from riseml.trials import END_SENTENCES, SearchEnd, SearchRecord, TrialOutcome
 
-_MOST_NAMES = 5  # of metrics that are listed
+_MOST_NAMES = 5  # names of metrics that are listed
 _UNEXPECTED = (SearchEnd.EXHAUSTED, SearchEnd.TOO_MANY_FAILED, SearchEnd.BROKEN)
 """Ends of a search that the states of the members do not explain."""
 
