@@ -206,10 +206,11 @@ def _make_run(section: ForeignFields, image: str, references: _ShellReferences) 
     lines = [f"export {line}" for line in _read_variables(section, references)]
     if folder := section.text("working_dir"):
         lines.append(f"cd {references.quote(folder)}")
-    entrypoint, command = _read_words(section, "entrypoint"), _read_words(section, "command")
+    entrypoint = _read_words(section, "entrypoint")
+    command = _read_words(section, "command")
     if not entrypoint and not command:
-        shown = " ".join(image.split())  # a comment has one line
-        comment = f"# Replace COMMAND: it stands for the command of the image {shown}."
+        title = " ".join(image.split())  # a comment has one line
+        comment = f"# Replace COMMAND: it stands for the command of the image {title}."
         return "\n".join([comment, *lines, "COMMAND"])
     words = [*entrypoint, *command]
     line = join_words(words, references.quote)
@@ -250,7 +251,8 @@ def _read_variables(section: ForeignFields, references: _ShellReferences) -> Ite
 
 
 def _read_resources(section: ForeignFields, resources: ForeignFields) -> dict[str, Any]:
-    reserved, limits = resources.section("reservations"), resources.section("limits")
+    reserved = resources.section("reservations")
+    limits = resources.section("limits")
     amounts: dict[str, Any] = {"cpus": 1.0}
     for part in (limits, reserved):
         if "cpus" in part:

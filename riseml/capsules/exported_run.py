@@ -91,13 +91,13 @@ def make_run(
     Raises:
         UsageError: riseml has written no such capsule.
     """
-    known = read_written_variables(config) if config else {}
+    values = read_written_variables(config) if config else {}
     spec = check_config(capsule["config"]).spec
     names = {} if spec is None else dict(spec.train.variables)
-    known |= {names.get(name, variable_name(name)): value for name, value in capsule["parameters"].items()}
+    values |= {names.get(name, variable_name(name)): value for name, value in capsule["parameters"].items()}
     title = re.sub(r"[^a-z0-9]+", "-", f"riseml-{capsule['experiment']}".lower())[:_MOST_TITLE].strip("-")
     data = capsule["data"]["folder"] if capsule["data"]["folder"].startswith("/") else "./data"
-    jobs = tuple(_make_job(job, known) for job in capsule["jobs"])
+    jobs = tuple(_make_job(job, values) for job in capsule["jobs"])
     _check_names(capsule, jobs)
     max_duration = None if spec is None else spec.train.max_duration
     return ExportedRun(capsule, jobs, has_code, data, is_foreign, owner, title, max_duration)
@@ -119,7 +119,9 @@ def _check_names(capsule: wire.Capsule, jobs: tuple[ExportedJob, ...]) -> None:
     """
     bad = [job.hostname for job in jobs if not _HOSTNAME.fullmatch(job.hostname) or not _JOB.fullmatch(job.name)]
     bad += [name for job in jobs for name in (*job.variables, *job.missing) if not _VARIABLE.fullmatch(name)]
-    images = [text for one in capsule["environments"] for text in (one["image"], one["digest"] or "x")]
+    images = [
+        text for environment in capsule["environments"] for text in (environment["image"], environment["digest"] or "x")
+    ]
     bad += [text for text in images if not _IMAGE.fullmatch(text)]
     bad += [text for text in (capsule["project"], capsule["experiment"], capsule["riseml"]) if _CONTROL.search(text)]
     numbers = [value for job in jobs for value in job.record.values() if isinstance(value, int | float)]
@@ -130,10 +132,10 @@ def _check_names(capsule: wire.Capsule, jobs: tuple[ExportedJob, ...]) -> None:
         )
 
 
-def _make_job(job: wire.CapsuleJob, known: Mapping[str, str]) -> ExportedJob:
+def _make_job(job: wire.CapsuleJob, values: Mapping[str, str]) -> ExportedJob:
     launch = job["launch"]
-    hidden = {name: known[name] for name in job["hidden"] if name in known}
-    missing = tuple(name for name in job["hidden"] if name not in known)
+    hidden = {name: values[name] for name in job["hidden"] if name in values}
+    missing = tuple(name for name in job["hidden"] if name not in values)
     variables = {**launch["variables"], **hidden}
     if variables.get("HOME") == HOME_FOLDER:  # nothing makes this folder elsewhere
         variables["HOME"] = "/tmp"
@@ -144,15 +146,15 @@ def _make_job(job: wire.CapsuleJob, known: Mapping[str, str]) -> ExportedJob:
 
 def fill_peers(text: str, place: Callable[[str], str]) -> str:
     """Return a text with the host of each job in it; `place` gives it for a host name such as `worker-1`."""
-    return _PEER.sub(lambda found: place(found[1]), text)
+    return _PEER.sub(lambda match: place(match[1]), text)
 
 
 def list_roles(run: ExportedRun) -> dict[str, list[ExportedJob]]:
     """Return the jobs of each type, in their order: `worker` for `worker.1`."""
-    found: dict[str, list[ExportedJob]] = {}
+    roles: dict[str, list[ExportedJob]] = {}
     for job in run.jobs:
-        found.setdefault(job.name.partition(".")[0], []).append(job)
-    return found
+        roles.setdefault(job.name.partition(".")[0], []).append(job)
+    return roles
 
 
 def write_report_module() -> tuple[str, ExportedFile]:
@@ -220,14 +222,14 @@ def list_step_commands(environment: wire.CapsuleEnvironment) -> list[tuple[str, 
     return [make_shell_command(shell, step) for step in environment["install"]]
 
 
-def check_framework(run: ExportedRun, wanted: str, kind: str) -> None:
+def check_framework(run: ExportedRun, framework: str, kind: str) -> None:
     """Refuse a kind of job that is for another framework.
 
     Raises:
         UsageError: the experiment has another one.
     """
-    if run.capsule["framework"] != wanted:
+    if run.capsule["framework"] != framework:
         has = show_framework(run.capsule["framework"]) or "no framework"  # an earlier version wrote `plain`
         own = _KUBEFLOW_FLAGS.get(has)
         fitting = f"{own}, --compose" if own else "--compose"
-        raise UsageError(f"a {kind} is for {wanted}, and this experiment has {has}", f"{fitting}, --slurm or --sh")
+        raise UsageError(f"a {kind} is for {framework}, and this experiment has {has}", f"{fitting}, --slurm or --sh")

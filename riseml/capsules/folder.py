@@ -55,9 +55,9 @@ def find_capsule_folder(folder: Path, text: str) -> Path | None:
     if is_id(text):
         return None
     place = folder / text
-    for found in (place, place / CAPSULE_FOLDER, place.parent):
-        if (found / CAPSULE_FILE).is_file() and (found != place.parent or place.name == CAPSULE_FILE):
-            return found
+    for candidate in (place, place / CAPSULE_FOLDER, place.parent):
+        if (candidate / CAPSULE_FILE).is_file() and (candidate != place.parent or place.name == CAPSULE_FILE):
+            return candidate
     raise NotFound(f"there is no {CAPSULE_FILE} in {text}", f"name the {CAPSULE_FOLDER} of an output, or an ID")
 
 
@@ -88,11 +88,11 @@ def read_capsule(folder: Path) -> CapsuleInFolder:
     if len(text) > _MOST_BYTES:
         raise UsageError(f"{path} is larger than a capsule can be", "at most 16 MiB")
     try:
-        found: Any = json.loads(text)
+        content: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON: {str(error)[:200]}") from None
-    _check_capsule(path, found)
-    return CapsuleInFolder(folder, cast("wire.Capsule", found))
+    _check_capsule(path, content)
+    return CapsuleInFolder(folder, cast("wire.Capsule", content))
 
 
 def read_archive(path: Path) -> bytes:
@@ -139,12 +139,12 @@ def _check_size(path: Path, size: int) -> None:
         raise UsageError(f"{path} is larger than a capsule's can be", f"at most {MOST_CODE >> 20} MiB")
 
 
-def _check_capsule(path: Path, found: Any) -> None:
+def _check_capsule(path: Path, content: Any) -> None:
     from jsonschema import Draft202012Validator
 
-    if isinstance(found, dict) and isinstance(found.get("version"), int) and found["version"] > 1:
-        raise UsageError(f"{path} is of version {found['version']}, which a later riseml wrote", "update riseml")
-    error = next(Draft202012Validator(_load_schema()).iter_errors(found), None)
+    if isinstance(content, dict) and isinstance(content.get("version"), int) and content["version"] > 1:
+        raise UsageError(f"{path} is of version {content['version']}, which a later riseml wrote", "update riseml")
+    error = next(Draft202012Validator(_load_schema()).iter_errors(content), None)
     if error is not None:
         where = "".join(f".{part}" for part in error.absolute_path)
         raise UsageError(f"{path} is not a capsule: {where or 'it'}: {error.message[:200]}", "see docs/repeating.md")

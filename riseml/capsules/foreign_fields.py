@@ -195,7 +195,8 @@ def quote_pieces(pieces: Iterable[tuple[str, bool]]) -> str:
     Args:
         pieces: each text, and whether it is a reference to a variable (`${NAME}`), which the shell replaces.
     """
-    word, literal = [], ""
+    word = []
+    literal = ""
     for text, is_reference in pieces:
         if not is_reference:
             literal += text

@@ -163,8 +163,10 @@ def _share_variables(
         for job in jobs
     ]
     commands = [[fill_peers(word, places) for word in job.command] for job in jobs]
-    same = {name: value for name, value in values[0].items() if all(one.get(name) == value for one in values)}
-    if all(one == same for one in values) and all(command == commands[0] for command in commands):
+    same = {
+        name: value for name, value in values[0].items() if all(variables.get(name) == value for variables in values)
+    }
+    if all(variables == same for variables in values) and all(command == commands[0] for command in commands):
         *shell, script = commands[0]
         return same, [*shell, _unset_variables(kind, jobs[0]) + script]
     cases = []

@@ -97,7 +97,7 @@ class _Replica:
     resources: Mapping[str, object]
     limits: Mapping[str, object]
     shm: str  # size of /dev/shm; empty: none was written
-    others: tuple[str, ...]  # paths of further containers
+    sidecars: tuple[str, ...]  # paths of further containers
 
 
 def convert_kubeflow(manifest: ForeignFields, kind: str) -> ImportedConfig:
@@ -140,7 +140,8 @@ def _convert_mpi(
     manifest: ForeignFields, spec: ForeignFields, project: str, replicas: Mapping[str, _Replica]
 ) -> ImportedConfig:
     """Return the riseml.yml of an MPIJob that trains with Horovod: riseml starts the ranks itself, without mpirun."""
-    launcher, worker = replicas.get("launcher"), replicas.get("worker")
+    launcher = replicas.get("launcher")
+    worker = replicas.get("worker")
     if launcher is None or worker is None:
         raise ForeignValueError(spec.name_key("mpiReplicaSpecs"), "a mapping with Launcher and Worker")
     started = read_mpi_command(launcher.command + launcher.arguments, worker.image)
@@ -154,7 +155,7 @@ def _convert_mpi(
     horovod: dict[str, Any] = {"workers": worker.count, "processes": spec.whole("slotsPerWorker", 1)}
     train[started.framework] = {"horovod": horovod}
     policy, changed = _read_policy(spec, [launcher, worker])
-    paths = [path for replica in (launcher, worker) for path in replica.others]
+    paths = [path for replica in (launcher, worker) for path in replica.sidecars]
     notes = [f"{path}: a job is one container" for path in paths]
     notes.append("the launcher: riseml starts the ranks itself, so that it needs no mpirun, horovodrun or ssh")
     if started.options:
@@ -183,8 +184,8 @@ def _read_replica(replica: ForeignFields, role: str, job: KubeflowJob) -> _Repli
     if not containers:
         raise ForeignValueError(pod.name_key("containers"), "a list with a container")
     container = next((part for part in containers if part.peek("name") == job.container), containers[0])
-    others = [other for other in containers if other is not container]
-    for other in others:
+    sidecars = [other for other in containers if other is not container]
+    for other in sidecars:
         other.take(*other.names())  # one note names it whole
     container.take("name", "ports")
     if container.peek("imagePullPolicy") != "Always":
@@ -204,15 +205,17 @@ def _read_replica(replica: ForeignFields, role: str, job: KubeflowJob) -> _Repli
         resources=resources,
         limits=limits,
         shm=_read_shared_memory(pod, container),
-        others=tuple(other.path for other in others),
+        sidecars=tuple(other.path for other in sidecars),
     )
 
 
 def _read_variables(container: ForeignFields, framework: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the variables for `env`, and the names of those that riseml itself sets."""
-    variables, own = [], []
+    variables = []
+    own = []
     for part in container.sections("env"):
-        name, source = part.text("name"), part.peek("valueFrom")
+        name = part.text("name")
+        source = part.peek("valueFrom")
         if is_set_by_riseml(name, framework or None):
             part.take("value", "valueFrom")
             own.append(name)
@@ -228,13 +231,13 @@ def _read_resources(section: ForeignFields) -> tuple[dict[str, object], dict[str
     """Return the guaranteed amounts and the limits; Kubernetes guarantees the limit where no request is written."""
     amounts: dict[str, object] = {}
     limits: dict[str, object] = {}
-    for part, found in ((section.section("limits"), limits), (section.section("requests"), amounts)):
+    for part, target in ((section.section("limits"), limits), (section.section("requests"), amounts)):
         if "cpu" in part:
-            found["cpus"] = read_cores(part.text("cpu"), part.name_key("cpu"))
+            target["cpus"] = read_cores(part.text("cpu"), part.name_key("cpu"))
         if "memory" in part:
-            found["mem"] = read_memory(part.text("memory"), part.name_key("memory"))
+            target["mem"] = read_memory(part.text("memory"), part.name_key("memory"))
         if "nvidia.com/gpu" in part:
-            found["gpus"] = part.whole("nvidia.com/gpu", 0)
+            target["gpus"] = part.whole("nvidia.com/gpu", 0)
     amounts = {**limits, **amounts}
     limits.pop("gpus", None)
     return amounts or {"cpus": 1.0}, limits
@@ -242,7 +245,8 @@ def _read_resources(section: ForeignFields) -> tuple[dict[str, object], dict[str
 
 def _read_shared_memory(pod: ForeignFields, container: ForeignFields) -> str:
     """Return the size of a volume in memory at /dev/shm; empty when there is none."""
-    mounts, volumes = container.peek("volumeMounts"), pod.peek("volumes")
+    mounts = container.peek("volumeMounts")
+    volumes = pod.peek("volumes")
     if not isinstance(mounts, list) or not isinstance(volumes, list):
         return ""
     names = [mount.get("name") for mount in mounts if isinstance(mount, dict) and mount.get("mountPath") == "/dev/shm"]
@@ -410,7 +414,7 @@ def _note_elastic(spec: ForeignFields) -> Iterator[str]:
 
 def _note_differences(lead: _Replica, replicas: Collection[_Replica]) -> Iterator[str]:
     """Say what roles have that the leading one does not: riseml has one image and one command for all of them."""
-    for path in (path for replica in replicas for path in replica.others):
+    for path in (path for replica in replicas for path in replica.sidecars):
         yield f"{path}: a job is one container"
     if lead.own_variables:
         yield f"variables that riseml itself sets: {', '.join(lead.own_variables)}"

@@ -55,9 +55,9 @@ def import_manifest(text: str, name: str, folder: str = "") -> ImportedConfig:
         converted = convert_kubeflow(ForeignFields(jobs[0].value), jobs[0].kind)
     except ForeignValueError as error:
         raise UsageError(f"{name}: {error.message}", "correct the file, then import it again") from None
-    others = tuple(f"the {document.kind or 'document without a kind'} beside it" for document in documents)
+    neighbours = tuple(f"the {document.kind or 'document without a kind'} beside it" for document in documents)
     index = documents.index(jobs[0])
-    left_out = (*converted.left_out, *others[:index], *others[index + 1 :])
+    left_out = (*converted.left_out, *neighbours[:index], *neighbours[index + 1 :])
     return replace(converted, left_out=left_out)
 
 
@@ -73,8 +73,8 @@ def _refuse(documents: list[_ManifestDocument], jobs: list[_ManifestDocument], n
                 f"{name} has a job of the kind {document.kind}: {reason}", "write `roles` by hand (docs/frameworks.md)"
             )
     kinds = ", ".join(document.kind for document in documents if document.kind)
-    what = f"has {kinds}" if kinds else "has no `kind` and no `services`"
-    return UsageError(f"{name} {what}: riseml imports a {_NAMES} of Kubeflow, or a compose file", _HINT)
+    problem = f"has {kinds}" if kinds else "has no `kind` and no `services`"
+    return UsageError(f"{name} {problem}: riseml imports a {_NAMES} of Kubeflow, or a compose file", _HINT)
 
 
 def _read_documents(text: str, name: str) -> Iterator[_ManifestDocument]:

@@ -68,14 +68,14 @@ def read_mpi_command(words: Sequence[str], image: str) -> MpiCommand:
             else:
                 options += line[:size]
             line = line[size:]
-    said = " ".join(line).lower()
-    if "horovod" not in f"{said} {image} {' '.join(words)}".lower() and "hvd" not in said:
+    text = " ".join(line).lower()
+    if "horovod" not in f"{text} {image} {' '.join(words)}".lower() and "hvd" not in text:
         raise UsageError(
             "an MPIJob is imported when it trains with Horovod, whose ranks riseml starts itself, without mpirun;"
             " neither its command nor its image names Horovod",
             "when its program calls `hvd.init()`, write a riseml.yml with `horovod` (docs/frameworks.md)",
         )
-    return MpiCommand(launcher, _choose_framework(said, image.lower()), tuple(line), tuple(variables), tuple(options))
+    return MpiCommand(launcher, _choose_framework(text, image.lower()), tuple(line), tuple(variables), tuple(options))
 
 
 def _choose_framework(program: str, image: str) -> str:

@@ -195,8 +195,8 @@ def _format_limit(seconds: float | None) -> str:
     """Return a time as sbatch reads it, `26:00:00`; empty: there is no limit."""
     if seconds is None:
         return ""
-    minutes, rest = divmod(math.ceil(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+    minutes, remainder = divmod(math.ceil(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{remainder:02}"
 
 
 def list_image_gaps(run: ExportedRun) -> list[str]:

@@ -152,7 +152,7 @@ def join_lines_at_barriers(lines: Sequence[str]) -> str:
 def make_rank_command(plan: Plan, planned: PlannedJob, lines: Sequence[str]) -> tuple[str, ...]:
     """Return the command of one of several processes of a job, with the script of `join_lines_at_barriers`."""
     variables = {variable_name(name): value for name, value in plan.parameters}
-    return make_shell_command(planned.shell, join_lines_at_barriers(lines), kept=variables)
+    return make_shell_command(planned.shell, join_lines_at_barriers(lines), variables=variables)
 
 
 def _continues(line: str) -> bool:

@@ -70,8 +70,8 @@ def leave_report_module(script: str) -> str:
     """Return a script of `add_report_module` that finds the module in a file instead of writing it."""
     begin = _begin_writing(REPORT_MODULE)
     end = f" >{REPORT_MODULE}; }} || :\n{_FIND_MODULE}\n"
-    _, found, rest = script.partition(end.lstrip())
-    return f"{_FIND_MODULE}\n{rest}" if script.startswith(begin) and found else script
+    _, separator, remainder = script.partition(end.lstrip())
+    return f"{_FIND_MODULE}\n{remainder}" if script.startswith(begin) and separator else script
 
 
 def launch_ranks(command: Sequence[str], first: int, ranks: Sequence[Mapping[str, str]], **more: object) -> str:

@@ -166,13 +166,13 @@ def _receive_message() -> tuple[bytes, bytes]:
 
 def _read_exactly(size: int) -> bytes:
     """Return `size` bytes, or fewer at the end. Without a buffer, because `main` waits for the descriptor."""
-    found = bytearray()
-    while len(found) < size:
-        piece = os.read(0, min(1 << 20, size - len(found)))
+    received = bytearray()
+    while len(received) < size:
+        piece = os.read(0, min(1 << 20, size - len(received)))
         if not piece:
             break
-        found += piece
-    return bytes(found)
+        received += piece
+    return bytes(received)
 
 
 if __name__ == "__main__":

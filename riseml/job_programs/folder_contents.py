@@ -116,8 +116,9 @@ class PartWriter:
 
     def write(self, piece: bytes) -> None:
         """Take the next bytes."""
-        content, rest = piece[: self._order.size - self._got], piece[self._order.size - self._got :]
-        self._proof += rest
+        content = piece[: self._order.size - self._got]
+        remainder = piece[self._order.size - self._got :]
+        self._proof += remainder
         if len(self._proof) > self._digest.digest_size:
             raise FilesError(Trouble.DAMAGED, self._order.path)
         self._digest.update(content)
@@ -163,10 +164,10 @@ class PartWriter:
 
     def _check_target(self) -> None:
         try:
-            found = os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
+            status = os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
         except OSError:
             return
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             raise FilesError(Trouble.IS_FOLDER, self._order.path)
 
     def _open_part(self) -> int:
@@ -175,10 +176,10 @@ class PartWriter:
             if not offset:
                 return os.open(self._part, _NEW, 0o600, dir_fd=self._folder)
             with open(os.open(self._part, _FILE, dir_fd=self._folder), "rb") as before:
-                found = os.fstat(before.fileno())
+                status = os.fstat(before.fileno())
                 # An earlier try that broke off may still be writing the bytes that had arrived: the same bytes at the
                 # same offsets.
-                if not stat.S_ISREG(found.st_mode) or found.st_size < offset:
+                if not stat.S_ISREG(status.st_mode) or status.st_size < offset:
                     raise FilesError(Trouble.CHANGED, self._order.path)
                 for piece in _read_handle(before.fileno(), 0, offset):
                     self._digest.update(piece)
@@ -195,11 +196,11 @@ def _open_file(root: int, path: str) -> tuple[int, os.stat_result]:
             handle = os.open(name, _FILE, dir_fd=folder)
         except OSError as error:
             raise translate(error, path) from None
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
         os.close(handle)
-        raise FilesError(Trouble.IS_FOLDER if stat.S_ISDIR(found.st_mode) else Trouble.SPECIAL, path)
-    return handle, found
+        raise FilesError(Trouble.IS_FOLDER if stat.S_ISDIR(status.st_mode) else Trouble.SPECIAL, path)
+    return handle, status
 
 
 def _read_handle(handle: int, start: int, end: int) -> Iterator[bytes]:

@@ -77,8 +77,8 @@ def make_link(root: int, path: str, target: str, owner: tuple[int, int] | None =
         except OSError:
             os.unlink(fresh, dir_fd=folder)
             raise
-        found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
-        return describe_file(folder, parts[-1], parts[-1], found)
+        status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+        return describe_file(folder, parts[-1], parts[-1], status)
     except OSError as error:
         raise translate(error, path) from None
     finally:

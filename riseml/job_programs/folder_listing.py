@@ -42,7 +42,7 @@ class Removed(NamedTuple):
     files: int
     folders: int
     size: int  # bytes
-    done: bool  # False: there is more
+    is_complete: bool  # False: there is more
 
 
 def list_page(root: int, path: str, after: str | None, limit: int, *, deep: bool) -> Page:
@@ -87,10 +87,10 @@ def remove_tree(root: int, path: str, limit: int) -> Removed:
     tally = RemovalTally(limit)
     with OpenAbove(root, parts, path) as (folder, name):
         try:
-            done = remove_entry(folder, name, tally)
+            is_complete = remove_entry(folder, name, tally)
         except OSError as error:
             raise translate(error, path) from None
-    return Removed(tally.files, tally.folders, tally.size, done)
+    return Removed(tally.files, tally.folders, tally.size, is_complete)
 
 
 class _ListPlace(NamedTuple):
@@ -113,11 +113,11 @@ def _walk(folder: int, place: _ListPlace, after: list[bytes]) -> Iterator[Seen]:
         names = _next_names(folder, last, place.chunk)
         for name in names:
             try:
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             except OSError:
                 continue  # it was removed meanwhile
-            yield describe_file(folder, name, place.prefix + name, found)
-            if place.deep and stat.S_ISDIR(found.st_mode):
+            yield describe_file(folder, name, place.prefix + name, status)
+            if place.deep and stat.S_ISDIR(status.st_mode):
                 yield from _walk_inside(folder, name, place, [])
         if len(names) < place.chunk:
             return

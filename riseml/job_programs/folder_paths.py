@@ -85,7 +85,7 @@ def decode_name(text: str) -> bytes:
         FilesError: it cannot be a path.
     """
     try:
-        return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8"))
+        return _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8"))
     except UnicodeEncodeError:
         raise FilesError(Trouble.BAD_PATH, "") from None
 
@@ -127,10 +127,10 @@ def look_at(root: int, path: str) -> Seen:
         return describe_file(root, b"", b"", os.fstat(root))
     with OpenAbove(root, parts, path) as (folder, name):
         try:
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError as error:
             raise translate(error, path) from None
-        return describe_file(folder, name, name, found)
+        return describe_file(folder, name, name, status)
 
 
 class OpenAbove:
@@ -219,24 +219,30 @@ def make_folder(root: int, path: str, owner: tuple[int, int] | None = None) -> N
     os.close(make_folders(root, split_path(path), path, owner))
 
 
-def describe_file(folder: int, name: bytes, path: bytes, found: os.stat_result) -> Seen:
+def describe_file(folder: int, name: bytes, path: bytes, status: os.stat_result) -> Seen:
     target = None
-    kind = "folder" if stat.S_ISDIR(found.st_mode) else "file" if stat.S_ISREG(found.st_mode) else "other"
-    if stat.S_ISLNK(found.st_mode):
+    kind = "folder" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else "other"
+    if stat.S_ISLNK(status.st_mode):
         kind = "link"
         try:
             target = encode_name(os.readlink(name, dir_fd=folder))
         except OSError:
             target = ""
     is_file = kind == "file"
-    executable = is_file and bool(found.st_mode & stat.S_IXUSR)
+    executable = is_file and bool(status.st_mode & stat.S_IXUSR)
     return Seen(
-        encode_name(path), kind, found.st_size if is_file else 0, found.st_mtime_ns, executable, target, make_tag(found)
+        encode_name(path),
+        kind,
+        status.st_size if is_file else 0,
+        status.st_mtime_ns,
+        executable,
+        target,
+        make_tag(status),
     )
 
 
-def make_tag(found: os.stat_result) -> str:
-    return f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"
+def make_tag(status: os.stat_result) -> str:
+    return f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
 
 
 def translate_step(error: OSError, folder: int, part: bytes, path: str) -> FilesError:

@@ -44,9 +44,9 @@ def remove_entry(above: int | None, name: bytes, tally: RemovalTally, *, force: 
     Raises:
         OSError: there is no such entry, or something cannot be removed.
     """
-    found = os.stat(name, dir_fd=above, follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode):
-        return _remove_file(above, name, found.st_size, tally)
+    status = os.stat(name, dir_fd=above, follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode):
+        return _remove_file(above, name, status.st_size, tally)
     removal = _FolderRemoval(above, tally, force=force)
     try:
         removal.enter(above, name)
@@ -109,9 +109,9 @@ class _FolderRemoval:
         return True
 
     def _remove_inner(self, level: _Level, name: bytes) -> bool:
-        found = os.stat(name, dir_fd=level.handle, follow_symlinks=False)
-        if not stat.S_ISDIR(found.st_mode):
-            return _remove_file(level.handle, name, found.st_size, self._tally)
+        status = os.stat(name, dir_fd=level.handle, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode):
+            return _remove_file(level.handle, name, status.st_size, self._tally)
         if len(self.levels) < _MOST_OPEN:
             self.enter(level.handle, name)
             return True

@@ -31,18 +31,18 @@ def _count_inside(folder: int, prefix: bytes, depth: int, linked: set[tuple[int,
     with os.scandir(folder) as entries:
         for entry in entries:
             try:
-                found = entry.stat(follow_symlinks=False)
+                status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
             except OSError as error:  # a folder that may be listed, and not entered
                 raise translate(error, encode_name(prefix + os.fsencode(entry.name))) from None
-            if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
-                if (found.st_dev, found.st_ino) in linked:
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                if (status.st_dev, status.st_ino) in linked:
                     continue
                 if len(linked) < _MOST_LINKED:
-                    linked.add((found.st_dev, found.st_ino))
-            size += found.st_blocks * _BLOCK
-            if stat.S_ISDIR(found.st_mode):
+                    linked.add((status.st_dev, status.st_ino))
+            size += status.st_blocks * _BLOCK
+            if stat.S_ISDIR(status.st_mode):
                 inner.append(os.fsencode(entry.name))
     return size + sum(_count_folder(folder, name, prefix + name, depth, linked) for name in inner)
 

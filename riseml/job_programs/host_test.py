@@ -129,11 +129,13 @@ def measure_cores(seconds: float, cores: int) -> float:
     for _ in range(cores):
         reader, writer = os.pipe()
         if os.fork() == 0:
-            block, end, done = bytes(_MIB), time.monotonic() + seconds, 0
+            block = bytes(_MIB)
+            end = time.monotonic() + seconds
+            rounds = 0
             while time.monotonic() < end:
                 hashlib.sha256(block).digest()
-                done += 1
-            os.write(writer, str(done).encode())
+                rounds += 1
+            os.write(writer, str(rounds).encode())
             os._exit(0)
         os.close(writer)
         readers.append(reader)
@@ -217,7 +219,9 @@ class Cuda:
 
     def describe(self, index: int) -> tuple[ctypes.c_int, str, str]:
         """Return the device, its name and its UUID."""
-        device, name, uuid = ctypes.c_int(), ctypes.create_string_buffer(128), ctypes.create_string_buffer(16)
+        device = ctypes.c_int()
+        name = ctypes.create_string_buffer(128)
+        uuid = ctypes.create_string_buffer(16)
         self.call("cuDeviceGet", ctypes.byref(device), index)
         self.call("cuDeviceGetName", name, 128, device)
         self.call("cuDeviceGetUuid", uuid, device)
@@ -244,7 +248,8 @@ def measure_gpu(cuda: Cuda, index: int, seconds: float) -> dict[str, Any]:
     device, model, uuid = cuda.describe(index)
     errors: list[str] = []
     report: dict[str, Any] = {"index": index, "model": model, "uuid": uuid, "errors": errors}
-    context, module = ctypes.c_void_p(), ctypes.c_void_p()
+    context = ctypes.c_void_p()
+    module = ctypes.c_void_p()
     try:
         cuda.call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
         cuda.call("cuModuleLoadData", ctypes.byref(module), _PTX)
@@ -273,8 +278,10 @@ def multiply(cuda: Cuda, module: ctypes.c_void_p, seconds: float) -> tuple[float
     places = [cuda.allocate(bytes_of) for _ in range(3)]
     cuda.call("cuMemcpyHtoD_v2", places[0], left.tobytes(), ctypes.c_size_t(bytes_of))
     cuda.call("cuMemcpyHtoD_v2", places[1], right.tobytes(), ctypes.c_size_t(bytes_of))
-    grid, block = (size // _TILE, size // _TILE, 1), (_TILE, _TILE, 1)
-    begin, products = time.monotonic(), 0
+    grid = (size // _TILE, size // _TILE, 1)
+    block = (_TILE, _TILE, 1)
+    begin = time.monotonic()
+    products = 0
     while True:
         cuda.start(function, grid, block, *places, ctypes.c_uint32(size))
         cuda.call("cuCtxSynchronize")
@@ -318,12 +325,14 @@ def count_wrong_rows(result: bytes, size: int) -> int:
 
 def check_memory(cuda: Cuda, module: ctypes.c_void_p) -> tuple[int, float, int]:
     """Return the MiB of memory that were written and read, at which MB/s, and how many words were wrong."""
-    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    free = ctypes.c_size_t()
+    total = ctypes.c_size_t()
     cuda.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
     function = ctypes.c_void_p()
     cuda.call("cuModuleGetFunction", ctypes.byref(function), module, b"compare")
     count = int(free.value * _MEMORY_SHARE) // 4
-    memory, wrong = cuda.allocate(count * 4), cuda.allocate(4)
+    memory = cuda.allocate(count * 4)
+    wrong = cuda.allocate(4)
     cuda.call("cuMemsetD32_v2", wrong, 0, ctypes.c_size_t(1))
     begin = time.monotonic()
     for pattern in _PATTERNS:
@@ -346,7 +355,9 @@ def read_driver(uuid: str) -> dict[str, Any]:
         library = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
         return reading
-    handle, number, text = ctypes.c_void_p(), ctypes.c_uint(), ctypes.create_string_buffer(96)
+    handle = ctypes.c_void_p()
+    number = ctypes.c_uint()
+    text = ctypes.create_string_buffer(96)
     if library.nvmlInit_v2() != 0:
         return reading
     if library.nvmlSystemGetDriverVersion(text, 96) == 0:
@@ -378,8 +389,8 @@ def run_allreduce(count: int) -> tuple[float | None, str]:
     """
     if count < 2:
         return None, ""
-    known = subprocess.run([sys.executable, "-c", "import torch.cuda.nccl"], stderr=subprocess.DEVNULL, check=False)
-    if known.returncode != 0:
+    check = subprocess.run([sys.executable, "-c", "import torch.cuda.nccl"], stderr=subprocess.DEVNULL, check=False)
+    if check.returncode != 0:
         return None, "the image has no torch with NCCL, so that no all-reduce over the GPUs ran"
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -491,7 +502,8 @@ def measure_link(seconds: float) -> dict[str, Any]:
             link.sendall(b"p")
             read_exactly(link, 1)
             times.append(time.monotonic() - begin)
-        begin, sent = time.monotonic(), 0
+        begin = time.monotonic()
+        sent = 0
         while time.monotonic() - begin < seconds:
             link.sendall(b"b" + block)
             sent += 1
@@ -499,7 +511,8 @@ def measure_link(seconds: float) -> dict[str, Any]:
         read_exactly(link, 1)
         rate = sent * _MIB / 1e6 / (time.monotonic() - begin)
         link.sendall(b"s" + f"{seconds:08.3f}".encode())
-        begin, received = time.monotonic(), 0
+        begin = time.monotonic()
+        received = 0
         while read_exactly(link, 1) == b"b":
             read_exactly(link, _MIB)
             received += 1

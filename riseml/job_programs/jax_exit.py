@@ -82,12 +82,13 @@ def leave(code: object = None) -> NoReturn:
 
 def import_next() -> None:
     """Import the `sitecustomize` that this one hides, if there is one."""
-    here, own = os.path.dirname(os.path.abspath(__file__)), sys.modules.pop("sitecustomize", None)
-    kept = list(sys.path)
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
+    folder = os.path.dirname(os.path.abspath(__file__))
+    own = sys.modules.pop("sitecustomize", None)
+    search_path = list(sys.path)
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
     with contextlib.suppress(ImportError):
         __import__("sitecustomize")
-    sys.path[:] = kept
+    sys.path[:] = search_path
     if own is not None:
         sys.modules.setdefault("sitecustomize", own)
 

@@ -31,7 +31,8 @@ from typing import Any
 from riseml.job_programs.rank_meeting import ENDED, GONE, Meeting, MeetingServer, keep_alive
 from riseml.job_programs.rank_output import SharedOutput, copy_output
 
-TELL, HEAR = 8, 9  # descriptors of the shells: one reports the end of a line, one lets the shell go on
+TELL = 8  # descriptor of a shell: it reports the end of a line
+HEAR = 9  # descriptor of a shell: it lets the shell go on
 ANSWER_TIME = 5.0  # seconds for the first launcher to say what failed first
 CASCADE_TIME = 10.0  # seconds that a job which failed after another one waits to be stopped
 END_TIME = 2.0  # seconds between SIGTERM and SIGKILL for the other processes of a job that failed
@@ -212,7 +213,7 @@ class Launcher:
 
     def start(self, rank: int, variables: dict[str, str]) -> None:
         """Start the shell of one rank, with its two pipes and with threads that wait for it."""
-        told, tell = os.pipe()
+        reports, tell = os.pipe()
         hear, self.pipes[rank] = os.pipe()
         os.dup2(tell, TELL)
         os.dup2(hear, HEAR)
@@ -229,7 +230,7 @@ class Launcher:
         os.close(tell)
         os.close(hear)
         self.ranks[rank] = shell
-        self.watch(self.wait_for_lines, rank, told)
+        self.watch(self.wait_for_lines, rank, reports)
         self.copies[rank] = [
             self.watch(copy_output, source, target, rank)
             for source, target in ((shell.stdout, self.outputs[0]), (shell.stderr, self.outputs[1]))
@@ -243,8 +244,8 @@ class Launcher:
         thread.start()
         return thread
 
-    def wait_for_lines(self, rank: int, told: int) -> None:
-        while os.read(told, 1):
+    def wait_for_lines(self, rank: int, reports: int) -> None:
+        while os.read(reports, 1):
             self.events.put(("line", rank))
 
     def wait_for_end(self, rank: int, shell: subprocess.Popen[bytes]) -> None:

@@ -37,7 +37,8 @@ class Meeting:
     """The shared state of the launchers of a gang; the first launcher keeps it."""
 
     def __init__(self, nodes: int, size: int) -> None:
-        self.nodes, self.size = nodes, size
+        self.nodes = nodes
+        self.size = size
         self.lock = threading.RLock()
         self.links: dict[int, socket.socket] = {}  # node -> its connection
         self.reached: dict[int, int] = {}  # node -> the line that it has reached
@@ -45,7 +46,7 @@ class Meeting:
         self.cause: object = None  # what failed first
         self.values: dict[str, bytes] = {}  # of Horovod, by path
         self.read: dict[str, set[str]] = {}  # scope -> ranks that have read all of its values
-        self.here: set[int] = set()  # ranks that have called hvd.init() in this line
+        self.initialized: set[int] = set()  # ranks that have called hvd.init() in this line
         self.met = size < 2  # there was a line in which all ranks called hvd.init()
 
     def serve_launcher(self, node: int, link: socket.socket, lines: Iterable[bytes]) -> None:
@@ -75,8 +76,8 @@ class Meeting:
 
     def end_line(self, line: int) -> None:
         """Let all jobs go on, unless only some of the ranks have met, or none has in any line."""
-        absent = sorted(set(range(self.size)) - self.here)
-        if self.here and absent:
+        absent = sorted(set(range(self.size)) - self.initialized)
+        if self.initialized and absent:
             self.fail({"node": 0, "text": f"other ranks called hvd.init(), and not {', '.join(map(str, absent))}"})
             return
         self.met = self.met or not absent
@@ -84,7 +85,7 @@ class Meeting:
             text = "no process called hvd.init() of a Horovod with Gloo: each of the {} was alone"
             self.fail({"node": 0, "text": text.format(self.size)})
             return
-        self.here.clear()
+        self.initialized.clear()
         self.values.clear()
         self.read.clear()
         self.released = line
@@ -110,7 +111,7 @@ class Meeting:
             self.values[path] = value
             rank = re.match(r"/global[^/]*/(?:rank_)?(\d+)$", path)
             if rank and int(rank[1]) < self.size:
-                self.here.add(int(rank[1]))
+                self.initialized.add(int(rank[1]))
             return True
 
     def drop(self, path: str) -> None:
@@ -118,11 +119,11 @@ class Meeting:
         scope, _, key = path.rpartition("/")
         with self.lock:
             read = self.read[scope] = {*self.read.get(scope, ()), key}
-            paths = [one for one in self.values if one.rpartition("/")[0] == scope]
-            if read >= {rank for rank in (one.rpartition("/")[2] for one in paths) if rank.isdigit()}:
+            paths = [name for name in self.values if name.rpartition("/")[0] == scope]
+            if read >= {rank for rank in (name.rpartition("/")[2] for name in paths) if rank.isdigit()}:
                 del self.read[scope]
-                for one in paths:
-                    del self.values[one]
+                for name in paths:
+                    del self.values[name]
 
 
 class MeetingServer(socketserver.ThreadingMixIn, socketserver.TCPServer):

@@ -48,26 +48,29 @@ def copy_output(source: BinaryIO, output: SharedOutput, rank: int) -> None:
     """Copy the output of a process in pieces that end with a line end or with a carriage return. An incomplete piece is
     written `HOLD_TIME` after its first byte, whatever follows: it may be a prompt, a counter or a row of dots.
     """
-    mark, held, began, reader = b"[%d] " % rank, bytearray(), 0.0, select.poll()
+    mark = b"[%d] " % rank
+    buffered = bytearray()
+    began = 0.0
+    reader = select.poll()
     reader.register(source, select.POLLIN)
     while True:
-        left = began + HOLD_TIME - time.monotonic() if held else 0.0
-        if held and (len(held) >= LONGEST_PIECE or left <= 0 or not reader.poll(left * 1000)):
-            output.write(mark, [bytes(held)])
-            held.clear()
+        left = began + HOLD_TIME - time.monotonic() if buffered else 0.0
+        if buffered and (len(buffered) >= LONGEST_PIECE or left <= 0 or not reader.poll(left * 1000)):
+            output.write(mark, [bytes(buffered)])
+            buffered.clear()
         data = os.read(source.fileno(), 1 << 16)
         if not data:
             break
-        *ended, rest = PIECE.findall(data)  # of the new bytes alone: what is held has no line end
-        if rest.endswith((b"\r", b"\n")):
-            ended.append(rest)
-            rest = b""
+        *ended, tail = PIECE.findall(data)  # of the new bytes alone: what is buffered has no line end
+        if tail.endswith((b"\r", b"\n")):
+            ended.append(tail)
+            tail = b""
         if ended:
-            ended[0] = bytes(held) + ended[0]
+            ended[0] = bytes(buffered) + ended[0]
             output.write(mark, ended)
-            held.clear()
-        began = began if held else time.monotonic()
-        held += rest
-    if held:
-        output.write(mark, [bytes(held)])
+            buffered.clear()
+        began = began if buffered else time.monotonic()
+        buffered += tail
+    if buffered:
+        output.write(mark, [bytes(buffered)])
     output.end(mark)

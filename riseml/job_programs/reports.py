@@ -58,13 +58,14 @@ def report_result(*positional: object, **values: object) -> None:
 def _send_metrics(values: "dict[str, object]") -> None:
     """Write the lines of a report: more than one when it has many metrics."""
     begin = [""]
-    given = values.pop("step", None)
-    if given is not None:
-        step = int(given)  # type: ignore[call-overload]  # as above
+    raw_step = values.pop("step", None)
+    if raw_step is not None:
+        step = int(raw_step)  # type: ignore[call-overload]  # as above
         if abs(step) > _LARGEST_STEP:
             raise ValueError("a step has at most 15 digits")
         begin = [f'"step": {step}']
-    pairs, size = begin[:], 0
+    pairs = begin[:]
+    size = 0
     for name, value in values.items():
         try:
             number = float(value)  # type: ignore[arg-type]  # what is no number is left out
@@ -78,7 +79,8 @@ def _send_metrics(values: "dict[str, object]") -> None:
         length += len(pair)
         if size + length > _LONGEST or len(pairs) > _MOST:
             _write_line(pairs)
-            pairs, size = begin[:], 0
+            pairs = begin[:]
+            size = 0
         pairs.append(pair)
         size += length + 2
     if len(pairs) > 1:
@@ -141,8 +143,8 @@ def _print_problem(problem: str) -> None:
 
 def _become_installed() -> None:
     """Let the installed package riseml take the place of this module, with these functions if it has none."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    elsewhere = [path for path in sys.path if os.path.abspath(path or os.curdir) != here]
+    folder = os.path.dirname(os.path.abspath(__file__))
+    elsewhere = [path for path in sys.path if os.path.abspath(path or os.curdir) != folder]
     spec = importlib.machinery.PathFinder.find_spec("riseml", elsewhere)
     if spec is None or spec.loader is None:
         return

@@ -35,7 +35,7 @@ unset BASH_ENV
 set -- 'BASH_ENV=$RISEML_BASH_ENV; export BASH_ENV; unset RISEML_BASH_ENV
 '"$1"
 fi
-exec bash -eo pipefail -c {kept}"$1"
+exec bash -eo pipefail -c {counters}"$1"
 fi
 {otherwise}"""
 
@@ -44,7 +44,7 @@ def make_shell_command(
     shell: str,
     script: str,
     *,
-    kept: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
     announces: bool = False,
     notice: str = "",
 ) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def make_shell_command(
     Args:
         shell: `auto`, `bash` or `sh`; `auto` is bash where it is there, else sh.
         script: for a shell with `-e`.
-        kept: variables of the environment, of which bash would change those of `BASH_COUNTERS`.
+        variables: those of the environment, of which bash would change those of `BASH_COUNTERS`.
         announces: whether the command reports which shell `auto` has found, for `SHELL_METRIC`.
         notice: what `auto` prints on stderr where bash is missing.
     """
@@ -61,7 +61,7 @@ def make_shell_command(
         return (*_SH, script)
     unset = [
         f"unset {name}; export {name}={shlex.quote(value)}\n"
-        for name, value in sorted((kept or {}).items())
+        for name, value in sorted((variables or {}).items())
         if name in BASH_COUNTERS
     ]
     otherwise = [f"echo {shlex.quote(NO_BASH)} >&2", "exit 127"]
@@ -70,7 +70,7 @@ def make_shell_command(
         otherwise = [*says, *_announce(1, announces=announces), 'exec /bin/sh -ec "$1"']
     text = _BECOME_BASH.format(
         announce_bash="".join(f"{line}\n" for line in _announce(2, announces=announces and shell == "auto")),
-        kept=shlex.quote("".join(unset)) if unset else "",
+        counters=shlex.quote("".join(unset)) if unset else "",
         otherwise="\n".join(otherwise),
     )
     return ("/bin/sh", "-c", text, "riseml", script)
@@ -78,8 +78,8 @@ def make_shell_command(
 
 def read_announcement(line: bytes) -> Literal["bash", "sh"] | None:
     """Return the shell that the first line of a job reports; None when it reports none."""
-    found = _ANNOUNCEMENT.fullmatch(line)
-    return None if found is None else SHELL_NUMBERS.get(int(found[1]))
+    match = _ANNOUNCEMENT.fullmatch(line)
+    return None if match is None else SHELL_NUMBERS.get(int(match[1]))
 
 
 def _announce(number: int, *, announces: bool) -> list[str]:

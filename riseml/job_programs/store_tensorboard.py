@@ -20,7 +20,7 @@ _MARK = "tfevents"
 _PATIENCE = 10  # seconds for a connection, and for an answer
 
 
-def main(order: str, found: str, *arguments: str) -> None:
+def main(order: str, elsewhere: str, *arguments: str) -> None:
     """Run TensorBoard until it is ended.
 
     Args:
@@ -29,13 +29,14 @@ def main(order: str, found: str, *arguments: str) -> None:
         found: not empty: there are logs elsewhere.
         arguments: of TensorBoard.
     """
-    sys.path[:] = [one for one in sys.path if one]  # import no module of the project
-    wanted = json.loads(order)
-    has_logs = [_has_logs(url) for url in wanted["urls"]]
-    if wanted["urls"] and not found and not any(has_logs):
-        level, places = wanted["level"], ", ".join(wanted["urls"])
+    sys.path[:] = [folder for folder in sys.path if folder]  # import no module of the project
+    fields = json.loads(order)
+    has_logs = [_has_logs(url) for url in fields["urls"]]
+    if fields["urls"] and not elsewhere and not any(has_logs):
+        level = fields["level"]
+        places = ", ".join(fields["urls"])
         _print_line(
-            f"{level}: there are no files of TensorBoard (*{_MARK}*) in {places}, where {wanted['names']} has its logs"
+            f"{level}: there are no files of TensorBoard (*{_MARK}*) in {places}, where {fields['names']} has its logs"
         )
         if level == "error":
             sys.exit(_NO_LOGS)
@@ -46,7 +47,8 @@ def main(order: str, found: str, *arguments: str) -> None:
 
 def _has_logs(url: str) -> bool:
     """Return whether there is a file of TensorBoard below an address; end the program when it cannot be read."""
-    boto, botocore = import_module("boto3"), import_module("botocore")
+    boto = import_module("boto3")
+    botocore = import_module("botocore")
     import_module("botocore.config")
     import_module("botocore.exceptions")
     settings = botocore.config.Config(
@@ -56,7 +58,7 @@ def _has_logs(url: str) -> bool:
     try:
         client = boto.client("s3", endpoint_url=os.environ.get("S3_ENDPOINT"), config=settings)
         pages = client.get_paginator("list_objects").paginate(Bucket=bucket, Prefix=path)
-        return any(_MARK in one["Key"] for page in pages for one in page.get("Contents", ()))
+        return any(_MARK in entry["Key"] for page in pages for entry in page.get("Contents", ()))
     except botocore.exceptions.ClientError as error:
         trouble = f"the store answers {error.response['Error']['Code']}"
     except botocore.exceptions.NoCredentialsError:

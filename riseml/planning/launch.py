@@ -164,7 +164,7 @@ def job_command(bound: BoundJob, *, announces: bool = False) -> tuple[str, ...]:
     shell = bound.planned.shell
     script = bound.framework.script(bound.experiment.plan, bound.planned.name, lines)
     notice = describe_for_sh(lines) if shell is Shell.AUTO else ""
-    return make_shell_command(shell, script, kept=dict(job_variables(bound)), announces=announces, notice=notice)
+    return make_shell_command(shell, script, variables=dict(job_variables(bound)), announces=announces, notice=notice)
 
 
 def add_reports(bound: BoundJob, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -184,7 +184,7 @@ def test_values_of_horovod_stay_until_every_rank_of_their_scope_has_read_them() 
     assert len(meeting.values) == 5
     meeting.drop("/global/0")
     assert list(meeting.values) == ["/local_worker-1/0"]
-    assert meeting.here == {0, 1}
+    assert meeting.initialized == {0, 1}
     meeting.put("/global/0", b"of the next program in this line")
     meeting.drop("/global/1")
     assert "/global/0" in meeting.values

@@ -98,7 +98,7 @@ def test_parameters_with_names_that_bash_counts_in_keep_their_values(shell: str,
     kept = {name: f"{name} isn't '7'" for name in BASH_COUNTERS}
     names = sorted(BASH_COUNTERS)
     script = "\n".join(f'echo "${name}"; env | grep ^{name}=' for name in names)
-    code, output, errors = run(make_shell_command(shell, script, kept=kept), {**WITH_BASH, **kept}, tmp_path)
+    code, output, errors = run(make_shell_command(shell, script, variables=kept), {**WITH_BASH, **kept}, tmp_path)
     assert (code, errors) == (0, "")
     assert output.splitlines() == [text for name in names for text in (kept[name], f"{name}={kept[name]}")]
 
