@@ -49,8 +49,8 @@ Resolved = tuple[tuple[str, str], ...]
 
 def resolve_base(image: Image, resolved: Resolved) -> Image:
     """Return the environment with what its base stands for, where that is known."""
-    found = dict(resolved).get(image.base)
-    return replace(image, resolved=found) if found else image
+    reference = dict(resolved).get(image.base)
+    return replace(image, resolved=reference) if reference else image
 
 
 def copy_name(reference: str) -> str:
@@ -197,7 +197,7 @@ class Experiment:
     resolved: Resolved = ()  # each base is set once, before the first job gets a place, and never changed
     environment: Environment = field(default=(), repr=False)  # variables from the user, sealed
 
-    wanted: Wanted = Wanted.RUN
+    wanted: Wanted = Wanted.RUN  # names: of the stored record
     state: State = State.CREATED
     reason: Reason = Reason.SUBMITTED
     message: str = ""  # details of the reason
@@ -230,7 +230,7 @@ class Experiment:
     @property
     def images(self) -> tuple[Image, ...]:
         """The environments of its jobs, each once, with what their bases were resolved to. Most have one."""
-        return tuple(resolve_base(one, self.resolved) for one in self.plan.images)
+        return tuple(resolve_base(image, self.resolved) for image in self.plan.images)
 
     @property
     def gang(self) -> tuple[Job, ...]:

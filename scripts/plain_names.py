@@ -24,8 +24,6 @@ ROOMS = (
             "cli",
             "client",
             "control",
-            "executors/docker",
-            "executors/transports",
             "frameworks",
             "planning",
             "results",
@@ -38,7 +36,8 @@ ROOMS = (
         )
     ),
     *(f"riseml/{room}" for room in ("data_stores", "project", "storage", "store")),
-    *(f"riseml/{path.name}" for path in sorted((ROOT / "riseml").glob("*.py")) if path.name != "model.py"),
+    *(f"riseml/{room}" for room in ("capsules", "executors", "job_programs")),
+    *(f"riseml/{path.name}" for path in sorted((ROOT / "riseml").glob("*.py"))),
     *sorted(str(module.relative_to(ROOT)) for module in (ROOT / "riseml/server").glob("*.py")),
     "riseml/server/pool",
     "riseml/server/reconcile",

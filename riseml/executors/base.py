@@ -46,8 +46,8 @@ class WorkReport:
     """A host's progress with an environment."""
 
     work: Work
-    what: str  # the image, or the install step that runs
-    done: int  # bytes, or the number of the step that runs, from 1
+    subject: str  # the image, or the install step that runs
+    progress: int  # bytes, or the number of the step that runs, from 1
     total: int | None = None  # in the same unit; None: not known yet
 
 
@@ -109,8 +109,8 @@ class Cancellation:
         """Call `unblock` on cancellation, at once if it already happened. Replaces the last attached function."""
         with self._lock:
             self._unblock = unblock
-            asked = self.asked
-        if asked:
+            is_asked = self.asked
+        if is_asked:
             unblock()
 
     def ask(self) -> None:
@@ -149,7 +149,7 @@ class Output:
 
     root: Mount  # the folder or volume below which all output folders are
     tar: bytes  # the folders to create below `root`, with their owners
-    others: tuple[Mount, ...] = ()  # further mounts of the jobs; `prepare` fails when one is missing
+    mounts: tuple[Mount, ...] = ()  # further mounts of the jobs; `prepare` fails when one is missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,14 +27,23 @@ from typing import Any
 
 from riseml.executors import output_log, process_tree
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
-_NOT_FOUND, _NOT_EXECUTED = 127, 126  # exit codes, as a shell has them
+_PR_SET_PDEATHSIG = 1  # numbers of prctl(2)
+_PR_SET_CHILD_SUBREAPER = 36
+_NOT_FOUND = 127  # exit codes, as a shell has them
+_NOT_EXECUTED = 126
 _GRACE = 2.0  # seconds between SIGHUP and SIGKILL
 _END_OF_INPUT = b"\x04"  # Ctrl-D: a terminal has no other end
 _WINCH = struct.Struct("HHHH")
 
-INPUT, OUTPUT, ERRORS, END, WINDOW_SIZE, EXIT = 0, 1, 2, 3, 5, 6  # kinds of messages; the first three are channels, too
-LENGTH, SIZE, CODE = struct.Struct(">I"), struct.Struct(">HH"), struct.Struct(">i")
+INPUT = 0  # kinds of messages; the first three are channels, too
+OUTPUT = 1
+ERRORS = 2
+END = 3
+WINDOW_SIZE = 5
+EXIT = 6
+LENGTH = struct.Struct(">I")
+SIZE = struct.Struct(">HH")
+CODE = struct.Struct(">i")
 LONGEST_PIECE = 64 * 1024  # bytes of content in one message
 LONGEST_MESSAGE = 1024 * 1024  # bytes
 
@@ -43,7 +52,7 @@ class MessageReader:
     """Splits the bytes of the server into messages: the kind of each, and its fields."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._tail = b""
 
     def feed(self, data: bytes) -> "list[tuple[int, bytes]]":
         """Return the messages that are complete with `data`.
@@ -51,7 +60,8 @@ class MessageReader:
         Raises:
             OSError: the bytes are not such a stream.
         """
-        buffer, found = self._rest + data, []  # type: bytes, list[tuple[int, bytes]]
+        buffer = self._tail + data
+        messages = []  # type: list[tuple[int, bytes]]
         at = 0
         while at + LENGTH.size <= len(buffer):
             (length,) = LENGTH.unpack_from(buffer, at)
@@ -60,10 +70,10 @@ class MessageReader:
             start = at + LENGTH.size
             if start + length > len(buffer):
                 break
-            found.append((buffer[start], buffer[start + 1 : start + length]))
+            messages.append((buffer[start], buffer[start + 1 : start + length]))
             at = start + length
-        self._rest = buffer[at:]
-        return found
+        self._tail = buffer[at:]
+        return messages
 
 
 def write_message(kind: int, fields: bytes) -> bytes:
@@ -71,11 +81,11 @@ def write_message(kind: int, fields: bytes) -> bytes:
     return LENGTH.pack(len(fields) + 1) + bytes([kind]) + fields
 
 
-def complete_order(asked: "dict[str, Any]", folder: str, watched: int, main: int) -> "dict[str, Any]":
+def complete_order(request: "dict[str, Any]", folder: str, watched: int, main: int) -> "dict[str, Any]":
     """Return the complete order for a command that runs in the context of a job.
 
     Args:
-        asked: `command` (empty: a shell), `term`, and `rows` and `columns` of the terminal (0: without one).
+        request: `command` (empty: a shell), `term`, and `rows` and `columns` of the terminal (0: without one).
         folder: the folder in which the job runs.
         watched: the pid of a process; the command ends when this process ends. 0: none.
         main: pid of the job's main process, whose variables the command gets.
@@ -84,10 +94,10 @@ def complete_order(asked: "dict[str, Any]", folder: str, watched: int, main: int
         OSError: the job does not run any more.
     """
     environment = process_tree.read_environment(main)
-    if asked["rows"]:
-        environment["TERM"] = asked["term"] or "xterm"
-    command = asked["command"] or [shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"]
-    return dict(asked, command=command, folder=folder, environment=environment, watched=watched)
+    if request["rows"]:
+        environment["TERM"] = request["term"] or "xterm"
+    command = request["command"] or [shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"]
+    return dict(request, command=command, folder=folder, environment=environment, watched=watched)
 
 
 class CommandRunner:
@@ -142,18 +152,20 @@ class CommandRunner:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def _start_on_terminal(self, libc: Any) -> None:
-        ours, theirs = pty.openpty()
-        self._terminal = self._input = ours
-        self._outputs = {ours: OUTPUT}
+        terminal, command_end = pty.openpty()
+        self._terminal = self._input = terminal
+        self._outputs = {terminal: OUTPUT}
         self._resize(self._order["rows"], self._order["columns"])
         self._main = os.fork()
         if self._main == 0:
-            self._become_command(libc, (theirs, theirs, theirs), has_terminal=True)
-        os.close(theirs)
-        os.set_blocking(ours, False)
+            self._become_command(libc, (command_end, command_end, command_end), has_terminal=True)
+        os.close(command_end)
+        os.set_blocking(terminal, False)
 
     def _start_with_pipes(self, libc: Any) -> None:
-        (reads, self._input), output, errors = os.pipe(), os.pipe(), os.pipe()
+        reads, self._input = os.pipe()
+        output = os.pipe()
+        errors = os.pipe()
         self._outputs = {output[0]: OUTPUT, errors[0]: ERRORS}
         self._main = os.fork()
         if self._main == 0:
@@ -180,8 +192,8 @@ class CommandRunner:
             os.execvpe(command[0], command, self._order["environment"])
         except OSError as error:
             at_folder = error.filename == self._order["folder"]
-            what = self._order["folder"] if at_folder else self._order["command"][0]
-            os.write(2, f"riseml: {what}: {error.strerror}\n".encode("utf-8", "surrogateescape"))
+            subject = self._order["folder"] if at_folder else self._order["command"][0]
+            os.write(2, f"riseml: {subject}: {error.strerror}\n".encode("utf-8", "surrogateescape"))
             code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTED
         finally:
             os._exit(code)
@@ -191,16 +203,16 @@ class CommandRunner:
         poll = select.poll()
         for descriptor, events in self._list_wanted(job).items():
             poll.register(descriptor, events)
-        found = dict(poll.poll())
-        at_door = found.get(self._door.fileno(), 0)
-        if job in found:
+        ready = dict(poll.poll())
+        at_door = ready.get(self._door.fileno(), 0)
+        if job in ready:
             self._exit_code = 128 + signal.SIGKILL
             return False
         if at_door & (select.POLLHUP | select.POLLERR) or (at_door & select.POLLIN and not self._read_server()):
             return False
-        if self._children in found:
+        if self._children in ready:
             self._reap_children()
-        for descriptor in [one for one in self._outputs if one in found]:
+        for descriptor in [output for output in self._outputs if output in ready]:
             if not self._to_server:
                 self._copy_output(descriptor)
         self._write_input()
@@ -209,16 +221,16 @@ class CommandRunner:
 
     def _list_wanted(self, job: int) -> "dict[int, int]":
         """Return the descriptors to wait for. Read a side only while no bytes wait to be written to the other side."""
-        wanted = {self._children: select.POLLIN, self._door.fileno(): select.POLLOUT if self._to_server else 0}
+        event_masks = {self._children: select.POLLIN, self._door.fileno(): select.POLLOUT if self._to_server else 0}
         if job >= 0:
-            wanted[job] = select.POLLIN
+            event_masks[job] = select.POLLIN
         if not self._to_server:
-            wanted.update(dict.fromkeys(self._outputs, select.POLLIN))
+            event_masks.update(dict.fromkeys(self._outputs, select.POLLIN))
         if not self._to_command:
-            wanted[self._door.fileno()] |= select.POLLIN
+            event_masks[self._door.fileno()] |= select.POLLIN
         elif self._input >= 0:
-            wanted[self._input] = wanted.get(self._input, 0) | select.POLLOUT
-        return wanted
+            event_masks[self._input] = event_masks.get(self._input, 0) | select.POLLOUT
+        return event_masks
 
     def _read_server(self) -> bool:
         """Handle messages of the server; False when the server has ended the stream."""
@@ -333,16 +345,16 @@ def _open_process(pid: int) -> int:
 
 def _reap_ended() -> "list[tuple[int, int]]":
     """Return pid and exit code of each child that has ended since the last call."""
-    found = []  # type: list[tuple[int, int]]
+    exits = []  # type: list[tuple[int, int]]
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return found
+            return exits
         if pid == 0:
-            return found
+            return exits
         killed = os.WIFSIGNALED(status)
-        found.append((pid, 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)))
+        exits.append((pid, 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)))
 
 
 def _signal_all(number: int) -> bool:

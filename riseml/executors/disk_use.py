@@ -30,9 +30,9 @@ def measure_disk(folder: Path) -> DiskUse | None:
     Raises:
         OSError: there is no such folder.
     """
-    found = os.statvfs(folder)
-    used = found.f_blocks - found.f_bfree
-    usable = used + found.f_bavail  # without what only root may fill
+    file_system = os.statvfs(folder)
+    used = file_system.f_blocks - file_system.f_bfree
+    usable = used + file_system.f_bavail  # without what only root may fill
     return DiskUse(-(-100 * used // usable), str(os.stat(folder).st_dev)) if usable else None
 
 

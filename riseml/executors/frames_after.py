@@ -26,7 +26,7 @@ class FramesAfter:
 
     def __init__(self, cursor: LogCursor) -> None:
         # streams whose next frames the store may already hold: the last timestamp, and how many of its frames are left
-        self._left = {stream: (one.at, one.frames_held) for stream, one in cursor.positions.items()}
+        self._left = {stream: (position.at, position.frames_held) for stream, position in cursor.positions.items()}
 
     def keep_new(self, frames: Iterable[Frame]) -> list[Frame]:
         """Return the new frames among these, which begin at or before the cursor's last timestamp."""
@@ -37,12 +37,12 @@ class FramesAfter:
     def _is_new(self, frame: Frame) -> bool:
         if not frame.at:  # the engine's own messages have no timestamp
             return True
-        last, held = self._left[frame.stream]
+        last, frames_left = self._left[frame.stream]
         if is_before(frame.at, last):
             return False
         is_later = is_before(last, frame.at)
-        if not is_later and held > 1:
-            self._left[frame.stream] = (last, held - 1)
+        if not is_later and frames_left > 1:
+            self._left[frame.stream] = (last, frames_left - 1)
             return False
         del self._left[frame.stream]  # all further frames of this stream are new, also if the clock was set back
         return is_later
@@ -60,12 +60,12 @@ def holds_end(cursor: LogCursor, tail: Sequence[Frame], most: int) -> bool:
     if not tail:
         return False
     last = tail[-1]
-    held = cursor.positions.get(last.stream)
+    position = cursor.positions.get(last.stream)
     stamps = [frame.at for frame in tail if frame.stream == last.stream]
     same = sum(1 for _ in itertools.takewhile(last.at.__eq__, reversed(stamps)))
     # with an earlier frame in the tail, or all frames, `same` counts all that have the last timestamp
     counts_all = same < len(stamps) or len(tail) < most
-    return held is not None and (held.at, held.frames_held) == (last.at, same) and counts_all
+    return position is not None and (position.at, position.frames_held) == (last.at, same) and counts_all
 
 
 def find_start(cursor: LogCursor, streams: Collection[int]) -> int | None:
@@ -75,11 +75,11 @@ def find_start(cursor: LogCursor, streams: Collection[int]) -> int | None:
     latest = find_latest(cursor, streams)
     if latest is None:
         return None
-    open_lines = (one for stream, one in cursor.positions.items() if stream in streams and one.goes_on)
-    return max(0, min([latest - OVERLAP, *(to_nanoseconds(one.at) for one in open_lines)]))
+    open_lines = (position for stream, position in cursor.positions.items() if stream in streams and position.goes_on)
+    return max(0, min([latest - OVERLAP, *(to_nanoseconds(line.at) for line in open_lines)]))
 
 
 def find_latest(cursor: LogCursor, streams: Collection[int]) -> int | None:
     """Return the latest timestamp of some streams that the store holds, in nanoseconds; None: it holds none."""
-    known = [cursor.positions[stream].at for stream in streams if stream in cursor.positions]
-    return max(map(to_nanoseconds, known), default=None)
+    stamps = [cursor.positions[stream].at for stream in streams if stream in cursor.positions]
+    return max(map(to_nanoseconds, stamps), default=None)

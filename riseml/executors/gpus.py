@@ -119,7 +119,7 @@ class GpuReader:
             return ()
         try:
             whole = [(name, handle) for name, handle in handles.items() if name.isdecimal()]
-            return tuple(one for name, handle in whole for one in _read_gpu(self._nvml, name, handle))
+            return tuple(reading for name, handle in whole for reading in _read_gpu(self._nvml, name, handle))
         except self._nvml.NVMLError:
             with self._lock:
                 self._handles = {}
@@ -131,18 +131,18 @@ class GpuReader:
         Args:
             ids: indices or UUIDs, as pool.yml has them.
         """
-        wanted = tuple(ids)
-        handles = self._load_handles() if wanted else {}
-        if self._nvml is None or not wanted or not handles.keys() >= set(wanted):
+        names = tuple(ids)
+        handles = self._load_handles() if names else {}
+        if self._nvml is None or not names or not handles.keys() >= set(names):
             return None
         try:
-            rates = [self._nvml.nvmlDeviceGetUtilizationRates(handles[name]).gpu for name in wanted]
-            memory = [self._nvml.nvmlDeviceGetMemoryInfo(handles[name]) for name in wanted]
+            rates = [self._nvml.nvmlDeviceGetUtilizationRates(handles[name]).gpu for name in names]
+            memory = [self._nvml.nvmlDeviceGetMemoryInfo(handles[name]) for name in names]
         except self._nvml.NVMLError:
             with self._lock:
                 self._handles = {}  # the driver may have been loaded again
             return None
-        return GpuUse(sum(rates) / len(rates), sum(one.used for one in memory), sum(one.total for one in memory))
+        return GpuUse(sum(rates) / len(rates), sum(info.used for info in memory), sum(info.total for info in memory))
 
     def _load_handles(self) -> dict[str, object]:
         with self._lock:
@@ -187,7 +187,8 @@ def _read_gpu(nvml: Nvml, name: str, handle: object) -> Iterator[GpuReading]:
     )
     parts = list(_find_parts(nvml, handle))
     for part in parts:
-        uuid, own = _decode(nvml.nvmlDeviceGetUUID(part)), nvml.nvmlDeviceGetMemoryInfo(part)
+        uuid = _decode(nvml.nvmlDeviceGetUUID(part))
+        own = nvml.nvmlDeviceGetMemoryInfo(part)
         title = f"{gpu.name} MIG {round(own.total / 2**30)}gb"
         yield GpuReading(replace(gpu, id=uuid, uuid=uuid, name=title, mem=own.total // _MIB), mem_used=own.used)
     if not parts:
@@ -227,9 +228,9 @@ def _decode(text: str | bytes) -> str:
 
 def _find_handles(nvml: Nvml) -> dict[str, object]:
     nvml.nvmlInit()
-    found: dict[str, object] = {}
+    handles: dict[str, object] = {}
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        found |= {str(index): handle, _decode(nvml.nvmlDeviceGetUUID(handle)): handle}
-        found |= {_decode(nvml.nvmlDeviceGetUUID(part)): part for part in _find_parts(nvml, handle)}
-    return found
+        handles |= {str(index): handle, _decode(nvml.nvmlDeviceGetUUID(handle)): handle}
+        handles |= {_decode(nvml.nvmlDeviceGetUUID(part)): part for part in _find_parts(nvml, handle)}
+    return handles

@@ -46,12 +46,12 @@ def read_record(path: Path) -> dict[str, Any]:
         ValueError: the file holds something else.
     """
     try:
-        found = json.loads(read_bytes(path))
+        record = json.loads(read_bytes(path))
     except RecursionError as error:
         raise ValueError(f"{path} is nested too deep") from error
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise ValueError(f"{path} holds no JSON object")
-    return found
+    return record
 
 
 def keep_valid(record: object, checks: Mapping[str, Check]) -> dict[str, Any]:

@@ -73,7 +73,8 @@ class JobLogReader:
                 file.seek(self._offset)
                 is_zero = file.read(HEADER.size) == bytes(HEADER.size)
         except FileNotFoundError:
-            size, is_zero = 0, False
+            size = 0
+            is_zero = False
         if is_zero:
             raise OutputLost(f"{self._path} has zeros at byte {self._offset:,}, and is read no further")
         if size < self._offset or (self._was_there and not size):
@@ -109,11 +110,11 @@ class JobLogReader:
             if at < self._after:
                 continue
             stamp = to_text(at)
-            *lines, rest = data[start:position].split(b"\n")
+            *lines, open_line = data[start:position].split(b"\n")
             for line in lines:
                 yield Frame(stamp, stream, line + b"\n")
-            if rest:
-                yield Frame(stamp, stream, rest)
+            if open_line:
+                yield Frame(stamp, stream, open_line)
 
 
 def _count_complete(data: bytes) -> int:
@@ -132,5 +133,5 @@ def _count_complete(data: bytes) -> int:
 
 def _count_missing(data: bytes) -> int:
     """Return how many bytes the last record of `data` lacks; 0 when its header is not complete either."""
-    rest = data[_count_complete(data) :]
-    return HEADER.size + HEADER.unpack_from(rest)[2] - len(rest) if len(rest) >= HEADER.size else 0
+    tail = data[_count_complete(data) :]
+    return HEADER.size + HEADER.unpack_from(tail)[2] - len(tail) if len(tail) >= HEADER.size else 0

@@ -228,19 +228,19 @@ class MemoryExecutor:
         self.launches.append(launch)
         if code is not None and launch.snapshot:
             self.layers.add(launch.snapshot)
-        found = self.containers.setdefault(launch.key, ContainerSeen(launch.key, str(launch.key), started=False))
+        container = self.containers.setdefault(launch.key, ContainerSeen(launch.key, str(launch.key), started=False))
         if self.faults.bad_starts:
             self.faults.bad_starts -= 1
-            self.containers[launch.key] = replace(found, error="exec: no such file")
+            self.containers[launch.key] = replace(container, error="exec: no such file")
             raise EngineError("exec: no such file", permanent=True)
-        if not found.started and not found.error:
-            self.containers[launch.key] = replace(found, started=True, started_at=self.now)
+        if not container.started and not container.error:
+            self.containers[launch.key] = replace(container, started=True, started_at=self.now)
         self._end_write()
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         self._begin_write()
-        found = self.containers.get(key)
-        if found is not None and found.running and not (signal is Signal.TERM and self.faults.ignores_term):
+        container = self.containers.get(key)
+        if container is not None and container.running and not (signal is Signal.TERM and self.faults.ignores_term):
             self.exit(key, TERMINATED if signal is Signal.TERM else KILLED)
         self._end_write()
 
@@ -271,7 +271,9 @@ class MemoryExecutor:
         if is_needed():
             raise EngineError(f"an experiment needs {item.name}")
         if item.kind is InventoryKind.CONTAINER:
-            self.containers = {key: seen for key, seen in self.containers.items() if str(key) != item.identity}
+            self.containers = {
+                key: container for key, container in self.containers.items() if str(key) != item.identity
+            }
         elif item.kind is InventoryKind.NETWORK:
             self.networks.pop(int(item.identity), None)
         elif item.kind is InventoryKind.CODE:
@@ -361,8 +363,8 @@ class MemoryExecutor:
 
     def drain(self, key: JobKey) -> None:
         """Let the server store the rest of the log of a job that has ended."""
-        found = self.containers[key]
-        self.containers[key] = replace(found, drained=found.started and not found.running)
+        container = self.containers[key]
+        self.containers[key] = replace(container, drained=container.started and not container.running)
 
     def move_tag(self, tag: str, number: int) -> None:
         """Move a tag to another image; the earlier image stays on the host."""
@@ -373,13 +375,15 @@ class MemoryExecutor:
     def _observe_containers(self) -> dict[JobKey, ContainerSeen]:
         if not self.faults.late:
             return dict(self.containers)
-        return {key: ContainerSeen(key, found.id, started=True, late=True) for key, found in self.containers.items()}
+        return {
+            key: ContainerSeen(key, container.id, started=True, late=True) for key, container in self.containers.items()
+        }
 
     def _observe_images(self, references: frozenset[str]) -> dict[str, ImageSeen]:
         tags = [reference for reference in references if "@" not in reference]
-        found = {tag: ImageSeen(present=tag in self.images, resolved=self._resolve_tag(tag)) for tag in tags}
-        fixed = (references - found.keys()) | {self._resolve_tag(tag) for tag in tags}
-        return {**found, **{one: ImageSeen(present=self._has_image(one)) for one in fixed}}
+        images = {tag: ImageSeen(present=tag in self.images, resolved=self._resolve_tag(tag)) for tag in tags}
+        fixed = (references - images.keys()) | {self._resolve_tag(tag) for tag in tags}
+        return {**images, **{reference: ImageSeen(present=self._has_image(reference)) for reference in fixed}}
 
     def _resolve_tag(self, tag: str) -> str:
         return self.tags.get(tag, f"{tag}@1")
@@ -389,8 +393,8 @@ class MemoryExecutor:
 
     def _demand_running(self, key: JobKey) -> None:
         self._demand_answer()
-        found = self.containers.get(key)
-        if found is None or not found.running:
+        container = self.containers.get(key)
+        if container is None or not container.running:
             raise NotThere(f"the job does not run: {key.job}")
 
     def _demand_answer(self) -> None:

@@ -51,9 +51,9 @@ class MemoryCluster(MemoryExecutor):
         self.gangs[gang.experiment, gang.attempt] = gang
         missing = [role.launch.key for role in gang.roles if role.launch.key not in self.containers]
         for key in missing:  # only a part of the gang: a test has removed a role from it
-            found = ContainerSeen(key, str(key), started=False, waits=WAITS)
+            container = ContainerSeen(key, str(key), started=False, waits=WAITS)
             self.containers[key] = (
-                found if len(missing) == len(gang.roles) else replace(found, waits="", error=CANCELLED)
+                container if len(missing) == len(gang.roles) else replace(container, waits="", error=CANCELLED)
             )
         self._end_write()
 
@@ -63,8 +63,8 @@ class MemoryCluster(MemoryExecutor):
 
     def remove(self, key: JobKey) -> None:
         self._begin_write()
-        found = self.containers.pop(key, None)
-        if found is not None and (found.running or found.waits):
+        container = self.containers.pop(key, None)
+        if container is not None and (container.running or container.waits):
             self._cancel(key)
         self._end_write()
 
@@ -77,10 +77,10 @@ class MemoryCluster(MemoryExecutor):
 
     def preempt(self, key: JobKey, code: int) -> None:
         """Preempt a job, as Slurm ends each role of a gang: the job exits with this code after SIGTERM."""
-        found = self.containers[key]
-        if found.waits:
-            self.containers[key] = replace(found, waits="", error=PREEMPTED, ending=Reason.ENGINE_STOPPED)
-        elif found.running:
+        container = self.containers[key]
+        if container.waits:
+            self.containers[key] = replace(container, waits="", error=PREEMPTED, ending=Reason.ENGINE_STOPPED)
+        elif container.running:
             super().exit(key, code)
             self.containers[key] = replace(self.containers[key], error=PREEMPTED)
 
@@ -99,26 +99,27 @@ class MemoryCluster(MemoryExecutor):
                 )
 
     def _waits(self, key: JobKey) -> bool:
-        found = self.containers.get(key)
-        return found is not None and bool(found.waits)
+        container = self.containers.get(key)
+        return container is not None and bool(container.waits)
 
     def _fits(self, roles: list[GangRole]) -> bool:
         launches = {launch.key: launch for launch in self.launches}
-        running = [launches[key].resources for key, found in self.containers.items() if found.running]
+        running = [launches[key].resources for key, container in self.containers.items() if container.running]
         needs = [role.launch.resources for role in roles] + running
-        cpus, gpus = sum(need.cpus for need in needs), sum(need.gpus for need in needs)
+        cpus = sum(need.cpus for need in needs)
+        gpus = sum(need.gpus for need in needs)
         return cpus <= self.capacity.cpus and gpus <= len(self.capacity.gpus)
 
     def _cancel(self, removed: JobKey) -> None:
         """End the other roles of a gang, as Slurm does with a job that is cancelled."""
-        for key, found in self.containers.items():
+        for key, container in self.containers.items():
             if (key.experiment, key.attempt) != (removed.experiment, removed.attempt):
                 continue
-            if found.running:
+            if container.running:
                 super().exit(key, KILLED)
                 self.containers[key] = replace(self.containers[key], error=CANCELLED)
-            elif found.waits:
-                self.containers[key] = replace(found, waits="", error=CANCELLED)
+            elif container.waits:
+                self.containers[key] = replace(container, waits="", error=CANCELLED)
 
     def _apply_rules(self, gang: GangOrder, role: GangRole, code: int) -> None:
         """End other roles because of the end of a role, as the gang's supervisor does."""
@@ -127,16 +128,18 @@ class MemoryCluster(MemoryExecutor):
         if identity not in self._decided and role.launch.key not in self._ordered and bad:
             self._decided.add(identity)
             self._end_roles(gang, Reason.CASCADE)
-        deciders = [self.containers.get(one.launch.key) for one in gang.roles if one.part is Part.DECIDES]
-        if identity not in self._decided and all(one is not None and one.exit_code == 0 for one in deciders):
+        deciders = [self.containers.get(member.launch.key) for member in gang.roles if member.part is Part.DECIDES]
+        if identity not in self._decided and all(
+            container is not None and container.exit_code == 0 for container in deciders
+        ):
             self._decided.add(identity)
-        working = [one for one in gang.roles if one.part in (Part.DECIDES, Part.HELPS)]
-        if identity in self._decided and not any(self._runs(one) for one in working):
+        working = [member for member in gang.roles if member.part in (Part.DECIDES, Part.HELPS)]
+        if identity in self._decided and not any(self._runs(member) for member in working):
             self._end_roles(gang, Reason.NO_LONGER_NEEDED)
 
     def _runs(self, role: GangRole) -> bool:
-        found = self.containers.get(role.launch.key)
-        return found is not None and found.running
+        container = self.containers.get(role.launch.key)
+        return container is not None and container.running
 
     def _end_roles(self, gang: GangOrder, ending: Reason) -> None:
         """End the roles of a gang that still run; with `ignores_term` they run until the server kills them."""

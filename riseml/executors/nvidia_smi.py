@@ -42,7 +42,8 @@ _LISTED = re.compile(r"GPU (?P<index>\d+): (?P<name>.+) \(UUID: (?P<uuid>GPU-[^)
 _SLICE = re.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[^)]+)\)\s*")
 _PROFILE_MEMORY = re.compile(r"\.(?P<gib>\d+)gb")
 _LONGEST_NAME = 100  # characters
-_MIB, _GIB = 2**20, 1024
+_MIB = 2**20  # bytes
+_GIB = 1024  # MiB
 
 
 class UnknownField(Exception):
@@ -90,21 +91,21 @@ def add_slices(readings: tuple[GpuReading, ...], listed: str) -> tuple[GpuReadin
         listed: what `LIST_COMMAND` printed.
     """
     slices: dict[str, list[Gpu]] = {}
-    whole = {one.gpu.uuid: one.gpu for one in readings}
+    whole = {reading.gpu.uuid: reading.gpu for reading in readings}
     parent: Gpu | None = None
     for line in listed.splitlines():
-        if (found := _LISTED.fullmatch(line)) is not None:
-            parent = whole.get(found["uuid"])
-        elif parent is not None and (found := _SLICE.fullmatch(line)) is not None:
-            memory = _PROFILE_MEMORY.search(found["profile"])
-            name = f"{parent.name} MIG {found['profile']}"[:_LONGEST_NAME]
+        if (match := _LISTED.fullmatch(line)) is not None:
+            parent = whole.get(match["uuid"])
+        elif parent is not None and (match := _SLICE.fullmatch(line)) is not None:
+            memory = _PROFILE_MEMORY.search(match["profile"])
+            name = f"{parent.name} MIG {match['profile']}"[:_LONGEST_NAME]
             mem = int(memory["gib"]) * _GIB if memory else 0
-            one = replace(parent, id=found["uuid"], uuid=found["uuid"], name=name, mem=mem)
-            slices.setdefault(parent.uuid, []).append(one)
+            instance = replace(parent, id=match["uuid"], uuid=match["uuid"], name=name, mem=mem)
+            slices.setdefault(parent.uuid, []).append(instance)
     return tuple(
         part
-        for one in readings
-        for part in ([GpuReading(gpu) for gpu in slices[one.gpu.uuid]] if one.gpu.uuid in slices else [one])
+        for reading in readings
+        for part in ([GpuReading(gpu) for gpu in slices[reading.gpu.uuid]] if reading.gpu.uuid in slices else [reading])
     )
 
 
@@ -132,14 +133,14 @@ def _read_row(row: Mapping[str, str]) -> GpuReading:
 
 def _read_number(text: str) -> float | None:
     """Return the number of `61.50 W`; None for `[N/A]`, `[Not Supported]`, `[Unknown Error]` and the like."""
-    found = _NUMBER.match(text.strip())
-    return None if found is None else float(found[0])
+    match = _NUMBER.match(text.strip())
+    return None if match is None else float(match[0])
 
 
 def _find_complaint(lines: list[str]) -> str:
     """Return the line that says why nvidia-smi printed no table."""
-    known = next((line for line in lines if _HOPELESS.fullmatch(line.strip())), None)
-    return _clean_line(known or (lines[-1] if lines else "it printed nothing"))
+    complaint = next((line for line in lines if _HOPELESS.fullmatch(line.strip())), None)
+    return _clean_line(complaint or (lines[-1] if lines else "it printed nothing"))
 
 
 def _clean_line(text: str) -> str:

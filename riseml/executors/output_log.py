@@ -11,7 +11,9 @@ import struct
 import time
 
 HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
-STDOUT, STDERR, OWN = 1, 2, 3  # streams; OWN: notes that are not the command's
+STDOUT = 1  # numbers of streams
+STDERR = 2
+OWN = 3  # notes that are not the command's
 LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
 READ_SIZE = 1 << 16  # bytes of output read at once
 _LARGEST_PIPE = 1 << 20  # the most bytes in a stream of unknown size, such as a terminal
@@ -41,10 +43,10 @@ class OutputLog:
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        found = os.fstat(self._file)
-        self._end = found.st_size  # bytes of whole records
+        status = os.fstat(self._file)
+        self._end = status.st_size  # bytes of whole records
         # nanoseconds of the last record; times never go back, also when the clock did while the log had no writer
-        self._last = found.st_mtime_ns if found.st_size else 0
+        self._last = status.st_mtime_ns if status.st_size else 0
         self._lost = 0  # bytes of output that were lost since the disk became full
 
     def write_output(self, stream: int, data: bytes) -> None:

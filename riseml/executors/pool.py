@@ -51,7 +51,10 @@ class HostPool:
     def replace_executors(self, executors: tuple[Executor, ...]) -> None:
         """Use these executors from now on. An executor that stays keeps its last observation."""
         watches = {watch.executor: watch for watch in self._watches.values()}
-        self._watches = {one.name: watches.get(one) or _HostWatch(one, self._report, self._clock) for one in executors}
+        self._watches = {
+            executor.name: watches.get(executor) or _HostWatch(executor, self._report, self._clock)
+            for executor in executors
+        }
         self.executors = {executor.name: executor for executor in executors}
 
     def observe_hosts(self, references: frozenset[str], now: datetime) -> dict[HostName, HostSeen]:
@@ -65,8 +68,8 @@ class HostPool:
         """
         pending = [watch.ask_host(references) for watch in self._watches.values()]
         wait([future for future, silent in pending if not silent], timeout=self._patience)
-        seen = {name: watch.collect_answer(now) for name, watch in self._watches.items()}
-        return {name: host for name, host in seen.items() if host is not None}
+        answers = {name: watch.collect_answer(now) for name, watch in self._watches.items()}
+        return {name: host for name, host in answers.items() if host is not None}
 
     def list_late(self) -> frozenset[HostName]:
         """Return the hosts whose pending observation began in an earlier call of `observe_hosts`: their next answer may
@@ -77,24 +80,24 @@ class HostPool:
     def has_usable_host(self) -> bool:
         """Return True when a host answers, or has answered before and is only slow, without a known problem."""
         return any(
-            watch.seen is not None and (watch.seen.silent_since is None or watch.problem is None)
+            watch.observation is not None and (watch.observation.silent_since is None or watch.problem is None)
             for watch in self._watches.values()
         )
 
     def list_last_seen(self) -> dict[HostName, HostSeen]:
         """Return the last observation of every host that has ever answered."""
-        found = {name: watch.seen for name, watch in self._watches.items()}
-        return {name: host for name, host in found.items() if host is not None}
+        observations = {name: watch.observation for name, watch in self._watches.items()}
+        return {name: host for name, host in observations.items() if host is not None}
 
     def list_unseen(self) -> dict[HostName, datetime]:
         """Return the hosts that have never answered, each with the time of the first pass that asked it."""
-        found = {name: watch.unseen_since for name, watch in self._watches.items()}
-        return {name: since for name, since in found.items() if since is not None}
+        times = {name: watch.unseen_since for name, watch in self._watches.items()}
+        return {name: since for name, since in times.items() if since is not None}
 
     def list_problems(self) -> dict[HostName, RisemlError]:
         """Return why each silent host does not answer."""
-        found = {name: watch.problem for name, watch in self._watches.items()}
-        return {name: problem for name, problem in found.items() if problem is not None}
+        problems = {name: watch.problem for name, watch in self._watches.items()}
+        return {name: problem for name, problem in problems.items() if problem is not None}
 
 
 class _HostWatch:
@@ -102,7 +105,7 @@ class _HostWatch:
 
     def __init__(self, executor: Executor, report: Report, clock: Clock) -> None:
         self.executor = executor
-        self.seen: HostSeen | None = None  # None: it has never answered
+        self.observation: HostSeen | None = None  # None: it has never answered
         self.problem: RisemlError | None = None  # why it does not answer
         self._report = report
         self._clock = clock
@@ -119,13 +122,13 @@ class _HostWatch:
     @property
     def unseen_since(self) -> datetime | None:
         """Since when a host that has never answered is asked; None: it has answered."""
-        return None if self.seen is not None else self._silent_since
+        return None if self.observation is not None else self._silent_since
 
     def ask_host(self, references: frozenset[str]) -> tuple[Future[HostSeen], bool]:
         """Return the pending observation, and whether the host is silent: then the caller does not wait."""
         if self._pending is None:
             self._pending = self._worker.submit(self.executor.observe, references)
-        return self._pending, self._silent_since is not None and self.seen is not None
+        return self._pending, self._silent_since is not None and self.observation is not None
 
     def collect_answer(self, now: datetime) -> HostSeen | None:
         """Return the newest observation: the answer if it has arrived, else the last one."""
@@ -141,14 +144,14 @@ class _HostWatch:
                     self._report(self.executor.name, problem)
                 self.problem = problem
                 self._note_silence(now)
-        if self.seen is not None:
-            self.seen = replace(self.seen, silent_since=self._silent_since)
-        return self.seen
+        if self.observation is not None:
+            self.observation = replace(self.observation, silent_since=self._silent_since)
+        return self.observation
 
     def _take_answer(self, answer: Future[HostSeen]) -> RisemlError | None:
         """Store the answer, or return its problem; any exception is a problem of this host alone."""
         try:
-            self.seen = answer.result()
+            self.observation = answer.result()
         except RisemlError as error:
             return error
         except Exception as error:
@@ -162,7 +165,8 @@ class _HostWatch:
         Time in which this machine sleeps does not count against the host, nor does a time of day that was set.
         """
         if self._silent_since is None:
-            self._silent_since, self._silent_at = now, self._clock()
+            self._silent_since = now
+            self._silent_at = self._clock()
         silent = timedelta(seconds=self._clock() - self._silent_at)
         if abs(now - self._silent_since - silent) > _JUMP:
             self._silent_since = now - silent

@@ -11,7 +11,8 @@ program of it may pass the signal on (`job_programs.rank_launcher`)."""
 LEAVE_TIME = 0.5
 """Seconds for which what a job has left in the background may end by itself: `> >(tee log)` reads to the end."""
 
-_MOST_NAMED, _LONGEST_NAME = 3, 60  # processes in a sentence; characters of a name
+_MOST_NAMED = 3  # processes in a sentence
+_LONGEST_NAME = 60  # characters of the name of a process
 _OOM_SCORE = 500  # a machine without memory kills jobs first, before what supervises them
 
 
@@ -26,7 +27,8 @@ def list_descendants(root: int) -> "list[int]":
             except (OSError, IndexError):
                 continue
             children.setdefault(parent, []).append(int(name))
-    below, level = [], [root]  # type: list[int], list[int]
+    below = []  # type: list[int]
+    level = [root]
     while level:
         level = [child for parent in level for child in children.get(parent, [])]
         below += level
@@ -84,8 +86,8 @@ def describe_left(pids: "list[int]") -> bytes:
     if not names:
         return b""
     more = len(names) - _MOST_NAMED
-    shown = ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    end = f"so ends what it left in the background: {shown} (a last line `wait` lets that end first)"
+    listing = ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    end = f"so ends what it left in the background: {listing} (a last line `wait` lets that end first)"
     return f"[riseml: the script has ended, and {end}]\n".encode("utf-8", "replace")
 
 

@@ -19,8 +19,8 @@ def to_text(nanoseconds: int) -> str:
         >>> to_text(1_788_161_026_500_000_000)
         '2026-08-31T07:23:46.500000000Z'
     """
-    seconds, rest = divmod(nanoseconds, _BILLION)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+    seconds, fraction = divmod(nanoseconds, _BILLION)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
 
 
 def to_nanoseconds(text: str) -> int:
@@ -33,7 +33,7 @@ def to_nanoseconds(text: str) -> int:
     return int(datetime.fromisoformat(f"{whole}+00:00").timestamp()) * _BILLION + int(fraction.ljust(9, "0")[:9])
 
 
-def is_before(one: str, other: str) -> bool:
+def is_before(stamp: str, other: str) -> bool:
     """Return True when a time in the engine's form is before another one.
 
     Times with equally many digits compare as texts: a reader that continues a log compares 100,000 in a second.
@@ -41,7 +41,7 @@ def is_before(one: str, other: str) -> bool:
     Raises:
         ValueError: one of two texts of different lengths is not such a time.
     """
-    return one < other if len(one) == len(other) else to_nanoseconds(one) < to_nanoseconds(other)
+    return stamp < other if len(stamp) == len(other) else to_nanoseconds(stamp) < to_nanoseconds(other)
 
 
 def to_datetime(nanoseconds: int) -> datetime:

@@ -79,11 +79,11 @@ class _ChangeWalk:
         self._left = MOST_LISTED
 
     def walk_working_folder(self, root: int) -> Iterator[WrittenFile | Unread]:
-        for found in self._walk(root, "", 0):
-            if isinstance(found, Unread):
-                yield found
-            elif not is_cache(found.path) and not self._is_of_project(found):
-                yield from _show(found, is_wanted=self._order.wants(found.path), is_movable=True)
+        for entry in self._walk(root, "", 0):
+            if isinstance(entry, Unread):
+                yield entry
+            elif not is_cache(entry.path) and not self._is_of_project(entry):
+                yield from _show(entry, is_wanted=self._order.wants(entry.path), is_movable=True)
 
     def walk_elsewhere(self, pattern: OutputPattern) -> Iterator[WrittenFile | Unread]:
         """Yield what the job has changed of the files that a pattern of another place means."""
@@ -93,25 +93,25 @@ class _ChangeWalk:
         if root is None:
             return
         try:
-            found = os.stat(os.fsencode(last), dir_fd=root, follow_symlinks=False)
+            status = os.stat(os.fsencode(last), dir_fd=root, follow_symlinks=False)
         except OSError:
             os.close(root)
             return
         try:
-            if not stat.S_ISDIR(found.st_mode):
-                if found.st_ctime_ns > self._since and pattern.matches(pattern.first):
+            if not stat.S_ISDIR(status.st_mode):
+                if status.st_ctime_ns > self._since and pattern.matches(pattern.first):
                     path = encode_name(os.fsencode(pattern.first))
-                    yield from _show(_ChangedEntry(root, os.fsencode(last), path, found), is_wanted=True)
+                    yield from _show(_ChangedEntry(root, os.fsencode(last), path, status), is_wanted=True)
                 return
             inner = _open_inner(root, os.fsencode(last))
             if inner is None:
                 return
             try:
-                for one in self._walk(inner, f"{encode_name(os.fsencode(pattern.first))}/", len(above)):
-                    if isinstance(one, Unread):
-                        yield one
-                    elif pattern.matches(read_path(one.path)):
-                        yield from _show(one, is_wanted=True)
+                for entry in self._walk(inner, f"{encode_name(os.fsencode(pattern.first))}/", len(above)):
+                    if isinstance(entry, Unread):
+                        yield entry
+                    elif pattern.matches(read_path(entry.path)):
+                        yield from _show(entry, is_wanted=True)
             finally:
                 os.close(inner)
         finally:
@@ -123,18 +123,18 @@ class _ChangeWalk:
             raw = os.fsencode(name)
             path = f"{prefix}{encode_name(raw)}"
             try:
-                found = os.stat(raw, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(raw, dir_fd=folder, follow_symlinks=False)
             except OSError:  # a process that the job left behind has removed it
                 continue
-            is_changed = found.st_ctime_ns > self._since
+            is_changed = status.st_ctime_ns > self._since
             self._left -= is_changed
             if self._left < 0:
                 if self._left == -1:
                     yield Unread(f"it has written more than {MOST_LISTED:,} files")
                 return
-            if not stat.S_ISDIR(found.st_mode):
+            if not stat.S_ISDIR(status.st_mode):
                 if is_changed:
-                    yield _ChangedEntry(folder, raw, path, found)
+                    yield _ChangedEntry(folder, raw, path, status)
             elif not is_cache(f"{path}/x"):
                 inner = _open_inner(folder, raw) if depth < MOST_DEPTH else None
                 if inner is None:
@@ -145,36 +145,36 @@ class _ChangeWalk:
                 finally:
                     os.close(inner)
 
-    def _is_of_project(self, found: _ChangedEntry) -> bool:
+    def _is_of_project(self, changed: _ChangedEntry) -> bool:
         """Return True for a file of the project that has its old content."""
         if self._project is None:
             self._project = self._order.list_project()
-        entry = self._project.get(found.path)
+        entry = self._project.get(changed.path)
         if entry is None:
             return False
-        if stat.S_ISLNK(found.stat.st_mode):
+        if stat.S_ISLNK(changed.stat.st_mode):
             return entry.kind is EntryKind.LINK
-        return (entry.size, entry.mtime) == (found.stat.st_size, found.stat.st_mtime_ns // 10**9)
+        return (entry.size, entry.mtime) == (changed.stat.st_size, changed.stat.st_mtime_ns // 10**9)
 
 
-def _show(found: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) -> Iterator[WrittenFile | Unread]:
+def _show(changed: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) -> Iterator[WrittenFile | Unread]:
     """Yield a file, open while the caller reads it, or a link that is wanted; nothing else.
 
     A job can leave files that not even its own user may read.
     """
-    if stat.S_ISLNK(found.stat.st_mode):
+    if stat.S_ISLNK(changed.stat.st_mode):
         if not is_wanted:
             return
-        target = encode_name(os.readlink(found.name, dir_fd=found.folder))
-        yield WrittenFile(found.path, mtime=found.stat.st_mtime_ns, target=target)
-    elif stat.S_ISREG(found.stat.st_mode) and not is_wanted:
-        yield WrittenFile(found.path, found.stat.st_size, found.stat.st_mtime_ns)
-    elif stat.S_ISREG(found.stat.st_mode):
+        target = encode_name(os.readlink(changed.name, dir_fd=changed.folder))
+        yield WrittenFile(changed.path, mtime=changed.stat.st_mtime_ns, target=target)
+    elif stat.S_ISREG(changed.stat.st_mode) and not is_wanted:
+        yield WrittenFile(changed.path, changed.stat.st_size, changed.stat.st_mtime_ns)
+    elif stat.S_ISREG(changed.stat.st_mode):
         try:
-            handle = os.open(found.name, _FILE, dir_fd=found.folder)
+            handle = os.open(changed.name, _FILE, dir_fd=changed.folder)
         except OSError as error:
-            yield WrittenFile(found.path, found.stat.st_size, found.stat.st_mtime_ns)
-            yield Unread(f"{show_name(found.path)} cannot be read: {error.strerror}")
+            yield WrittenFile(changed.path, changed.stat.st_size, changed.stat.st_mtime_ns)
+            yield Unread(f"{show_name(changed.path)} cannot be read: {error.strerror}")
             return
         with open(handle, "rb") as file:
             now = os.fstat(file.fileno())
@@ -182,8 +182,10 @@ def _show(found: _ChangedEntry, *, is_wanted: bool, is_movable: bool = False) ->
                 executable = bool(now.st_mode & stat.S_IXUSR)
                 content = iter(lambda: file.read(_PIECE), b"")
                 # a file with another name may be one of the user's own, whose mode must not change
-                source = (found.folder, found.name) if is_movable and now.st_nlink == 1 else None
-                yield WrittenFile(found.path, now.st_size, now.st_mtime_ns, executable, content=content, source=source)
+                source = (changed.folder, changed.name) if is_movable and now.st_nlink == 1 else None
+                yield WrittenFile(
+                    changed.path, now.st_size, now.st_mtime_ns, executable, content=content, source=source
+                )
 
 
 def _open_below(base: str, parts: list[str]) -> int | None:

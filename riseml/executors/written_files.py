@@ -72,7 +72,7 @@ class WrittenOrder:
     """Which files of a job the caller wants."""
 
     key: JobKey
-    wanted: tuple[OutputPattern, ...] = ()  # the files whose contents are wanted
+    patterns: tuple[OutputPattern, ...] = ()  # the files whose contents are wanted
     home: str = ""  # the home folder of the job
     # lists the files of the project by path, as `WrittenFile.path`; called only if the job has written something
     list_project: Callable[[], Mapping[str, ArchiveEntry]] = field(default=dict)
@@ -80,12 +80,12 @@ class WrittenOrder:
     def wants(self, path: str) -> bool:
         """Return True for a path below the working folder whose content is wanted."""
         text = read_path(path)
-        return any(pattern.is_below_folder and pattern.matches(text) for pattern in self.wanted)
+        return any(pattern.is_below_folder and pattern.matches(text) for pattern in self.patterns)
 
     @property
     def elsewhere(self) -> tuple[OutputPattern, ...]:
         """The patterns of places outside of the working folder."""
-        return tuple(one for one in self.wanted if not one.is_below_folder)
+        return tuple(pattern for pattern in self.patterns if not pattern.is_below_folder)
 
 
 def read_path(path: str) -> str:
@@ -102,4 +102,4 @@ def is_home_cache(path: str) -> bool:
 def is_cache(path: str) -> bool:
     """Return True for a file that a program has made for itself, such as `__pycache__/x.pyc`."""
     *folders, name = path.split("/")
-    return name.endswith(_CACHE_ENDS) or any(one in CACHES or one.endswith(_CACHE_ENDS) for one in folders)
+    return name.endswith(_CACHE_ENDS) or any(folder in CACHES or folder.endswith(_CACHE_ENDS) for folder in folders)

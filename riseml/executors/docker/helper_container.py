@@ -35,7 +35,7 @@ def make_output(api: docker.APIClient, helpers: Helpers, experiment: int, output
         APIError: the engine cannot mount something that the jobs mount.
         EngineError: a part of the folder is a link, or another user made it or could replace it (permanent).
     """
-    with lend_container(api, helpers, f"output-{experiment}", (output.root, *output.others)) as name:
+    with lend_container(api, helpers, f"output-{experiment}", (output.root, *output.mounts)) as name:
         check_output_parts(api, name, output)
         try:
             send_archive(api, name, output.root.target, output.tar, noOverwriteDirNonDir="1")

@@ -33,7 +33,7 @@ class LayerFold:
     Example:
         >>> fold = LayerFold(Work.PULL, "python:3.11")
         >>> fold.add_line({"id": "a1", "status": "Downloading", "progressDetail": {"current": 5, "total": 9}})
-        WorkReport(work=<Work.PULL: 'pull'>, what='python:3.11', done=5, total=9)
+        WorkReport(work=<Work.PULL: 'pull'>, subject='python:3.11', progress=5, total=9)
     """
 
     work: Work

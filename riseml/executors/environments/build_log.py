@@ -26,20 +26,20 @@ class BuildLog:
     def __init__(self, build: BuildOrder, passed: int) -> None:
         self._build = build
         self._passed = passed
-        self._rest = b""  # the beginning of a line whose end has not arrived yet
+        self._open_line = b""  # the beginning of a line whose end has not arrived yet
         self.step = 0  # the number of the install step that runs, from 1; 0: none has begun
 
     def add_output(self, data: bytes) -> None:
         """Pass on the lines that are complete now."""
-        *lines, rest = (self._rest + data).split(b"\n")
-        self._rest = rest[-_LONGEST_LINE:]
+        *lines, open_line = (self._open_line + data).split(b"\n")
+        self._open_line = open_line[-_LONGEST_LINE:]
         for line in lines:
             self._add_line(line)
 
     def end(self) -> None:
         """Pass on the last line, which may have no end."""
-        self._add_line(self._rest)
-        self._rest = b""
+        self._add_line(self._open_line)
+        self._open_line = b""
 
     def name_step(self) -> str:
         """Return what the build was doing, as the subject of a sentence about its failure."""

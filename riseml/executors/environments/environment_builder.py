@@ -23,7 +23,9 @@ WRITE_PAUSE = 2  # seconds between two attempts to write the end on a full disk
 MOST_WRITES = 30  # attempts
 LEAST_ROOM = 1 << 18  # bytes: a disk with less is full
 
-EMPTY, PACKAGES, STEPS = "empty", "packages", "steps"  # the stages of a build
+EMPTY = "empty"  # the stages of a build
+PACKAGES = "packages"
+STEPS = "steps"
 
 
 class StepFailed(Exception):
@@ -175,10 +177,10 @@ class EnvironmentBuilder:
 def has_no_room(folder: str) -> bool:
     """Return whether the file system of a folder is full; False when there is no such folder."""
     try:
-        found = os.statvfs(folder)
+        file_system = os.statvfs(folder)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < LEAST_ROOM
+    return file_system.f_bavail * file_system.f_frsize < LEAST_ROOM
 
 
 def say(line: str) -> None:

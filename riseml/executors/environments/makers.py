@@ -33,7 +33,8 @@ from riseml.records import dataclass
 READY = ".ready"  # this file exists in a complete environment
 PROJECT = "project"
 PACKAGES = "packages.txt"  # the packages after the steps, as `pip freeze` writes them
-BUILD_SUFFIX, ASIDE_SUFFIX = ".build", ".ended"  # of the folder of a build, and of one that is being ended
+BUILD_SUFFIX = ".build"  # ends the name of the folder of a build
+ASIDE_SUFFIX = ".ended"  # ends the name of the folder of a build that is being ended
 ORDER = "order.json"
 HELD = "held.txt"  # the constraints of the install steps (`job_programs.held_packages`)
 BUILDER = "environment_builder.py"
@@ -100,7 +101,8 @@ def write_build(order: EnvironmentOrder, settings: Mapping[str, Any]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    place, image = order.place, order.build.image
+    place = order.place
+    image = order.build.image
     place.mkdir(mode=0o700)
     _unpack_step_files(order.build, place / PROJECT)
     shutil.copyfile(str(environment_builder.__file__), place / BUILDER)

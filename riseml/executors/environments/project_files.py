@@ -24,13 +24,13 @@ _FOREIGN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 """Errors of a path with an entry that this module did not create."""
 
 
-def unpack_project(project: ProjectFiles, target: Path, wanted: Collection[str] | None = None) -> None:
+def unpack_project(project: ProjectFiles, target: Path, paths: Collection[str] | None = None) -> None:
     """Write a project's files into an empty folder.
 
     Args:
         project: its files, folders and symbolic links.
         target: the folder; it exists.
-        wanted: paths of the entries to unpack; None: all.
+        paths: those of the entries to unpack; None: all.
 
     Raises:
         EngineError: a file is damaged, or an entry leads out of the folder; part of it may be unpacked.
@@ -40,7 +40,7 @@ def unpack_project(project: ProjectFiles, target: Path, wanted: Collection[str] 
         root = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, root)
         try:
-            unpack_entries(project, OpenFolder(root, stack), wanted)
+            unpack_entries(project, OpenFolder(root, stack), paths)
         except UsageError as error:
             raise EngineError(f"{_PROBLEM}: {error.message}", permanent=True) from error
         except OSError as error:
@@ -86,20 +86,20 @@ def copy_files(source: Path, target: Path) -> None:
 
 def _copy_file(name: str, source: int, target: int) -> None:
     """Copy a file or a link from one open folder to another; skip everything else."""
-    found = os.stat(name, dir_fd=source, follow_symlinks=False)
-    if stat.S_ISLNK(found.st_mode):
+    status = os.stat(name, dir_fd=source, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
         os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
-    elif stat.S_ISREG(found.st_mode):
+    elif stat.S_ISREG(status.st_mode):
         with (
-            open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source), "rb") as made,
+            open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source), "rb") as original,
             open(os.open(name, NEW_FILE, 0o600, dir_fd=target), "wb") as copy,
         ):
-            if found.st_size < SMALL_FILE or not share_blocks(made.fileno(), copy.fileno()):
-                shutil.copyfileobj(made, copy, _COPIED_AT_ONCE)
+            if status.st_size < SMALL_FILE or not share_blocks(original.fileno(), copy.fileno()):
+                shutil.copyfileobj(original, copy, _COPIED_AT_ONCE)
                 copy.flush()
-            os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
-            _copy_times(found, copy.fileno())
+            os.fchmod(copy.fileno(), stat.S_IMODE(status.st_mode) & 0o777)
+            _copy_times(status, copy.fileno())
 
 
-def _copy_times(found: os.stat_result, target: int) -> None:
-    os.utime(target, ns=(found.st_mtime_ns, found.st_mtime_ns))
+def _copy_times(status: os.stat_result, target: int) -> None:
+    os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns))

@@ -35,6 +35,6 @@ def can_share_blocks(folder: Path) -> bool:
     Raises:
         OSError: the folder cannot be written.
     """
-    with tempfile.TemporaryFile(dir=folder, buffering=0) as one, tempfile.TemporaryFile(dir=folder) as other:
-        one.write(b"content")
-        return share_blocks(one.fileno(), other.fileno())
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as source, tempfile.TemporaryFile(dir=folder) as copy:
+        source.write(b"content")
+        return share_blocks(source.fileno(), copy.fileno())

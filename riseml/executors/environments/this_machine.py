@@ -183,5 +183,5 @@ def _find_record(place: Path) -> SupervisorRecord | None:
 
 def _identify_folder(folder: Path) -> str:
     """Return what distinguishes a folder from its copies."""
-    found = folder.stat()
-    return f"{found.st_dev}:{found.st_ino}"
+    status = folder.stat()
+    return f"{status.st_dev}:{status.st_ino}"

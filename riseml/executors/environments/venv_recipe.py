@@ -68,12 +68,17 @@ def make_installer_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables for installers: those of the server without the ones that would mislead installers, plain
     output, pip's package index and folders of wheels for uv, and `variables` last.
     """
-    kept = {name: value for name, value in os.environ.items() if not _FOREIGN_VARIABLE.match(name)}
-    named = {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & kept.keys()
+    inherited = {name: value for name, value in os.environ.items() if not _FOREIGN_VARIABLE.match(name)}
+    named = {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & inherited.keys()
     index = None if named else _read_pip_setting("PIP_INDEX_URL")
-    links = None if "UV_FIND_LINKS" in kept else _read_pip_setting("PIP_FIND_LINKS")
-    found = {"UV_DEFAULT_INDEX": index, "UV_FIND_LINKS": ",".join((links or "").split())}
-    return {**kept, **_INSTALLER_VARIABLES, **{name: value for name, value in found.items() if value}, **variables}
+    links = None if "UV_FIND_LINKS" in inherited else _read_pip_setting("PIP_FIND_LINKS")
+    settings = {"UV_DEFAULT_INDEX": index, "UV_FIND_LINKS": ",".join((links or "").split())}
+    return {
+        **inherited,
+        **_INSTALLER_VARIABLES,
+        **{name: value for name, value in settings.items() if value},
+        **variables,
+    }
 
 
 def _read_pip_setting(variable: str) -> str | None:

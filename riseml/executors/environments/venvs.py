@@ -42,7 +42,8 @@ from riseml.planning.image import parse_packages
 
 _SCHEME = 1  # a new number makes every environment again
 _LOCK_INTERVAL = 0.2  # seconds between two attempts to get the lock
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds between two attempts to end a build
+_FIRST_PAUSE = 1.0  # seconds between two attempts to end a build
+_LONGEST_PAUSE = 30.0
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +198,7 @@ class VirtualEnvironments:
             references: the environments that experiments wait for.
             list_used: returns the environments of all open experiments: what a removal has left of them stays.
         """
-        wanted = {self.find_folder(reference).name for reference in references}
+        awaited = {self.find_folder(reference).name for reference in references}
         names = _list_names(self._root)
         self._end_removals(frozenset(names), lambda: references | list_used())
         for name in names:
@@ -205,7 +206,7 @@ class VirtualEnvironments:
             if folder.suffix not in (BUILD_SUFFIX, ASIDE_SUFFIX):
                 continue
             environment = folder.with_suffix("")
-            if environment.name in wanted and not (environment / READY).exists():
+            if environment.name in awaited and not (environment / READY).exists():
                 continue
             order = read_order(folder)  # None: a server was killed before the build began
             if order is None or order.get("server") == self._server:

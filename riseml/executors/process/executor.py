@@ -89,7 +89,7 @@ class ProcessExecutor:
         self._server = server
         self._home = home
         self._gpu_reader = GpuReader()
-        self._devices = {one.gpu.id: one.gpu for one in self._gpu_reader.read_all()}
+        self._devices = {reading.gpu.id: reading.gpu for reading in self._gpu_reader.read_all()}
         self._gpus = tuple(self._devices)
         self._capacity = machine.read_capacity(self._gpus)
         self._ports = machine.PortReader(server)
@@ -106,10 +106,10 @@ class ProcessExecutor:
     def observe(self, references: frozenset[str]) -> HostSeen:
         with _translate_os_errors("RISEML_HOME"):
             networks = dict.fromkeys(self._folders.list_experiments(), "")
-            found = [self._observe_job(key) for key in self._folders.list_jobs()]
+            containers = [self._observe_job(key) for key in self._folders.list_jobs()]
             return HostSeen(
                 capacity=self._capacity,
-                containers={container.key: container for container in found if container is not None},
+                containers={container.key: container for container in containers if container is not None},
                 images={reference: self._environments.observe_environment(reference) for reference in references},
                 networks=networks,
                 labels={HOST_LABEL: self.name},
@@ -251,7 +251,7 @@ class ProcessExecutor:
             if count != before:
                 yield None
 
-    def _write_code(self, folder: Path, code: ProjectFiles | None, made: Path) -> None:
+    def _write_code(self, folder: Path, code: ProjectFiles | None, additions: Path) -> None:
         """Write the project for this job alone, and add what install steps made; the folder appears when complete."""
         target = folder / _CODE
         if target.exists():
@@ -260,7 +260,7 @@ class ProcessExecutor:
             fresh.chmod(0o755)
             if code is not None:
                 self._code.write_project(code, fresh, folder.parent)
-            copy_files(made, fresh)
+            copy_files(additions, fresh)
             with suppress(FileExistsError):
                 (fresh / OWN_FOLDER).mkdir(0o755)
 
@@ -309,11 +309,11 @@ class ProcessExecutor:
 
 
 @contextmanager
-def _translate_os_errors(what: str) -> Iterator[None]:
+def _translate_os_errors(subject: str) -> Iterator[None]:
     """Turn errors of the operating system into `EngineError`."""
     try:
         yield
     except OSError as error:
         raise EngineError(
-            f"{what} cannot be used: {error.strerror}: {error.filename}", "free some space, or change its owner"
+            f"{subject} cannot be used: {error.strerror}: {error.filename}", "free some space, or change its owner"
         ) from error

@@ -50,17 +50,17 @@ def open_process_command(record: SupervisorRecord | None, folder: Path, order: C
         runner = complete_order(make_runner_order(order), str(folder), record.pid, record.main)
     except OSError:
         raise NotThere("the job does not run") from None
-    ours, theirs = socket.socketpair()
-    with theirs:
+    server_end, runner_end = socket.socketpair()
+    with runner_end:
         process = subprocess.Popen(
             [sys.executable, "-m", _RUNNER],
-            stdin=theirs.fileno(),
+            stdin=runner_end.fileno(),
             stdout=subprocess.DEVNULL,
             cwd="/",
             start_new_session=True,
         )
-    ours.sendall(json.dumps(runner).encode() + b"\n")
-    return JobStream(ours, RunnerCodec(), _RunnerProcess(process))
+    server_end.sendall(json.dumps(runner).encode() + b"\n")
+    return JobStream(server_end, RunnerCodec(), _RunnerProcess(process))
 
 
 def open_process_port(record: SupervisorRecord | None, port: int) -> JobStream:
@@ -82,10 +82,12 @@ def open_process_port(record: SupervisorRecord | None, port: int) -> JobStream:
 
 def _find_listeners(record: SupervisorRecord, port: int) -> list[str]:
     """Return the addresses at which processes of the job listen on this port."""
-    found: list[str] = []
+    addresses: list[str] = []
     for process in list_job_processes(record):
         with suppress(psutil.Error):
-            for one in process.net_connections("tcp"):
-                if one.status == psutil.CONN_LISTEN and one.laddr.port == port:
-                    found.append({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(one.laddr.ip, one.laddr.ip))
-    return found
+            for connection in process.net_connections("tcp"):
+                if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
+                    addresses.append(
+                        {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(connection.laddr.ip, connection.laddr.ip)
+                    )
+    return addresses

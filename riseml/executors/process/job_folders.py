@@ -119,9 +119,9 @@ class ProcessJobFolders:
 
     def _list_jobs_of(self, experiment: int) -> Iterator[JobKey]:
         for name in _list_folder(self.experiment_folder(experiment)):
-            found = _JOB_FOLDER.fullmatch(name)
-            if found is not None:
-                yield JobKey(experiment, JobName(found[1]), int(found[2]))
+            match = _JOB_FOLDER.fullmatch(name)
+            if match is not None:
+                yield JobKey(experiment, JobName(match[1]), int(match[2]))
 
     def _move_to_trash(self, path: Path) -> Path:
         """Move a folder to the trash so that no supervisor can start in it; return the folder that it is in.

@@ -43,11 +43,14 @@ class ProcessMeter:
     def read_use(self, group: Iterable[psutil.Process]) -> ProcessUse | None:
         """Return what the processes use; None the first time."""
         now = time.monotonic()
-        before, elapsed = self._counters, now - self._read_at
-        self._counters, memory = {}, 0
+        before = self._counters
+        elapsed = now - self._read_at
+        self._counters = {}
+        memory = 0
         for process in group:
             with contextlib.suppress(psutil.Error):
-                times, moved = process.cpu_times(), process.io_counters()
+                times = process.cpu_times()
+                moved = process.io_counters()
                 self._counters[process] = _Counters(times.user + times.system, moved.read_bytes, moved.write_bytes)
                 memory += read_process_memory(process)
         is_first, self._read_at = not self._read_at, now

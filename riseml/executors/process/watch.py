@@ -22,7 +22,10 @@ from riseml.executors.supervision.supervisor import LOG_FILE, STATE_FILE
 from riseml.records import dataclass
 
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name (inotify(7))
-_MODIFY, _MOVED_TO, _DELETED, _IGNORED = 0x2, 0x80, 0x400, 0x8000  # bits of the mask
+_MODIFY = 0x2  # bits of the mask
+_MOVED_TO = 0x80
+_DELETED = 0x400
+_IGNORED = 0x8000
 _EVENT_BUFFER = 1 << 16  # bytes of events read at once
 
 
@@ -102,11 +105,11 @@ class JobWatch:
 
     def wait_for_change(self, folder: Path, counts: ChangeCounts, seconds: float) -> None:
         """Return when log or state have changed since `counts`, at the latest after `seconds`."""
-        self._wait_for_counts(folder, lambda found: found != counts, seconds)
+        self._wait_for_counts(folder, lambda current: current != counts, seconds)
 
     def wait_for_state(self, folder: Path, counts: ChangeCounts, seconds: float) -> None:
         """Return when the state has changed since `counts`, at the latest after `seconds`."""
-        self._wait_for_counts(folder, lambda found: found.state != counts.state, seconds)
+        self._wait_for_counts(folder, lambda current: current.state != counts.state, seconds)
 
     def wait_for_any_state(self, count: int, seconds: float) -> int:
         """Return how often the state of any job has changed, as soon as that differs from `count`, or after
@@ -115,11 +118,11 @@ class JobWatch:
             self._states_changed.wait_for(lambda: self._states != count, seconds)
             return self._states
 
-    def _wait_for_counts(self, folder: Path, wanted: Callable[[ChangeCounts], bool], seconds: float) -> None:
+    def _wait_for_counts(self, folder: Path, condition: Callable[[ChangeCounts], bool], seconds: float) -> None:
         with self._lock:
             watched = self._folders.get(folder) or _WatchedFolder(folder)
         with watched.changed:
-            watched.changed.wait_for(lambda: wanted(watched.counts), seconds)
+            watched.changed.wait_for(lambda: condition(watched.counts), seconds)
 
     def _read_descriptors(self) -> None:
         while True:

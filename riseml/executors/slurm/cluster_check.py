@@ -83,10 +83,10 @@ class ClusterCheck:
         partition = self._settings.partition
         count = sum(node.count for node in self._commands.list_nodes(partition))
         if not count:
-            what = (
+            problem = (
                 f"partition {partition} is not there, has no nodes, or is hidden from you" if partition else "no nodes"
             )
-            yield Finding("slurm", Outcome.FAILED, f"{version}: {what}; `sinfo` shows what there is")
+            yield Finding("slurm", Outcome.FAILED, f"{version}: {problem}; `sinfo` shows what there is")
             raise _Stuck
         where = f"partition {partition}" if partition else "all partitions"
         yield Finding("slurm", Outcome.OK, f"{version}, {count} node{'' if count == 1 else 's'} in {where}")
@@ -94,7 +94,7 @@ class ClusterCheck:
     def _check_partition(self) -> Iterator[Finding]:
         """Find what `sbatch --test-only` does not: it accepts jobs that never start."""
         row = self._find_partition()
-        wanted = self._settings.time_limit
+        time_limit = self._settings.time_limit
         if row is None and self._settings.partition:
             return  # Slurm hides it from users who may not use it; the next check says why
         if row is None:
@@ -103,8 +103,10 @@ class ClusterCheck:
         if not row.is_up:
             yield Finding("partition", Outcome.FAILED, f"partition {row.name} is {row.state}: it starts no jobs now")
             raise _Stuck
-        if wanted is not None and row.limit is not None and wanted > row.limit:
-            message = f"`time_limit` is {wanted / 60:.0f} minutes, and partition {row.name} allows {row.limit / 60:.0f}"
+        if time_limit is not None and row.limit is not None and time_limit > row.limit:
+            message = (
+                f"`time_limit` is {time_limit / 60:.0f} minutes, and partition {row.name} allows {row.limit / 60:.0f}"
+            )
             yield Finding("partition", Outcome.FAILED, f"{message}: such a job never starts")
             raise _Stuck
 
@@ -131,18 +133,18 @@ class ClusterCheck:
             yield Finding("folder", Outcome.FAILED, f"{self._folder} cannot be written by the server: {why}")
             raise _Stuck from error
         try:
-            found = self._commands.read_text(str(self._file))
+            content = self._commands.read_text(str(self._file))
         except RisemlError as error:
             yield Finding("folder", Outcome.FAILED, f"the login node does not read {self._folder}: {error.message}")
             raise _Stuck from error
-        if found != self._token:
+        if content != self._token:
             message = f"{self._folder} of the login node is not the folder that the server has: mount the same one"
             yield Finding("folder", Outcome.FAILED, message)
             raise _Stuck
         mode = stat.S_IMODE(self._folder.stat().st_mode)
         if mode & 0o022:
-            what = f"other users may write in {self._folder} (mode {mode:04o}), and could replace what your jobs run"
-            yield Finding("folder", Outcome.FAILED, f"{what}: `chmod go-w {self._folder}`")
+            problem = f"other users may write in {self._folder} (mode {mode:04o}), and could replace what your jobs run"
+            yield Finding("folder", Outcome.FAILED, f"{problem}: `chmod go-w {self._folder}`")
 
     def _write_file(self) -> None:
         """Write the token that the nodes read, after bytes that a full disk or a quota refuses; keep others' files."""
@@ -157,22 +159,25 @@ class ClusterCheck:
     def _check_nodes(self) -> Iterator[Finding]:
         """Run a short command on every idle node, and compare the results; name the nodes that were not asked."""
         states = self._commands.list_node_states(self._settings.partition)
-        idle = [one.name for one in states if one.state == "idle"]
+        idle = [node.name for node in states if node.state == "idle"]
         if idle:
             answers = [answer for line in self._ask(idle) if (answer := _read_answer(line)) is not None]
             name = self._commands.read_user()
             problems = [problem for answer in answers for problem in self._find_problems(answer, name)]
-            problems += [f"node {one} gave no answer" for one in idle if one not in {answer.node for answer in answers}]
+            problems += [
+                f"node {node} gave no answer" for node in idle if node not in {answer.node for answer in answers}
+            ]
             yield from (Finding("nodes", Outcome.FAILED, problem) for problem in problems)
             if not problems:
                 message = f"all {len(idle)} idle nodes see {self._folder}, this user and Python"
                 yield Finding("nodes", Outcome.OK, message)
-        others = [one for one in states if one.state != "idle"]
-        if others:
-            yield Finding("nodes", Outcome.NOTE, f"not asked: {_name_nodes(others)}")
+        other_nodes = [node for node in states if node.state != "idle"]
+        if other_nodes:
+            yield Finding("nodes", Outcome.NOTE, f"not asked: {_name_nodes(other_nodes)}")
 
     def _ask(self, nodes: list[str]) -> list[str]:
-        file, python = shlex.quote(str(self._file)), shlex.quote(self._settings.python)
+        file = shlex.quote(str(self._file))
+        python = shlex.quote(self._settings.python)
         probe = f'{file}."$SLURMD_NODENAME"'
         script = (
             f'echo "riseml|$SLURMD_NODENAME|$(id -u)|$(id -un 2>/dev/null)|$(cat {file} 2>&1)'
@@ -186,11 +191,11 @@ class ClusterCheck:
     def _find_problems(self, answer: _NodeAnswer, name: str) -> Iterator[str]:
         where = f"node {answer.node}"
         if answer.name != name:
-            there = f"is {answer.name} there" if answer.name else "has no name there"
-            yield f"{where}: user {answer.user} {there} and {name} here: users need the same IDs on all nodes"
+            identity = f"is {answer.name} there" if answer.name else "has no name there"
+            yield f"{where}: user {answer.user} {identity} and {name} here: users need the same IDs on all nodes"
         if answer.token != self._token:
-            seen = f" ({answer.token[:200]})" if answer.token else ""
-            yield f"{where}: {self._folder} is not the folder that the server has{seen}: mount the same one there"
+            excerpt = f" ({answer.token[:200]})" if answer.token else ""
+            yield f"{where}: {self._folder} is not the folder that the server has{excerpt}: mount the same one there"
         elif answer.written != _WRITES:
             yield f"{where}: {self._folder} cannot be written ({answer.written[:200]})"
         if answer.python != "1":
@@ -204,6 +209,8 @@ def _read_answer(line: str) -> _NodeAnswer | None:
 
 def _name_nodes(nodes: list[NodeState]) -> str:
     """Return nodes with their states: `n2 is down (Not responding), n3 is allocated and 7 others`."""
-    named = [f"{one.name} is {one.state}" + (f" ({one.reason})" if one.reason else "") for one in nodes[:_MOST_NAMED]]
+    named = [
+        f"{node.name} is {node.state}" + (f" ({node.reason})" if node.reason else "") for node in nodes[:_MOST_NAMED]
+    ]
     more = len(nodes) - len(named)
     return ", ".join(named) + (f" and {more} more" if more else "")

@@ -26,7 +26,8 @@ from riseml.spec.pool.slurm import make_login_entry
 from riseml.spec.pool.types import SlurmSpec
 
 _CONNECT = 10.0  # seconds to connect to a node
-_NO_COMMAND, _NO_CONNECTION = 127, 255  # exit codes of a shell and of ssh
+_NO_COMMAND = 127  # exit code of a shell
+_NO_CONNECTION = 255  # exit code of ssh
 
 
 class CommandSite(Protocol):
@@ -114,12 +115,12 @@ class LoginNode:
     def connect(self, host: str, port: int) -> socket.socket:
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         command = build_port_command(self._tunnel.open(), self._destination.url.host, address)
-        ours, theirs = socket.socketpair()
-        with theirs:
-            ssh = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL)
+        server_end, ssh_end = socket.socketpair()
+        with ssh_end:
+            ssh = subprocess.Popen(command, stdin=ssh_end.fileno(), stdout=ssh_end.fileno(), stderr=subprocess.DEVNULL)
         # ssh ends with the connection; a thread waits, so that no zombie is left
         threading.Thread(target=ssh.wait, name="node-connection", daemon=True).start()
-        return ours
+        return server_end
 
     def reconnect(self) -> None:
         self._tunnel.reconnect()

@@ -124,7 +124,7 @@ class SlurmExecutor(RoleAccess):
                     sum(node.mem * node.count for node in nodes),
                     tuple(map(str, range(gpus))),
                 ),
-                containers={one.key: one for one in containers},
+                containers={container.key: container for container in containers},
                 images={reference: self._environments.observe_environment(reference) for reference in references},
                 networks=dict.fromkeys(self._folders.list_experiments(), ""),
                 labels={HOST_LABEL: self.name},
@@ -349,14 +349,14 @@ class SlurmExecutor(RoleAccess):
 
 
 @contextmanager
-def _translate_os_errors(what: str) -> Iterator[None]:
+def _translate_os_errors(subject: str) -> Iterator[None]:
     """Turn errors of the operating system into `EngineError`; a full disk, or a quota that is used up, lasts."""
     try:
         yield
     except OSError as error:
         path = error.filename2 or error.filename  # of a copy, the second file: the first is one of riseml's own
         raise EngineError(
-            f"{what} cannot be used: {error.strerror}: {path}",
+            f"{subject} cannot be used: {error.strerror}: {path}",
             "free some space, or change its owner",
             permanent=error.errno in (errno.ENOSPC, errno.EDQUOT),
         ) from error
@@ -367,7 +367,7 @@ def _has_ended(state: dict[str, Any], role: JobName) -> bool:
     return "done" in state or "finished_at" in state.get("roles", {}).get(role, {})
 
 
-def _copy_project(folder: GangFolder, role: JobName, code: ProjectFiles | None, made: Path) -> None:
+def _copy_project(folder: GangFolder, role: JobName, code: ProjectFiles | None, additions: Path) -> None:
     """Unpack the project for one role, and add the files that install steps made; a complete folder stays as it is."""
     target = folder.code_path(role)
     if target.exists():
@@ -376,5 +376,5 @@ def _copy_project(folder: GangFolder, role: JobName, code: ProjectFiles | None, 
     fresh.mkdir(mode=0o755)
     if code is not None:
         unpack_project(code, fresh)
-    copy_files(made, fresh)
+    copy_files(additions, fresh)
     fresh.rename(target)

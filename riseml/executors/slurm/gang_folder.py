@@ -120,23 +120,25 @@ class GangFolder:
 
         `job` is a text, and `roles` has the records of roles, without fields that are none of the supervisor's.
         """
-        found = self._read("verdict.json") or self._read("state.json")
-        if "roles" not in found:
-            return keep_valid(found, {"job": is_text})
-        roles = found["roles"]
-        checked = {name: keep_valid(one, _CHECKS) for name, one in roles.items()} if isinstance(roles, dict) else {}
-        return {**keep_valid(found, {"job": is_text}), "roles": checked}
+        state = self._read("verdict.json") or self._read("state.json")
+        if "roles" not in state:
+            return keep_valid(state, {"job": is_text})
+        roles = state["roles"]
+        checked = (
+            {name: keep_valid(record, _CHECKS) for name, record in roles.items()} if isinstance(roles, dict) else {}
+        )
+        return {**keep_valid(state, {"job": is_text}), "roles": checked}
 
     def find_state_stamp(self) -> tuple[tuple[int, int, int], ...]:
         """Return a stamp that changes with the state. NFS checks for changes when a file is opened."""
-        found = []
+        stamps = []
         for name in ("verdict.json", "state.json"):
             with suppress(OSError):
                 file = os.open(self.path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                seen = os.fstat(file)
+                status = os.fstat(file)
                 os.close(file)
-                found.append((seen.st_ino, seen.st_mtime_ns, seen.st_size))
-        return tuple(found)
+                stamps.append((status.st_ino, status.st_mtime_ns, status.st_size))
+        return tuple(stamps)
 
     def has_role(self, role: JobName) -> bool:
         """Return True for a role that was not removed."""
@@ -144,8 +146,8 @@ class GangFolder:
 
     def read_exit(self, role: JobName) -> dict[str, Any]:
         """Return the end of a role as its wrapper wrote it; empty: it wrote none."""
-        found = keep_valid(self._read(f"{role}.exit"), _CHECKS)
-        return found if found.keys() >= {"exit_code", "finished_at"} else {}
+        record = keep_valid(self._read(f"{role}.exit"), _CHECKS)
+        return record if record.keys() >= {"exit_code", "finished_at"} else {}
 
     def read_use(self, role: JobName) -> dict[str, Any]:
         """Return what a role uses, as its wrapper wrote it last (`role_use`); empty: it wrote nothing yet."""
@@ -176,9 +178,9 @@ class GangFolder:
         """Return the id of the Slurm job that claimed the gang, else of the one that was submitted, else nothing."""
         for name in ("claim", "job"):
             with suppress(OSError):
-                found = read_bytes(self.path / name, _LONGEST_ID).decode("ascii", "replace").strip()
-                if found:
-                    return found
+                job = read_bytes(self.path / name, _LONGEST_ID).decode("ascii", "replace").strip()
+                if job:
+                    return job
         return ""
 
     def find_life(self) -> int | None:
@@ -249,9 +251,9 @@ class GangFolders:
         """Yield every gang that has a folder."""
         for experiment in self.list_experiments():
             for name in sorted(_list_names(self.root / str(experiment))):
-                found = _ATTEMPT.fullmatch(name)
-                if found is not None:
-                    yield self.open_gang(GangKey(experiment, int(found[1])))
+                match = _ATTEMPT.fullmatch(name)
+                if match is not None:
+                    yield self.open_gang(GangKey(experiment, int(match[1])))
 
     def make_experiment(self, experiment: int) -> None:
         """Make the folder of an experiment."""
@@ -260,8 +262,8 @@ class GangFolders:
     def list_machines(self, experiment: int) -> list[dict[str, Any]]:
         """Return on which nodes roles of an experiment ran, of all attempts, as their wrappers wrote it."""
         folder = self.root / str(experiment) / _MACHINES
-        found = [_read_json(folder / name) for name in sorted(_list_names(folder)) if not name.endswith(".new")]
-        return [one for one in found if one]
+        records = [_read_json(folder / name) for name in sorted(_list_names(folder)) if not name.endswith(".new")]
+        return [record for record in records if record]
 
     def remove_experiment(self, experiment: int) -> None:
         """Remove the folder of an experiment, if it is there."""

@@ -27,7 +27,8 @@ from typing import Any
 BEAT = 5.0  # seconds between two lines over the connection
 SILENCE = 60.0  # seconds without a line after which the other side counts as gone
 _SUSPENDED = 20.0  # if more seconds pass between two heartbeats, this process was suspended
-SUPERVISOR, ROLE = "supervisor", "role"  # the sides of a connection
+SUPERVISOR = "supervisor"  # the sides of a connection
+ROLE = "role"
 _RANDOM_TEXT = re.compile("[0-9a-f]{32}")  # a challenge, or a nonce
 _HOST = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:%-]{0,254}")  # a name or an address; a shell and JSON leave it as it is
 _PORT = re.compile("[0-9]{1,5}")
@@ -92,14 +93,15 @@ class LineConnection:
     def __init__(self, door: socket.socket, token: str, side: str) -> None:
         self.door = door
         self.heard = time.monotonic()  # when the last line arrived
-        self.said = time.monotonic()
-        self._token, self._side = token, side
+        self.sent_at = time.monotonic()
+        self._token = token
+        self._side = side
         self._challenge = ""
         self._key = ""  # of this connection; empty until both sides have it
         self._sent = 0  # lines with a proof, of this side
         self._received = 0  # lines with a proof, of the other side
         self._looked = time.monotonic()
-        self._rest = b""
+        self._tail = b""
 
     def challenge(self) -> None:
         """Send the challenge; the supervisor does so once, first of all.
@@ -129,7 +131,7 @@ class LineConnection:
         self._send_line(self._seal(message))
 
     def _send_line(self, line: "dict[str, Any]") -> None:
-        self.said = time.monotonic()
+        self.sent_at = time.monotonic()
         self.door.sendall(json.dumps(line).encode() + b"\n")
 
     def _derive_key(self, nonce: str) -> str:
@@ -151,7 +153,7 @@ class LineConnection:
         if now - self._looked > _SUSPENDED:
             self.heard = max(self.heard, now - SILENCE + _SUSPENDED)
         self._looked = now
-        if self._key and now - self.said >= BEAT:
+        if self._key and now - self.sent_at >= BEAT:
             self.send({})
 
     def is_silent(self) -> bool:
@@ -169,8 +171,8 @@ class LineConnection:
             return None
         if not data:
             return None
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
+        *lines, self._tail = (self._tail + data).split(b"\n")
+        if len(self._tail) > _LONGEST_LINE:
             return None
         try:
             return [self._open_line(line) for line in lines if line.strip()]
@@ -183,16 +185,17 @@ class LineConnection:
         Raises:
             ValueError: the other side did not send it, or did not send it now.
         """
-        found = json.loads(line.decode())
-        if not isinstance(found, dict):
+        envelope = json.loads(line.decode())
+        if not isinstance(envelope, dict):
             raise ValueError("it is no object")
         if not self._challenge:
-            return self._take_challenge(found)
+            return self._take_challenge(envelope)
         if not self._key and self._side == SUPERVISOR:
-            self._key = self._derive_key(_check_random(found.get("nonce")))
-        text, number = str(found.get("text")), str(self._received)
+            self._key = self._derive_key(_check_random(envelope.get("nonce")))
+        text = str(envelope.get("text"))
+        number = str(self._received)
         other = ROLE if self._side == SUPERVISOR else SUPERVISOR
-        if not self._key or not is_proven(found.get("proof"), self._key, other, number, text):
+        if not self._key or not is_proven(envelope.get("proof"), self._key, other, number, text):
             raise ValueError("it has no proof")
         self._received += 1
         self.heard = time.monotonic()

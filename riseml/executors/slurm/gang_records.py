@@ -89,10 +89,10 @@ def read_orders(folder: str, start: int) -> "tuple[list[dict[str, Any]], int]":
 def _read_order(line: bytes) -> "list[dict[str, Any]]":
     """Return the order in a line; nothing when a full disk has truncated the line: the server repeats the order."""
     try:
-        found = json.loads(line.decode())
+        order = json.loads(line.decode())
     except ValueError:
         return []
-    return [found] if isinstance(found, dict) else []
+    return [order] if isinstance(order, dict) else []
 
 
 def find_stop_cause(folder: str) -> str:
@@ -101,16 +101,17 @@ def find_stop_cause(folder: str) -> str:
     A step that Slurm cancels because of its memory caused its own end. The server may have removed the folder: behind a
     network partition, that is the only sign that the supervisor gets.
     """
-    said, unsaid = [], ""
+    stop_lines = []
+    unsaid = ""
     for name in _list_names(folder):
         if name == "batch.log" or name.endswith(".srun"):
             text = _read_end(os.path.join(folder, name))
             lines = [line for line in text.split("\n") if "*** " in line and _MARK in line]
-            said += lines
+            stop_lines += lines
             if lines and not _MEMORY.search(text):
                 unsaid = UNSAID
     for words, meaning in _CAUSES:
-        if any(words in line for line in said):
+        if any(words in line for line in stop_lines):
             return STOPPED + ": " + meaning
     return unsaid
 

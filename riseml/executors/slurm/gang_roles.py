@@ -94,13 +94,16 @@ class ReportedEnd:
     """
 
     def __init__(self, role: SupervisedRole, code: int, error: str, outside: bool = False) -> None:  # noqa: FBT001, FBT002  # 3.6 style
-        self.role, self.code, self.error, self.outside = role, code, error, outside
+        self.role = role
+        self.code = code
+        self.error = error
+        self.outside = outside
         self.at = time.time()  # for the record
-        self.told = time.monotonic()
+        self.reported_at = time.monotonic()
 
     def is_ready(self) -> bool:
         """Return True when everything that Slurm writes about it has arrived."""
-        return self.role.srun_ended or time.monotonic() > self.told + _LATE_SRUN
+        return self.role.srun_ended or time.monotonic() > self.reported_at + _LATE_SRUN
 
 
 class ReportedEnds:

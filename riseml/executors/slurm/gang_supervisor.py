@@ -51,7 +51,7 @@ class GangSupervisor:
         self.folder = folder
         with open(os.path.join(folder, "gang.json")) as file:
             self.plan = json.load(file)
-        self.roles = [gang_roles.SupervisedRole(one) for one in self.plan["roles"]]
+        self.roles = [gang_roles.SupervisedRole(role) for role in self.plan["roles"]]
         self.ends = gang_roles.ReportedEnds()
         self.job = os.environ.get("SLURM_JOB_ID", "")
         self.began = time.time()  # for the record; the monotonic clock measures intervals
@@ -146,26 +146,27 @@ class GangSupervisor:
             self.callers.pop(0).door.close()
 
     def _take_signals(self) -> None:
-        found = os.read(self.signals, 512)
-        if signal.SIGUSR1 in found:
+        numbers = os.read(self.signals, 512)
+        if signal.SIGUSR1 in numbers:
             self._end_all(_WARNING)
-        if signal.SIGTERM in found:
+        if signal.SIGTERM in numbers:
             self.stopped = gang_records.find_stop_cause(self.folder) or gang_records.UNSAID
             self._end_all(self.stopped)
 
     def _take_lines(self, lines: "gang_lines.LineConnection") -> None:
         if lines.door.fileno() < 0:  # closed since the poll, because of what came over another connection
             return
-        found = lines.receive()
-        role = next((one for one in self.roles if one.lines is lines), None)
-        if found is None:
+        messages = lines.receive()
+        role = next((candidate for candidate in self.roles if candidate.lines is lines), None)
+        if messages is None:
             lines.door.close()
             if role is None:
                 self.callers.remove(lines)
             else:
-                role.lines, role.lost_at = None, time.monotonic()
+                role.lines = None
+                role.lost_at = time.monotonic()
             return
-        for message in found:
+        for message in messages:
             if role is None:
                 role = self._identify_caller(lines, message)
                 if role is None:
@@ -183,20 +184,21 @@ class GangSupervisor:
     ) -> "gang_roles.SupervisedRole | None":
         """Return the role that calls; close the connection of any other caller."""
         self.callers.remove(lines)
-        role = next((one for one in self.roles if one.name == message.get("role")), None)
+        role = next((candidate for candidate in self.roles if candidate.name == message.get("role")), None)
         named = all(gang_lines.is_host(message.get(name)) for name in ("host", "node"))
         numbered = all(gang_lines.is_port(message.get(name)) for name in ("port", "door"))
         if role is None or not named or not numbered or role.lines is not None or self.go_at:
             lines.door.close()
             return None
-        role.lines, role.node = lines, message["node"]
+        role.lines = lines
+        role.node = message["node"]
         role.address = "{}:{}".format(message["host"], message["port"])
         role.record.update(node=role.node, host=message["host"], port=message["port"], door=message["door"])
-        if all(one.address for one in self.roles) and not self.error:
+        if all(member.address for member in self.roles) and not self.error:
             self.go_at = time.monotonic()
-            addresses = {one.name: one.address for one in self.roles}
-            for one in self.roles:
-                one.say({"go": addresses})
+            addresses = {member.name: member.address for member in self.roles}
+            for member in self.roles:
+                member.say({"go": addresses})
             self._write_state()
         return role
 
@@ -224,9 +226,9 @@ class GangSupervisor:
 
     def _settle_lost(self, role: gang_roles.SupervisedRole) -> None:
         """End a role whose connection broke: with its own record if there is one, else as lost."""
-        found = gang_records.read_exit(self.folder, role.name)
-        if found is not None:
-            self._take_end(gang_roles.ReportedEnd(role, found["exit_code"], found["error"]))
+        exit_record = gang_records.read_exit(self.folder, role.name)
+        if exit_record is not None:
+            self._take_end(gang_roles.ReportedEnd(role, exit_record["exit_code"], exit_record["error"]))
             return
         if role.silent and not self.success_at and role.is_bad_end(LOST_EXIT, ""):
             self._fail_gang()
@@ -276,7 +278,8 @@ class GangSupervisor:
 
     def _fail_start(self, reason: str) -> None:
         """End a gang that cannot start as a whole."""
-        self.error, self.failed = self.error or reason, True
+        self.error = self.error or reason
+        self.failed = True
         for role in self.roles:
             if not role.ended:
                 role.say({"signal": "KILL"})
@@ -284,7 +287,9 @@ class GangSupervisor:
 
     def _end_role(self, end: gang_roles.ReportedEnd, started: bool = True) -> None:  # noqa: FBT001, FBT002  # 3.6 style
         """Note the end of a role; the first bad end, and the last good one, decide about the others."""
-        role, code, error = end.role, end.code, end.error
+        role = end.role
+        code = end.code
+        error = end.error
         if role.ended:
             return
         role.close()
@@ -293,16 +298,17 @@ class GangSupervisor:
         if not started:
             role.record.pop("started_at", None)
         self._write_state()
-        wanted = "ending" in role.record or role.kill_at
-        if role.is_bad_end(code, error) and not wanted and not self.success_at and not self.failed:
+        is_expected = "ending" in role.record or role.kill_at
+        if role.is_bad_end(code, error) and not is_expected and not self.success_at and not self.failed:
             self._fail_gang()
-        deciders = [one.record for one in self.roles if one.plan["part"] == "DECIDES"]
-        if not self.failed and all(one.get("exit_code") == 0 and not one["error"] for one in deciders):
+        deciders = [member.record for member in self.roles if member.plan["part"] == "DECIDES"]
+        if not self.failed and all(record.get("exit_code") == 0 and not record["error"] for record in deciders):
             self.success_at = self.success_at or time.monotonic()
 
     def _keep_rules(self) -> None:
         """End roles that are over their time: helpers after success, then servers; and roles that ignore SIGTERM."""
-        now, limit = time.monotonic(), self.plan.get("max_duration")
+        now = time.monotonic()
+        limit = self.plan.get("max_duration")
         if self.success_at:
             helpers = [role for role in self.roles if role.plan["part"] == "HELPS"]
             self._end_roles(
@@ -330,7 +336,8 @@ class GangSupervisor:
         if not self.go_at:
             self._fail_start(reason)
             return
-        self.error, self.failed = self.error or reason, True
+        self.error = self.error or reason
+        self.failed = True
         self._end_roles(self.roles, "")
 
     def _end_roles(self, roles: "list[gang_roles.SupervisedRole]", ending: str) -> None:

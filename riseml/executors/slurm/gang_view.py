@@ -81,21 +81,21 @@ class GangWatch:
     def observe(self, answer: QueueAnswer) -> list[ContainerSeen]:
         """Return every role of every gang, with the state of its job in Slurm."""
         gangs = [(folder, folder.read_plan(), self._read_state(folder)) for folder in self._folders.list_gangs()]
-        found: list[ContainerSeen] = []
+        containers: list[ContainerSeen] = []
         for folder, plan, state in gangs:
             if plan:
                 shape = str(plan.get("shape", ""))
-                found += (_add_shape(one, shape) for one in self._observe_gang(folder, state, answer))
-        self._ended = frozenset(one.key for one in found if one.exit_code is not None)
+                containers += (_add_shape(container, shape) for container in self._observe_gang(folder, state, answer))
+        self._ended = frozenset(container.key for container in containers if container.exit_code is not None)
         self._forget_others(frozenset(folder.key for folder, _, _ in gangs))
-        return found
+        return containers
 
-    def _forget_others(self, there: frozenset[GangKey]) -> None:
+    def _forget_others(self, gang_keys: frozenset[GangKey]) -> None:
         """Forget what was noted of gangs whose folders are gone."""
         noted: tuple[dict[GangKey, Any], ...] = (self._over_since, self._lives, self._submitted_seen, self._states)
         for notes in noted:
             for key in list(notes):  # followers of logs note states at the same time
-                if key not in there:
+                if key not in gang_keys:
                     notes.pop(key, None)
 
     def find_dead_jobs(self, answer: QueueAnswer) -> list[str]:
@@ -104,7 +104,7 @@ class GangWatch:
         A node that was off and on within seconds has lost its processes, and the controller does not see that. A job
         that is suspended shows no sign of life either, and is left alone.
         """
-        return [found for folder in self._folders.list_gangs() if (found := self._find_dead_job(folder, answer))]
+        return [job for folder in self._folders.list_gangs() if (job := self._find_dead_job(folder, answer))]
 
     def runs(self, key: JobKey) -> bool:
         """Return True while a role has no end."""
@@ -129,15 +129,15 @@ class GangWatch:
 
     def read_stamps(self) -> dict[str, int]:
         """Return when the records of each gang changed last."""
-        found = {"squeue": self._queue.find_stamp()}
+        stamps = {"squeue": self._queue.find_stamp()}
         for folder in self._folders.list_gangs():
             for name in ("state.json", "verdict.json", "job"):
                 path = folder.path / name
                 try:
-                    found[str(path)] = os.stat(path).st_mtime_ns
+                    stamps[str(path)] = os.stat(path).st_mtime_ns
                 except OSError:
                     continue
-        return found
+        return stamps
 
     def _read_state(self, folder: GangFolder) -> dict[str, Any]:
         """Return the state of a gang, which is read again only when it has changed: each follower of a log asks."""
@@ -160,7 +160,8 @@ class GangWatch:
             yield _make_container(folder, role, record, "" if record.get("started_at") else waits)
 
     def _find_dead_job(self, folder: GangFolder, answer: QueueAnswer) -> str:
-        key, job = folder.key, folder.find_job()
+        key = folder.key
+        job = folder.find_job()
         row = answer.find(self._name_job(key), job)
         stamp = folder.find_life()
         if (
@@ -231,7 +232,8 @@ def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], ov
     A wrapper that got no signal itself cannot know whether Slurm ended its command. Where Slurm ended the job, the
     wrapper's record does not count as the cause.
     """
-    own, memory = folder.read_exit(role), ran_out_of_memory(str(folder.path), role)
+    own = folder.read_exit(role)
+    memory = ran_out_of_memory(str(folder.path), role)
     started = record.get("started_at") or find_first_output(folder.log_path(role))
     begun = {"started_at": started} if started else {}
     if own:
@@ -245,7 +247,8 @@ def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], ov
 
 def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], waits: str) -> ContainerSeen:
     key = JobKey(folder.key.experiment, role, folder.key.attempt)
-    started, ended = record.get("started_at"), "exit_code" in record
+    started = record.get("started_at")
+    ended = "exit_code" in record
     error = str(record.get("error") or record.get("outside") or "") if ended else ""
     return ContainerSeen(
         key=key,

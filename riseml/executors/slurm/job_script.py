@@ -112,7 +112,8 @@ def _list_size_options(kind: ShapeKind, roles: tuple[RoleNeed, ...]) -> Iterator
         if gpus:
             yield f"--gres=gpu:{gpus}"
         return
-    cpus, gpus = max(role.cpus for role in roles), max(role.gpus for role in roles)
+    cpus = max(role.cpus for role in roles)
+    gpus = max(role.gpus for role in roles)
     yield f"--ntasks={len(roles)}"
     yield f"--cpus-per-task={cpus}"
     yield f"--mem-per-cpu={math.ceil(max(role.mem for role in roles) / cpus)}M"
@@ -140,8 +141,8 @@ def _list_place_options(settings: SlurmSpec) -> Iterator[str]:
 def _find_minutes(limit: float | None, max_duration: float | None) -> int | None:
     """Return the time limit in minutes: the site's setting, or less when the experiment may not last so long."""
     own = None if max_duration is None else math.ceil(max_duration / 60) + _MARGIN
-    asked = None if limit is None else max(1, math.ceil(limit / 60))
-    return min((one for one in (own, asked) if one is not None), default=None)
+    site_limit = None if limit is None else max(1, math.ceil(limit / 60))
+    return min((minutes for minutes in (own, site_limit) if minutes is not None), default=None)
 
 
 def _clean(text: str) -> str:

@@ -135,10 +135,10 @@ class _BuildFollower:
         self._name = name
         self._job = job
         self._read = 0  # bytes of the log
-        held = order.build.read_held()
-        begun = next((at for at, line in enumerate(held) if line.startswith(_name_build(job))), len(held))
-        self._log = BuildLog(order.build, sum(not line.startswith(f"Slurm job {job} ") for line in held[begun:]))
-        waits = [line for line in held if line.startswith(f"Slurm job {job} waits")]
+        log_lines = order.build.read_held()
+        begun = next((at for at, line in enumerate(log_lines) if line.startswith(_name_build(job))), len(log_lines))
+        self._log = BuildLog(order.build, sum(not line.startswith(f"Slurm job {job} ") for line in log_lines[begun:]))
+        waits = [line for line in log_lines if line.startswith(f"Slurm job {job} waits")]
         self._waits = waits[-1] if waits else ""  # why the job waits, as last shown
         self._over = 0.0  # seconds since Slurm first reported that the job is over
 
@@ -148,7 +148,8 @@ class _BuildFollower:
         Raises:
             EngineError: a step failed (permanent), Slurm ended the job, or the order was cancelled.
         """
-        cancelled, begun = Event(), read_queue().asked_at
+        cancelled = Event()
+        begun = read_queue().asked_at
         self._order.build.cancellation.attach(cancelled.set)
         while True:
             end = read_build_end(self._order.place)  # before the log: the log of a build that has ended is complete
@@ -185,8 +186,8 @@ class _BuildFollower:
 def _share_uv(root: Path) -> Path:
     """Copy this machine's uv into the shared folder, and return its path there."""
     own = Path(find_uv_bin())
-    found = own.stat()
-    shared = root / f".uv-{found.st_size}-{int(found.st_mtime)}"
+    status = own.stat()
+    shared = root / f".uv-{status.st_size}-{int(status.st_mtime)}"
     if not shared.exists():
         fresh = shared.with_name(f"{shared.name}.{os.getpid()}")
         shutil.copyfile(own, fresh)

@@ -122,31 +122,31 @@ def parse_queue(text: str) -> list[QueueRow]:
         if len(parts) != 5:
             continue
         row = QueueRow(parts[0].partition("+")[0], *parts[1:])
-        known = rows.get(row.id)
-        if known is None or known.has_ended or (row.is_pending and not known.is_pending):
+        previous = rows.get(row.id)
+        if previous is None or previous.has_ended or (row.is_pending and not previous.is_pending):
             rows[row.id] = row
     return list(rows.values())
 
 
 def parse_nodes(text: str) -> tuple[NodeKind, ...]:
     """Return the kinds of nodes of `sinfo -h -o NODE_FORMAT`, the largest first."""
-    found: dict[tuple[int, int, int], int] = {}
+    counts: dict[tuple[int, int, int], int] = {}
     for line in text.splitlines():
         parts = line.split("|")
         if len(parts) != 4 or not parts[0].isdecimal():
             continue
         cpus, mem = (int(re.sub(r"\D", "", part) or "0") for part in parts[1:3])
         size = cpus, mem, sum(map(int, _GPU.findall(parts[3])))
-        found[size] = found.get(size, 0) + int(parts[0])
-    kinds = (NodeKind(count, *size) for size, count in found.items())
-    return tuple(sorted(kinds, key=lambda one: (one.gpus, one.mem, one.cpus), reverse=True))
+        counts[size] = counts.get(size, 0) + int(parts[0])
+    kinds = (NodeKind(count, *size) for size, count in counts.items())
+    return tuple(sorted(kinds, key=lambda kind: (kind.gpus, kind.mem, kind.cpus), reverse=True))
 
 
 def parse_node_states(text: str) -> list[NodeState]:
     """Return the nodes of `sinfo -h -N -o NODE_STATE_FORMAT`, each once."""
     rows = (line.split("|", 2) for line in text.splitlines())
-    found = {row[0]: NodeState(row[0], row[1], "" if row[2] == "none" else row[2]) for row in rows if len(row) == 3}
-    return list(found.values())
+    states = {row[0]: NodeState(row[0], row[1], "" if row[2] == "none" else row[2]) for row in rows if len(row) == 3}
+    return list(states.values())
 
 
 def parse_partitions(text: str) -> list[PartitionRow]:
@@ -161,10 +161,10 @@ def parse_partitions(text: str) -> list[PartitionRow]:
 
 def _read_limit(text: str) -> float | None:
     """Return the seconds of `1-12:00:00`, `1:30:00` or `5:00`; None for `infinite` and other texts."""
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
-    if found is None:
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if match is None:
         return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60.0 + seconds
 
 
@@ -179,7 +179,7 @@ def describe_waiting(row: QueueRow) -> str:
 
 def describe_end(rows: Iterable[QueueRow], job: str) -> str:
     """Return why a job without a record of its end is over."""
-    row = next((one for one in rows if one.id == job), None)
+    row = next((candidate for candidate in rows if candidate.id == job), None)
     if row is None:
         return f"Slurm does not know job {job} any more, and it left no record of its end"
     return f"Slurm job {job} is over: {_ENDED.get(row.state, row.state)} ({row.state})"

@@ -87,23 +87,26 @@ class RoleAccess(ABC):
 
     def list_machines(self, experiment: int) -> tuple[JobMachine, ...]:
         version = self.describe()
-        found: dict[str, JobMachine] = {}
+        machines: dict[str, JobMachine] = {}
         for record in self._roles.list_machines(experiment):
-            node, runs = record["node"], f"{version}, {record['system']} {record['kernel']}"
-            before = found[node].gpus if node in found else ()
-            gpus = {one.id: one for one in (*before, *(reading.gpu for reading in find_gpus(record)))}
-            found[node] = JobMachine(node, runs, tuple(gpus.values()))
-        return tuple(found[node] for node in sorted(found))
+            node = record["node"]
+            runs = f"{version}, {record['system']} {record['kernel']}"
+            before = machines[node].gpus if node in machines else ()
+            gpus = {gpu.id: gpu for gpu in (*before, *(reading.gpu for reading in find_gpus(record)))}
+            machines[node] = JobMachine(node, runs, tuple(gpus.values()))
+        return tuple(machines[node] for node in sorted(machines))
 
 
 class _RoleCommand(RunnerControl):
     """The runner of a command in a role, which the wrapper kills with the role."""
 
     def __init__(self, folder: GangFolder, role: JobName) -> None:
-        self._folder, self._role = folder, role
+        self._folder = folder
+        self._role = role
 
     def find_exit_code(self) -> int | None:
-        end, never = time.monotonic() + _LATE_END, threading.Event()
+        end = time.monotonic() + _LATE_END
+        never = threading.Event()
         while time.monotonic() < end:
             try:
                 read_running(self._folder, self._role)
@@ -183,18 +186,18 @@ class RoleMeter:
         if not use or use["at"] - before["at"] <= 0:
             return None
         self._before = use
-        mem = next((one["mem"] for one in self.folder.read_plan()["roles"] if one["role"] == self.role), 0)
+        mem = next((role["mem"] for role in self.folder.read_plan()["roles"] if role["role"] == self.role), 0)
         return _make_sample(use, before, mem * _MIB)
 
 
 def find_gpus(record: dict[str, Any]) -> tuple[GpuReading, ...]:
     """Return the GPUs of a role from its record; without nvidia-smi on its node none."""
     try:
-        found = parse_table(record.get("gpu_table", "")) if record.get("gpu_table") else ()
+        readings = parse_table(record.get("gpu_table", "")) if record.get("gpu_table") else ()
     except (UnknownField, EngineError):
         return ()
-    wanted = [name for name in record.get("gpus", "").split(",") if name]
-    return tuple(one for one in found if not wanted or one.gpu.id in wanted or one.gpu.uuid in wanted)
+    names = [name for name in record.get("gpus", "").split(",") if name]
+    return tuple(reading for reading in readings if not names or reading.gpu.id in names or reading.gpu.uuid in names)
 
 
 def _make_sample(use: dict[str, Any], before: dict[str, Any], memory: int) -> Sample:
@@ -203,15 +206,15 @@ def _make_sample(use: dict[str, Any], before: dict[str, Any], memory: int) -> Sa
         max(0.0, (use[name] - before.get(name, 0.0)) / seconds) for name in ("cpu", "disk_read", "disk_write")
     )
     gpus = find_gpus(use)
-    percents = [one.percent for one in gpus if one.percent is not None]
+    percents = [reading.percent for reading in gpus if reading.percent is not None]
     return Sample(
         at=datetime.fromtimestamp(use["at"], UTC),
         cpu=cpu * 100,
         mem_used=int(use["memory"]),
         mem_total=memory,
         gpu=sum(percents) / len(percents) if percents else None,
-        gpu_mem_used=sum(one.mem_used or 0 for one in gpus) if gpus else None,
-        gpu_mem_total=sum(one.gpu.mem for one in gpus) * _MIB if gpus else None,
+        gpu_mem_used=sum(reading.mem_used or 0 for reading in gpus) if gpus else None,
+        gpu_mem_total=sum(reading.gpu.mem for reading in gpus) * _MIB if gpus else None,
         traffic=Traffic(disk_read=read, disk_write=written),
     )
 
@@ -219,7 +222,8 @@ def _make_sample(use: dict[str, Any], before: dict[str, Any], memory: int) -> Sa
 def _call(folder: GangFolder, role: JobName, request: dict[str, Any], connect: Connect) -> tuple[socket.socket, str]:
     """Call the door of a role, and return the open connection with the door's answer to the request."""
     record = read_running(folder, role)
-    host, port = str(record["host"]), int(record["door"])
+    host = str(record["host"])
+    port = int(record["door"])
     try:
         door = connect(host, port)
     except OSError as error:
@@ -242,7 +246,8 @@ def _introduce(door: socket.socket, token: str, request: dict[str, Any]) -> str:
     """
     door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     challenge = read_line(door).decode().strip()
-    nonce, text = secrets.token_hex(16), json.dumps(request)
+    nonce = secrets.token_hex(16)
+    text = json.dumps(request)
     proof = prove(token, "caller", challenge, text)
     door.sendall(json.dumps({"request": text, "nonce": nonce, "proof": proof}).encode() + b"\n")
     answer = json.loads(read_line(door))
@@ -251,11 +256,11 @@ def _introduce(door: socket.socket, token: str, request: dict[str, Any]) -> str:
     return str(answer["error"])
 
 
-def _explain_failure(folder: GangFolder, role: JobName, what: str) -> EngineError | Unreachable:
+def _explain_failure(folder: GangFolder, role: JobName, message: str) -> EngineError | Unreachable:
     """Return the error of a call that failed: the role has just ended, or its node cannot be reached."""
     try:
         read_running(folder, role)
-    except NotThere as gone:
-        return gone
+    except NotThere as error:
+        return error
     hint = "riseml's server, or the `login` of pool.yml, must reach any port of the nodes, as login nodes usually do"
-    return Unreachable(what, hint)
+    return Unreachable(message, hint)

@@ -28,7 +28,8 @@ from typing import Any
 from riseml.executors import command_runner, process_tree
 from riseml.executors.slurm import gang_lines
 
-GONE, CLOSED = "gone", "closed"  # errors: the role has ended; no process of it listens on the port
+GONE = "gone"  # error: the role has ended
+CLOSED = "closed"  # error: no process of the role listens on the port
 _MOST_CALLS = 100  # calls at the same time; others wait
 _PATIENCE = 20  # seconds for a caller to prove itself; others wait for its place meanwhile
 _CONNECT = 5.0  # seconds to connect to a port of this node
@@ -123,17 +124,17 @@ class RoleDoor:
 
 def find_listeners(pids: "list[int]", port: int) -> "list[str]":
     """Return the addresses at which one of these processes listens on a TCP port. Others' ports are not the role's."""
-    found = {}  # type: dict[str, str]
+    addresses = {}  # type: dict[str, str]
     for family, name in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
         try:
             with open("/proc/net/" + name) as rows:
                 for row in rows:
                     fields = row.split()
                     if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
-                        found["socket:[" + fields[9] + "]"] = _read_address(family, fields[1].rpartition(":")[0])
+                        addresses["socket:[" + fields[9] + "]"] = _read_address(family, fields[1].rpartition(":")[0])
         except OSError:  # without IPv6
             continue
-    return [found[name] for name in _list_sockets(pids) if name in found]
+    return [addresses[name] for name in _list_sockets(pids) if name in addresses]
 
 
 def _list_sockets(pids: "list[int]") -> "list[str]":
@@ -155,16 +156,16 @@ def _read_address(family: int, text: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
 
 
-def copy_both_ways(one: socket.socket, other: socket.socket) -> None:
+def copy_both_ways(first: socket.socket, second: socket.socket) -> None:
     """Copy until both sides have ended, in a process of its own: a connection that breaks ends it, and both break."""
-    for door in (one, other):
+    for door in (first, second):
         door.settimeout(None)
-    back = threading.Thread(target=_copy, args=(other, one))
+    back = threading.Thread(target=_copy, args=(second, first))
     back.start()
-    _copy(one, other)
+    _copy(first, second)
     back.join()
-    one.close()
-    other.close()
+    first.close()
+    second.close()
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

@@ -44,7 +44,7 @@ class UseRecorder:
         self._began = time.time()
         self._due = 0.0
         self._pause = min(_FIRST, self._every)
-        self._told = ""
+        self._written = ""
 
     def find_timeout(self) -> float:
         """Return in how many seconds the next reading is due."""
@@ -62,21 +62,21 @@ class UseRecorder:
             return
         self._due, self._pause = now + self._pause, min(self._every, self._pause * 2)
         own = self.find_reader()
-        found = read_use([pid for pid in process_tree.list_descendants(root) if pid != own])
+        use = read_use([pid for pid in process_tree.list_descendants(root) if pid != own])
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         gpus = dict(gpus=visible, gpu_table=self._table)
-        self._replace(self._path, dict(found, began=self._began, at=time.time(), every=self._every, **gpus))
+        self._replace(self._path, dict(use, began=self._began, at=time.time(), every=self._every, **gpus))
         self._tell_machine(gpus)
         if self._query and self._smi is None:
             self._start_query()
 
     def _tell_machine(self, gpus: "dict[str, str]") -> None:
         """Write the machine's record once, and again when the table of the GPUs has arrived."""
-        if self._told == "all" or (self._told and not self._table):
+        if self._written == "all" or (self._written and not self._table):
             return
         node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
         self._replace(self._machine, dict(gpus, node=node, system=os.uname().sysname, kernel=os.uname().release))
-        self._told = "all" if self._table or not self._query else "part"
+        self._written = "all" if self._table or not self._query else "part"
 
     def _start_query(self) -> None:
         try:

@@ -29,14 +29,16 @@ CONNECT = 60.0  # seconds to reach the supervisor
 GONE = "the gang's supervisor did not answer any more"
 _KILL_PAUSE = 0.05  # seconds between two checks of processes that were killed
 _DOOR_PAUSE = 5.0  # seconds between two starts of a door that cannot run
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
+_PR_SET_PDEATHSIG = 1  # numbers of prctl(2)
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class RoleWrapper:
     """One role from its call to the supervisor to the end of its command."""
 
     def __init__(self, folder: str, role: str) -> None:
-        self.folder, self.role = folder, role
+        self.folder = folder
+        self.role = role
         with open(os.path.join(folder, "roles", role + ".json")) as file:
             self.order = json.load(file)
         self.log = output_log.OutputLog(os.path.join(folder, role + ".log"))
@@ -100,10 +102,10 @@ class RoleWrapper:
             if signal.SIGTERM in self._read_signals() or self.lines.is_silent():
                 return None
             if select.select([self.lines.door], [], [], 0)[0]:
-                found = self.lines.receive()
-                if found is None or any("signal" in message for message in found):
+                messages = self.lines.receive()
+                if messages is None or any("signal" in message for message in messages):
                     return None
-                for message in found:
+                for message in messages:
                     if "challenge" in message:
                         self.lines.introduce(hello)
                     if "go" in message:
@@ -111,8 +113,8 @@ class RoleWrapper:
 
     def _check_addresses(self, addresses: "dict[str, str]") -> "dict[str, str] | None":
         """Return the addresses, which become parts of a shell line; None when one of them is no address."""
-        known = all(gang_lines.is_address(addresses.get(role)) for role in self.order["tokens"])
-        return addresses if known else None
+        are_valid = all(gang_lines.is_address(addresses.get(role)) for role in self.order["tokens"])
+        return addresses if are_valid else None
 
     def _start_command(self, addresses: "dict[str, str]") -> str:
         """Start the command; return why that failed, or an empty text."""
@@ -190,8 +192,8 @@ class RoleWrapper:
 
     def _find_timeout(self) -> float:
         """Return how long nothing has to be done, in seconds."""
-        rest = max(0.0, self.leave_at - time.monotonic()) + 0.001 if self.leave_at else 1.0
-        return min(1.0, rest, self.use.find_timeout())
+        delay = max(0.0, self.leave_at - time.monotonic()) + 0.001 if self.leave_at else 1.0
+        return min(1.0, delay, self.use.find_timeout())
 
     def _has_ended(self, child: "subprocess.Popen[bytes]") -> bool:
         """Return True when the command has ended; after SIGTERM, when all processes that it started have ended, too: a
@@ -199,37 +201,37 @@ class RoleWrapper:
         """
         if child.poll() is None:
             return False
-        rest = self._list_rest()
-        if not rest:
+        leftovers = self._list_leftovers()
+        if not leftovers:
             return True
         if self.kill_at:
             return False
         self.leave_at = self.leave_at or time.monotonic() + process_tree.LEAVE_TIME
         if time.monotonic() < self.leave_at:
             return False
-        self.left = process_tree.describe_left(rest)
+        self.left = process_tree.describe_left(leftovers)
         return True
 
-    def _list_rest(self) -> "list[int]":
+    def _list_leftovers(self) -> "list[int]":
         """Return the processes below this one that the command has started."""
         self._reap_orphans()
-        others = [one for one in (self.use.find_reader(), self.door and self.door.pid) if one]
-        others += [pid for one in others for pid in process_tree.list_descendants(one)]
-        return [pid for pid in process_tree.list_descendants(os.getpid()) if pid not in others]
+        own = [pid for pid in (self.use.find_reader(), self.door and self.door.pid) if pid]
+        own += [descendant for pid in own for descendant in process_tree.list_descendants(pid)]
+        return [pid for pid in process_tree.list_descendants(os.getpid()) if pid not in own]
 
     def _reap_orphans(self) -> None:
         """Reap the processes whose parents ended before them, until the next child is one that this process started
         itself: as zombies they would count against the limit of processes.
         """
-        started = [one.pid for one in (self.child, self.door) if one is not None] + [self.use.find_reader()]
+        started = [process.pid for process in (self.child, self.door) if process is not None] + [self.use.find_reader()]
         while True:
             try:
-                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if found is None or found.si_pid in started:
+            if child is None or child.si_pid in started:
                 return
-            os.waitpid(found.si_pid, os.WNOHANG)
+            os.waitpid(child.si_pid, os.WNOHANG)
 
     def _handle_input(self, descriptor: int) -> bool:
         """Handle one readable descriptor; return False at its end."""
@@ -247,13 +249,15 @@ class RoleWrapper:
         """Forward a SIGTERM of Slurm or of a user's scancel; the supervisor sends its signals over the connection."""
         if signal.SIGTERM in self._read_signals():
             if not self.kill_at:
-                self.outside, self.error = True, gang_records.STOPPED
+                self.outside = True
+                self.error = gang_records.STOPPED
             self._end_command("TERM")
 
     def _open_door(self) -> None:
         """Start the door at the first call. It takes all calls from then on."""
         assert self.child is not None
-        self.listens, self.door_at = False, time.monotonic()
+        self.listens = False
+        self.door_at = time.monotonic()
         program = os.path.join(self.folder, "role_door.py")
         try:
             with open(os.path.join(self.folder, self.role + ".door"), "ab") as output:
@@ -277,11 +281,11 @@ class RoleWrapper:
     def _read_supervisor(self) -> bool:
         """Carry out messages of the supervisor; return False when it is gone."""
         assert self.lines is not None
-        found = self.lines.receive()
-        if found is None:
+        messages = self.lines.receive()
+        if messages is None:
             self._lose_supervisor()
             return False
-        for message in found:
+        for message in messages:
             if "signal" in message:
                 self._end_command(message["signal"])
         return True
@@ -291,10 +295,10 @@ class RoleWrapper:
             return
         try:
             self.lines.beat()
-            gone = self.lines.is_silent()
+            is_gone = self.lines.is_silent()
         except OSError:
-            gone = True
-        if gone:
+            is_gone = True
+        if is_gone:
             poll.unregister(self.lines.door.fileno())
             self._lose_supervisor()
 

@@ -145,10 +145,10 @@ class SlurmCommands:
         Raises:
             Unreachable, EngineError: it does not read it.
         """
-        done = self._call(["cat", "--", path])
-        if done.returncode != 0:
-            raise EngineError(" ".join(done.stderr.split())[:_MOST_TEXT])
-        return done.stdout
+        process = self._call(["cat", "--", path])
+        if process.returncode != 0:
+            raise EngineError(" ".join(process.stderr.split())[:_MOST_TEXT])
+        return process.stdout
 
     def read_user(self) -> str:
         """Return the name of the user whom the commands run as.
@@ -168,16 +168,16 @@ class SlurmCommands:
 
     def _run(self, command: list[str], script: str = "") -> str:
         """Return what a command of Slurm prints."""
-        done = self._call(command, script)
-        if done.returncode == 0:
-            return done.stdout
-        raise _explain(command[0], done.stderr or done.stdout or f"exit code {done.returncode}")
+        process = self._call(command, script)
+        if process.returncode == 0:
+            return process.stdout
+        raise _explain(command[0], process.stderr or process.stdout or f"exit code {process.returncode}")
 
     def _call(self, command: list[str], script: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command, and return its end."""
         wrapped = self.site.wrap(command)
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 wrapped, input=script, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False
             )
         except FileNotFoundError as error:
@@ -185,10 +185,10 @@ class SlurmCommands:
             raise Unreachable(f"{wrapped[0]} is not on this machine", hint) from error
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Unreachable(f"{command[0]} gave no answer: {error}") from error
-        trouble = self.site.explain_end(command[0], done.returncode)
+        trouble = self.site.explain_end(command[0], process.returncode)
         if trouble is not None:
             raise trouble
-        return done
+        return process
 
 
 def _explain(command: str, text: str) -> RisemlError:

@@ -51,18 +51,20 @@ def kill_leftovers(record: SupervisorRecord, marker: str) -> None:
     """Kill what a supervisor has left behind: every process that carries the marker of its job or is in its session,
     and every process below one, until none is left.
     """
-    known: set[psutil.Process] = set()
+    leftovers: set[psutil.Process] = set()
     while True:
         session = _find_session(record)
-        fresh = {one for one in psutil.process_iter() if _is_left(one.pid, session, marker)} - known
+        fresh = {
+            candidate for candidate in psutil.process_iter() if _is_left(candidate.pid, session, marker)
+        } - leftovers
         if not fresh:
             break
         for process in fresh:
-            known |= {process, *_list_children(process)}
-        for process in known:
+            leftovers |= {process, *_list_children(process)}
+        for process in leftovers:
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 process.kill()  # compares the start time first
-    for process in known:
+    for process in leftovers:
         _wait_for_exit(process.pid)
 
 
@@ -70,11 +72,11 @@ def list_job_processes(record: SupervisorRecord) -> list[psutil.Process]:
     """Return the processes of a running job, without its supervisor."""
     if not runs_now(record):
         return []
-    found = []
+    processes = []
     for pid in process_tree.list_descendants(record.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
-            found.append(psutil.Process(pid))
-    return found
+            processes.append(psutil.Process(pid))
+    return processes
 
 
 def _try_signal(send: Callable[[], None]) -> bool:
@@ -105,8 +107,8 @@ def _find_session(record: SupervisorRecord) -> int:
     """Return the session of a supervisor; -1 when the session is known to be gone: while a process is in it, no other
     process gets the pid of the supervisor.
     """
-    found = supervisor.read_stat(record.pid)
-    if record.boot != supervisor.read_boot_id() or (found is not None and found[2] != record.start):
+    stat_fields = supervisor.read_stat(record.pid)
+    if record.boot != supervisor.read_boot_id() or (stat_fields is not None and stat_fields[2] != record.start):
         return -1
     return -1 if record.pid in (0, os.getsid(0)) else record.pid
 

@@ -69,7 +69,7 @@ def load_record(folder: Path) -> SupervisorRecord | None:
 def load_state(folder: Path) -> dict[str, Any] | None:
     """Return the content of a job's `state.json`; None when there is none. Any content can be parsed."""
     try:
-        found = read_record(folder / supervisor.STATE_FILE)
+        record = read_record(folder / supervisor.STATE_FILE)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError:
@@ -78,8 +78,8 @@ def load_state(folder: Path) -> dict[str, Any] | None:
         if not says_no_record(error):
             raise
         return dict(UNREADABLE_STATE)
-    is_whole = keep_valid(found, _CHECKS) == found and found.keys() >= UNREADABLE_STATE.keys()
-    return found if is_whole else dict(UNREADABLE_STATE)
+    is_whole = keep_valid(record, _CHECKS) == record and record.keys() >= UNREADABLE_STATE.keys()
+    return record if is_whole else dict(UNREADABLE_STATE)
 
 
 def parse_state(state: Mapping[str, Any]) -> SupervisorRecord:
@@ -106,8 +106,8 @@ def runs_now(record: SupervisorRecord) -> bool:
     """
     if record.copied or record.boot != supervisor.read_boot_id():
         return False
-    found = supervisor.read_stat(record.pid)
-    return found is not None and found[0] not in "ZX" and found[2] == record.start
+    stat_fields = supervisor.read_stat(record.pid)
+    return stat_fields is not None and stat_fields[0] not in "ZX" and stat_fields[2] == record.start
 
 
 def _is_copied(folder: Path, state: Mapping[str, Any]) -> bool:

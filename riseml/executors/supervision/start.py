@@ -24,7 +24,7 @@ def start_supervisor(title: str, order: dict[str, object], marker: str) -> None:
         EngineError: the supervisor did not start, or could not start its main process.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             supervisor.make_command(title),
             input=supervisor.pack_order(order),
             stdout=subprocess.PIPE,
@@ -36,6 +36,6 @@ def start_supervisor(title: str, order: dict[str, object], marker: str) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EngineError(f"the supervisor of {title} did not start: {error}") from error
-    answer = done.stdout.decode("utf-8", "replace")
+    answer = process.stdout.decode("utf-8", "replace")
     if answer not in (supervisor.STARTED, supervisor.TAKEN):
         raise EngineError(f"the supervisor of {title} {answer or 'ended without an answer'}")

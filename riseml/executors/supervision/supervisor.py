@@ -41,8 +41,13 @@ if TYPE_CHECKING:
 
     from riseml.executors.supervision.tree_limits import TreeLimits
 
-STATE_FILE, LOG_FILE, LOCK_FILE, ERROR_FILE = "state.json", "log", "lock", "wrapper.err"
-STARTED, TAKEN, FAILED = "started", "taken", "failed: "  # the answer to the server; FAILED is followed by the reason
+STATE_FILE = "state.json"
+LOG_FILE = "log"
+LOCK_FILE = "lock"
+ERROR_FILE = "wrapper.err"
+STARTED = "started"  # answers to the server
+TAKEN = "taken"
+FAILED = "failed: "  # the reason follows
 KILL_ALL = signal.SIGUSR1
 PROGRAM = "; ".join(
     (
@@ -56,7 +61,8 @@ PROGRAM = "; ".join(
 
 _RESERVE = 4096  # bytes on the disk for the end of a job
 _WRITE_RETRY = 2000  # milliseconds between two attempts to write the end on a full disk
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
+_PR_SET_PDEATHSIG = 1  # numbers of prctl(2)
+_PR_SET_CHILD_SUBREAPER = 36
 _EXIT_NOT_EXECUTED = 127  # as a shell
 
 
@@ -259,7 +265,8 @@ class Supervisor:
     def _handle_signals(self, numbers: bytes) -> None:
         self._is_ending |= signal.SIGTERM in numbers
         if KILL_ALL in numbers:
-            self._is_ending, self._is_killed = False, True
+            self._is_ending = False
+            self._is_killed = True
         if signal.SIGCHLD in numbers or KILL_ALL in numbers:
             self._reap_children()
         if self._exit_code is not None:
@@ -274,7 +281,8 @@ class Supervisor:
         if not excess:
             return
         self._state.setdefault("excess", excess)
-        self._is_ending, self._is_killed = False, True
+        self._is_ending = False
+        self._is_killed = True
         self._signal_tree(signal.SIGSTOP)
         self._signal_tree(signal.SIGKILL)
 

@@ -16,7 +16,9 @@ SHORTEST_INTERVAL = 0.2
 """Seconds between two looks; more where a look takes long, so that looking takes a twentieth of a core at most."""
 
 _COST = 20  # an interval is at least this many times the time of the last look
-_THREADS, _SHARED, _RESIDENT = 17, 2, 1  # fields of stat after the name, and of statm (proc(5))
+_THREADS = 17  # field of stat, counted after the name (proc(5))
+_SHARED = 2  # field of statm
+_RESIDENT = 1  # field of statm
 
 
 class TreeLimits:

@@ -39,7 +39,7 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
         try:
             pushed: list[WorkReport] = []
             published = executor.publish_image(reference, registry, pushed.append)
-            assert (pushed[-1].work, pushed[-1].done) == (Work.SEND, pushed[-1].total)
+            assert (pushed[-1].work, pushed[-1].progress) == (Work.SEND, pushed[-1].total)
             assert executor.measure_image(reference) == api.inspect_image(reference)["Size"]
             _move_tag(api, f"{registry}/environment", tag)
             _remove_image(engine_url, reference)
@@ -83,10 +83,10 @@ def test_a_pull_tells_how_many_bytes_of_how_many_are_there(registry: str, engine
         finally:
             api.remove_image(name)
     last = reports[-1]
-    assert (last.work, last.what) == (Work.PULL, name)
-    assert last.done == last.total
-    assert last.done >= 3_000_000
-    assert [report.done for report in reports] == sorted(report.done for report in reports)
+    assert (last.work, last.subject) == (Work.PULL, name)
+    assert last.progress == last.total
+    assert last.progress >= 3_000_000
+    assert [report.progress for report in reports] == sorted(report.progress for report in reports)
 
 
 def test_a_registry_that_is_not_there_is_named(engine_url: str) -> None:

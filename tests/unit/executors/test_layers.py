@@ -18,9 +18,9 @@ def fold(*lines: dict[str, Any], work: Work = Work.PULL) -> list[tuple[int, int 
     folded = LayerFold(work, "python:3.11")
     reports = [folded.add_line(line) for line in lines]
     assert all(
-        report is None or report == WorkReport(work, "python:3.11", report.done, report.total) for report in reports
+        report is None or report == WorkReport(work, "python:3.11", report.progress, report.total) for report in reports
     )
-    return [None if report is None else (report.done, report.total) for report in reports]
+    return [None if report is None else (report.progress, report.total) for report in reports]
 
 
 def test_the_layers_of_a_pull_are_one_sum_and_the_whole_is_known_once_every_layer_has_begun() -> None:

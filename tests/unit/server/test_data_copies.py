@@ -71,7 +71,7 @@ def test_a_set_goes_once_to_a_host(scene: Scene) -> None:
     for _ in range(2):
         scene.copy(files)
     assert (scene.read("k1"), scene.data.archives) == (SET, 1)
-    assert (scene.reports[-1].done, scene.reports[-1].total) == (100, 100)
+    assert (scene.reports[-1].progress, scene.reports[-1].total) == (100, 100)
     assert scene.copies.find_hosts(frozenset({"k1"})) == {H1}
     assert scene.copies.find_hosts(frozenset({"k1", "k2"})) == frozenset()
     again = DataCopies("5e17e4", scene.hosts)
@@ -129,7 +129,7 @@ def test_a_copy_that_is_cut_goes_on(scene: Scene, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("riseml.data_stores.copy_set._MOST_FILES", 1)
     files = scene.make_set("k1", SET)
     stop = threading.Event()
-    order = CopyOrder(H1, files, 1000, lambda report: stop.set() if report.done >= len(SET["a"]) else None, stop)
+    order = CopyOrder(H1, files, 1000, lambda report: stop.set() if report.progress >= len(SET["a"]) else None, stop)
     with pytest.raises(WorkCancelled):
         scene.copies.copy_set(order)
     assert (scene.read("k1"), scene.data.archives) == ({"a": SET["a"]}, 1)

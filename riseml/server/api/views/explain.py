@@ -184,8 +184,8 @@ def show_activities(activities: Iterable[Activity]) -> list[wire.ActivityView]:
         {
             "host": host,
             "work": activity.work.value,
-            "what": activity.what,
-            "done": activity.done,
+            "what": activity.subject,
+            "done": activity.progress,
             "total": activity.total,
         }
         for host, activity in activities

@@ -164,8 +164,8 @@ def test_a_step_that_does_not_end_does_not_delay_the_verdict_forever(
     stage.tell(MASTER, code=0)
     stage.turn()
     assert not stage.supervisor.success_at
-    (told,) = stage.supervisor.ends._waiting
-    told.told -= 3600.0
+    (end,) = stage.supervisor.ends._waiting
+    end.reported_at -= 3600.0
     stage.turn()
     assert stage.supervisor.success_at
     stage.close()
