@@ -16,35 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-ROOMS = (
-    *(
-        f"riseml/{room}"
-        for room in (
-            "archives",
-            "cli",
-            "client",
-            "control",
-            "frameworks",
-            "planning",
-            "results",
-            "search",
-            "server/api",
-            "server/web",
-            "server/webhooks",
-            "spec",
-            "wire",
-        )
-    ),
-    *(f"riseml/{room}" for room in ("data_stores", "project", "storage", "store")),
-    *(f"riseml/{room}" for room in ("capsules", "executors", "job_programs")),
-    *(f"riseml/{path.name}" for path in sorted((ROOT / "riseml").glob("*.py"))),
-    *sorted(str(module.relative_to(ROOT)) for module in (ROOT / "riseml/server").glob("*.py")),
-    "riseml/server/pool",
-    "riseml/server/reconcile",
-    "benchmarks",
-    "scripts",
-)
-"""The folders and files that hold the rules."""
+ROOMS = ("riseml", "benchmarks", "scripts")
+"""The folders that hold the rules."""
 
 FILLERS = frozenset(
     {

@@ -273,8 +273,8 @@ class DiskKeeper:
         if outcome is None:
             return None
         before = self._states.get(places[0])
-        others = {place: disk for place, disk in self._states.items() if frozenset(places).isdisjoint(disk.places)}
-        self._states = {**others, places[0]: _make_state(places, outcome, before)}
+        other_disks = {place: disk for place, disk in self._states.items() if frozenset(places).isdisjoint(disk.places)}
+        self._states = {**other_disks, places[0]: _make_state(places, outcome, before)}
         name = " and ".join(places)
         if outcome.removed:
             text = f"the disk of {name} was above {mark} %: {len(outcome.removed)} removed of what no experiment needs"
