@@ -42,7 +42,7 @@ class Removed(NamedTuple):
     files: int
     folders: int
     size: int  # bytes
-    is_complete: bool  # False: there is more
+    done: bool  # False: there is more  # names: of the API
 
 
 def list_page(root: int, path: str, after: str | None, limit: int, *, deep: bool) -> Page:

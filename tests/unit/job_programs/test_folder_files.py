@@ -256,7 +256,7 @@ def test_a_removal_comes_in_parts(root: int, folder: Path) -> None:
         (folder / f"a/{at}").mkdir(parents=True)
         (folder / f"a/{at}/x").write_bytes(b"123")
     parts = [remove_tree(root, "a", 8)]
-    while not parts[-1].is_complete:
+    while not parts[-1].done:
         parts.append(remove_tree(root, "a", 8))
     assert (sum(one.files for one in parts), sum(one.folders for one in parts)) == (10, 11)
     assert (len(parts), sum(one.size for one in parts), os.listdir(folder)) == (3, 30, [])
@@ -272,7 +272,7 @@ def test_a_removal_goes_to_any_depth_in_parts_with_few_descriptors(root: int, fo
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(name) for name in os.listdir("/proc/self/fd")) + 80, hard))
     try:
         parts = [remove_tree(root, "a", 400)]
-        while not parts[-1].is_complete:
+        while not parts[-1].done:
             parts.append(remove_tree(root, "a", 400))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
