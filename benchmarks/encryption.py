@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 from benchmarks.common import BenchContext, Measure, Report, interleave
 from benchmarks.engine import BASE, BenchEngine
+from riseml.base.names import HostName
+from riseml.base.states import Network
 from riseml.executors.base import Share
 from riseml.executors.docker.networks import ensure_network
-from riseml.names import HostName
-from riseml.states import Network
 from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.kernel import explain_missing_encryption
 

@@ -16,7 +16,7 @@ import docker
 from docker.errors import APIError
 
 from benchmarks.common import print_progress
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.docker.networks import describe_stuck, remove_network
 from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
 

@@ -13,15 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.common import median
+from riseml.base.names import HostName
+from riseml.base.states import Part, Reason, State
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
 from riseml.model import Capacity, ContainerSeen, Experiment, HostSeen, ImageSeen, Job, JobKey, Owner, Plan, World
-from riseml.names import HostName
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.loader import load_config
-from riseml.states import Part, Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments

@@ -18,9 +18,9 @@ import httpx
 from benchmarks.common import BenchContext
 from benchmarks.engine import BenchEngine, poll_until
 from benchmarks.machine import make_environ
-from riseml.project.archive import take_snapshot
-from riseml.project.listing import list_project_files
-from riseml.settings import read_settings
+from riseml.base.settings import read_settings
+from riseml.files.project.archive import take_snapshot
+from riseml.files.project.listing import list_project_files
 
 COMMAND = str(Path(sys.executable).parent / "riseml")
 _DEADLINE = 180.0

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from benchmarks.common import BenchContext, Measure, Report, bar_at_least, bar_of_time, median, print_progress
+from riseml.base.names import HostName, JobName
+from riseml.base.states import PLACED, TERMINAL, Network, Part, State
 from riseml.control.actions import PrepareHost, StartJob
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
@@ -27,10 +29,8 @@ from riseml.model import (
     World,
 )
 from riseml.model import PlannedJob as Planned
-from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
 from riseml.spec.config.types import Limits, Resources
-from riseml.states import PLACED, TERMINAL, Network, Part, State
 
 _NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 _HOSTS = 1000

@@ -7,9 +7,9 @@ from dataclasses import replace
 from random import Random
 
 from benchmarks.common import BenchContext, Measure, Report, bar_of_time
+from riseml.model import SearchPlan, Trial, TrialOutcome
 from riseml.search.propose import Proposer
 from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod, SearchSection
-from riseml.trials import SearchPlan, Trial, TrialOutcome
 
 _TRIALS = 1_000  # the most that a set may have
 _RUNNING = 4  # trials at the same time

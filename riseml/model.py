@@ -4,19 +4,64 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from riseml.clusters import OwnQueue
-from riseml.names import HostName, JobName, job_type
-from riseml.origins import NO_ORIGIN, Origin
-from riseml.records import dataclass
-from riseml.spec.config.types import NO_RETRY, DataSource, Limits, NotifySection, Resources, Retry, SaveSection, Shell
+from riseml.base.names import HostName, JobName, job_type
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL, CompanionKind, Network, Part, Reason, State, Wanted
+from riseml.spec.config.types import (
+    NO_RETRY,
+    DataSource,
+    EnvVariable,
+    Goal,
+    Limits,
+    NotifySection,
+    Parameter,
+    Resources,
+    Retry,
+    SaveSection,
+    SearchSection,
+    Shell,
+)
 from riseml.spec.pool.types import Volume
-from riseml.states import TERMINAL, CompanionKind, Network, Part, Reason, State, Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an experiment comes from, for a later run of it. No decision depends on it."""
+
+    file: str = ""  # its riseml.yml, as the user named it
+    revision: str = ""  # the git commit of the project, in hex; empty: no git repository
+    clean: bool | None = None  # the files were those of the commit; None: not known
+    rerun_of: str = ""  # the experiment that it repeats; empty: none
+    missing: tuple[str, ...] = ()  # paths of the project that git had not filled: submodules, pointers of Git LFS
+
+
+NO_ORIGIN = Origin()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKind:
+    """The nodes of one size."""
+
+    count: int
+    cpus: int  # cores of one node
+    mem: int  # MiB of one node
+    gpus: int  # of one node
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQueue:
+    """The queue of a host that takes whole gangs, and decides where and when each gang starts."""
+
+    nodes: tuple[NodeKind, ...]  # the largest first
+    trouble: str = ""  # why the queue takes no gang now; empty: it takes gangs
+
 
 Environment = tuple[tuple[str, str], ...]
 """Environment variables in order: (name, value). A tuple, so that a record is hashable and its JSON is stable."""
@@ -411,3 +456,141 @@ class Frame(NamedTuple):
     at: str  # timestamp with nanoseconds, as the engine wrote it; empty for the engine's own messages
     stream: int  # 1: stdout, 2: stderr, 3: the engine's own messages
     data: bytes  # without the timestamp; ends with a newline unless the line goes on in the next frame
+
+
+class FramePosition(NamedTuple):
+    """Where a reader has stopped in one stream of a job's log: stdout, stderr or the notes of riseml."""
+
+    at: str  # timestamp of the last frame of the stream that the store holds
+    frames_held: int  # frames of the stream with exactly this timestamp that the store holds
+    goes_on: bool = False  # the last frame ends no line: the next one has the same timestamp, whenever it comes
+
+
+@dataclass(frozen=True, slots=True)
+class LogCursor:
+    """Where a reader of a job's log has stopped, and where the next reader continues.
+
+    Timestamps grow in each stream, and not from one stream to the other: an engine takes the time of a frame before it
+    writes the frame, and writes stdout and stderr side by side. Every piece of a long line has the timestamp of the
+    first one, so that a progress bar of an hour comes with a timestamp an hour old.
+    """
+
+    positions: Mapping[int, FramePosition] = field(default_factory=dict)  # of streams of which the store holds frames
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a running job moves, in bytes per second since the sample before. None: its host does not count it."""
+
+    net_in: float | None = None
+    net_out: float | None = None
+    disk_read: float | None = None
+    disk_write: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measurement of a running job. The GPU fields are None for a job without GPUs."""
+
+    at: datetime
+    cpu: float  # percent of one core
+    mem_used: int  # bytes
+    mem_total: int  # bytes
+    gpu: float | None = None  # percent
+    gpu_mem_used: int | None = None  # bytes
+    gpu_mem_total: int | None = None  # bytes
+    traffic: Traffic | None = None  # None: the host does not count it
+
+
+MOST_TRIALS = 1_000  # of one set
+
+Point = tuple[tuple[str, str], ...]
+"""The value of each parameter as jobs get it, in the order of riseml.yml."""
+
+
+class TrialOutcome(enum.Enum):
+    """The result of a trial as its search has it."""
+
+    COMPLETE = "COMPLETE"  # it ended well, and reported the metric
+    STOPPED = "STOPPED"  # it was stopped early, and had reported the metric
+    FAILED = "FAILED"  # it failed or was killed, or reported no metric
+
+
+class SearchEnd(enum.Enum):
+    """Why a search makes no further trials; `END_SENTENCES` has the sentence that users read."""
+
+    COMPLETED = "COMPLETED"
+    EXHAUSTED = "EXHAUSTED"
+    TOO_MANY_FAILED = "TOO_MANY_FAILED"
+    KILLED = "KILLED"
+    BROKEN = "BROKEN"
+
+
+END_SENTENCES: dict[SearchEnd, str] = {
+    SearchEnd.COMPLETED: "all trials have ended",
+    SearchEnd.EXHAUSTED: "every combination of the parameters was tried",
+    SearchEnd.TOO_MANY_FAILED: "more trials failed than search.max_failed allows",
+    SearchEnd.KILLED: "killed by a user",
+    SearchEnd.BROKEN: "riseml itself failed to choose a point; see the server's log",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """What a search does, as it was submitted."""
+
+    search: SearchSection  # its seed is set
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One point that a search tries, with its experiment."""
+
+    number: int  # within its set, from 1; the experiment has it as `sub`
+    experiment: int  # id of the record
+    point: Point
+    asked_after: int  # trials of the set whose results the search had when this one was made
+    placed: bool = False  # its experiment has or had a place
+    closed: bool = False  # its experiment has ended, and its whole log is stored
+    finished: bool = False  # its experiment ended well
+    stopped: bool = False  # the search has decided to stop it early
+    stopped_early: bool = False  # its experiment ended because of that: it had not ended well before
+    reached: tuple[tuple[int, float], ...] = ()  # steps at which the search compared it, and its values there
+    outcome: TrialOutcome | None = None  # None: the search has no result yet
+    # the position of its result in the order in which the search got the results, from 1
+    told: int | None = None  # names: of the stored record
+    # the best value of the metric; None: the search has no result yet, or no value was reported
+    value: float | None = None
+    message: str = ""  # why it counts as failed
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """A set whose points a search chooses, as the server last saved it."""
+
+    id: int  # key of the set in the store
+    user: str
+    number: int  # of the set
+    plan: SearchPlan
+    concurrency: int  # trials at the same time
+    wanted: Wanted  # names: of the stored record
+    most_trials: int  # grows when the user adds trials
+    trials: tuple[Trial, ...] = ()  # by number
+    end: SearchEnd | None = None  # None: it goes on
+    variables: tuple[EnvVariable, ...] = ()  # `train.env`: what the trials get, without the caller's values
+
+    @property
+    def live(self) -> tuple[Trial, ...]:
+        """The trials whose results the search does not have yet."""
+        return tuple(trial for trial in self.trials if trial.outcome is None)
+
+    def count(self, outcome: TrialOutcome) -> int:
+        """Return how many trials have this outcome."""
+        return sum(trial.outcome is outcome for trial in self.trials)
+
+    def find_best(self) -> Trial | None:
+        """Return the trial with the best value, the first of several; None while the search has no result."""
+        good = [trial for trial in self.trials if trial.value is not None and trial.outcome is not TrialOutcome.FAILED]
+        sign = -1.0 if self.plan.search.goal is Goal.MAXIMIZE else 1.0
+        return min(good, key=lambda trial: sign * (trial.value or 0.0), default=None)

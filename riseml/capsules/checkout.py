@@ -8,10 +8,10 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from riseml.archives.project_files import OpenTar
+from riseml.base.errors import Conflict, Refused
 from riseml.capsules.folder import compute_digest
-from riseml.errors import Conflict, Refused
-from riseml.project.unpacking import OpenFolder, unpack_entries
+from riseml.files.archives.project_files import OpenTar
+from riseml.files.project.unpacking import OpenFolder, unpack_entries
 
 
 def check_target(target: Path) -> None:

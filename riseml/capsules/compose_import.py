@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from riseml.base.records import dataclass
 from riseml.capsules.foreign_fields import (
     ForeignFields,
     ForeignValueError,
@@ -17,7 +18,6 @@ from riseml.capsules.foreign_fields import (
     read_cores,
 )
 from riseml.capsules.imported_yaml import write_config
-from riseml.records import dataclass
 from riseml.spec.config.parameters import is_set_by_riseml
 from riseml.spec.config.roles_section import RESERVED_NAMES, is_role_name
 

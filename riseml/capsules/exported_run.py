@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
 from riseml import wire
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.base.names import show_framework
+from riseml.base.records import dataclass
+from riseml.base.terminal_text import plain_line
 from riseml.job_programs import REPORT_MODULE, leave_report_module, read_program
 from riseml.job_programs.group_shell import HOME_FOLDER
 from riseml.job_programs.held_packages import IMAGE_FILE, count_framework_steps, make_hold_command
 from riseml.job_programs.script_shell import make_shell_command
-from riseml.names import show_framework
-from riseml.records import dataclass
 from riseml.spec.config.loader import check_config
 from riseml.spec.config.resolved import read_written_variables
 from riseml.spec.scalars.placeholders import variable_name
-from riseml.terminal_text import plain_line
 
 CODE = "code"
 """The folder of the project's files in an export."""

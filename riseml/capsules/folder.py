@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from riseml import wire
-from riseml.archives.digest import digest_entries
-from riseml.archives.entries import EntryKind
-from riseml.archives.reader import read_content, read_entries
-from riseml.errors import NotFound, Refused, UsageError
-from riseml.names import parse_id
-from riseml.records import dataclass
+from riseml.base.errors import NotFound, Refused, UsageError
+from riseml.base.names import parse_id
+from riseml.base.records import dataclass
+from riseml.files.archives.digest import digest_entries
+from riseml.files.archives.entries import EntryKind
+from riseml.files.archives.reader import read_content, read_entries
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE, MOST_CODE
 
 _MOST_BYTES = 1 << 24  # of capsule.json

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from riseml.errors import RisemlError
-from riseml.records import dataclass
+from riseml.base.errors import RisemlError
+from riseml.base.records import dataclass
 
 _MIB = 2**20
 _UNITS = {

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.capsules.exported_run import (
     ExportedFile,
     ExportedJob,
@@ -23,8 +25,6 @@ from riseml.capsules.exported_run import (
     name_dockerfile,
     write_dockerfiles,
 )
-from riseml.errors import UsageError
-from riseml.records import dataclass
 
 LAUNCHER_VARIABLES = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 

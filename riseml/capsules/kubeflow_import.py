@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.capsules.foreign_fields import (
     ForeignFields,
     ForeignValueError,
@@ -23,8 +25,6 @@ from riseml.capsules.foreign_fields import (
 )
 from riseml.capsules.imported_yaml import write_config
 from riseml.capsules.mpi_command import MpiCommand, read_mpi_command
-from riseml.errors import UsageError
-from riseml.records import dataclass
 from riseml.spec.config.parameters import is_set_by_riseml
 
 _RETRIES = 6  # without a backoffLimit, Kubernetes starts again for ever; its Jobs have this limit

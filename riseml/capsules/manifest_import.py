@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
+from riseml.base.text_yaml import load_texts
 from riseml.capsules.compose_import import convert_compose
 from riseml.capsules.foreign_fields import ForeignFields, ForeignValueError, ImportedConfig
 from riseml.capsules.kubeflow_import import KUBEFLOW_JOBS, convert_kubeflow
-from riseml.errors import UsageError
-from riseml.records import dataclass
 from riseml.spec.yaml.document import parse_document
-from riseml.text_yaml import load_texts
 
 _HINT = "`kubectl get pytorchjob NAME -o yaml` writes the manifest of one"
 _NAMES = "TFJob, PyTorchJob, JAXJob, MPIJob"

@@ -6,8 +6,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from riseml.errors import UsageError
-from riseml.records import dataclass
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 
 _LAUNCHERS = frozenset({"mpirun", "mpiexec", "orterun", "horovodrun"})
 _ONE_VALUE = re.compile(

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from riseml import wire
+from riseml.base.terminal_text import plain_line
 from riseml.capsules.exported_run import (
     CODE,
     EXIT_ON_SIGNALS,
@@ -26,7 +27,6 @@ from riseml.capsules.exported_run import (
 from riseml.capsules.foreign_fields import quote_pieces
 from riseml.job_programs.held_packages import count_framework_steps, make_hold_command
 from riseml.spec.scalars.framework_images import list_image_packages
-from riseml.terminal_text import plain_line
 
 _PEERS = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b|(?<![\w./-])/(output|data)(?![\w-])")
 _LEFT_OUT = frozenset({"HOME", "USER", "LOGNAME", "TINI_KILL_PROCESS_GROUP", "OUTPUT_DIR", "DATA_DIR"})

@@ -6,13 +6,13 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from riseml.errors import NotFound, UsageError
+from riseml.base.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
-    from riseml.project.folder import Project
+    from riseml.files.project.folder import Project
 
 
 def choose_experiment_id(context: CommandContext, client: Client, identity: str | None) -> str:
@@ -22,7 +22,7 @@ def choose_experiment_id(context: CommandContext, client: Client, identity: str 
         UsageError: the text is not an ID.
         NotFound: no ID was given, and there is no project or it has no experiment.
     """
-    from riseml.names import parse_id
+    from riseml.base.names import parse_id
 
     return find_last_experiment(context, client)["id"] if identity is None else str(parse_id(identity))
 
@@ -46,7 +46,7 @@ def find_own_project(context: CommandContext) -> str:
     Raises:
         NotFound: there is none.
     """
-    from riseml.project.folder import find_project
+    from riseml.files.project.folder import find_project
 
     try:
         return _read_project_name(find_project(context.folder))
@@ -58,7 +58,7 @@ def find_own_project(context: CommandContext) -> str:
 
 
 def _read_project_name(project: Project) -> str:
-    from riseml.project.folder import find_project_name, read_config
+    from riseml.files.project.folder import find_project_name, read_config
 
     config = read_config(project)
     if name := find_project_name(config):

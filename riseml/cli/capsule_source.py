@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from riseml.errors import NotFound
-from riseml.records import dataclass
+from riseml.base.errors import NotFound
+from riseml.base.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,12 +10,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from riseml import __version__
-from riseml.project.cache_file import CacheFile
-from riseml.records import dataclass
+from riseml.base.records import dataclass
+from riseml.files.project.cache_file import CacheFile
 
 if TYPE_CHECKING:
+    from riseml.base.settings import Settings
     from riseml.cli.config_source import ConfigSource
-    from riseml.settings import Settings
     from riseml.spec.config.types import Spec
 
 _KIND = "checked file 1"

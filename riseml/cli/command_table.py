@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

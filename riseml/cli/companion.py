@@ -11,13 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from riseml.base.errors import Conflict, ExperimentFailed, Interrupted, NotFound, RisemlError
+from riseml.base.records import dataclass
+from riseml.base.states import NO_LOGS, NO_PROGRAM
 from riseml.cli.job_command import ask_job
 from riseml.cli.log_follower import make_reconnect, open_footer
 from riseml.cli.port_forward import HOST, ForwardOrder, PortPair, choose_local_port, find_answering_jobs, forward_ports
 from riseml.client.server_client import LogQuery
-from riseml.errors import Conflict, ExperimentFailed, Interrupted, NotFound, RisemlError
-from riseml.records import dataclass
-from riseml.states import NO_LOGS, NO_PROGRAM
 
 if TYPE_CHECKING:
     from riseml import wire

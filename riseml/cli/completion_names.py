@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from riseml.base.errors import RisemlError
+from riseml.base.settings import read_settings
 from riseml.client.exchange import check_peer, read_address
-from riseml.errors import RisemlError
-from riseml.settings import read_settings
 
 _PATIENCE = 0.5  # seconds for the whole answer; a typing user does not wait longer
 _MOST_BYTES = 1 << 18

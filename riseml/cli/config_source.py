@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from riseml.base.errors import Conflict, Refused, RisemlError
+from riseml.base.records import dataclass
 from riseml.cli.output.text import count_noun, format_bytes, format_parameters
-from riseml.errors import Conflict, Refused, RisemlError
-from riseml.project.folder import Project, find_project, read_config
-from riseml.records import dataclass
+from riseml.files.project.folder import Project, find_project, read_config
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext

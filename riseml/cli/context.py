@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from riseml.base.records import dataclass
 from riseml.cli.pause import wait_or_resize
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.base.settings import Settings
     from riseml.cli.output.printer import Printer
     from riseml.client.server_client import Client
-    from riseml.settings import Settings
 
 
 class Exit(Exception):
@@ -45,7 +45,7 @@ class CommandContext:
 
     def settings(self) -> Settings:
         """Return the settings of this user."""
-        from riseml.settings import read_settings
+        from riseml.base.settings import read_settings
 
         return read_settings(self.environ)
 

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-_INTERRUPTED = 130  # as `riseml.errors.Interrupted`, which is imported later
+_INTERRUPTED = 130  # as `riseml.base.errors.Interrupted`, which is imported later
 
 
 def run() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from riseml.base.errors import UsageError
 from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.refreshed_view import ViewContent, ViewMode, print_view
-from riseml.errors import UsageError
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext

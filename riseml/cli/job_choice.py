@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.records import dataclass
 from riseml.cli.arguments import choose_experiment_id, parse_pairs
 from riseml.cli.config_source import check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.problem_lines import count_problems
-from riseml.errors import NotFound, UsageError
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -87,7 +87,7 @@ def read_jobs(
 
 def choose_jobs(command: CommandContext, client: Client, words: list[str]) -> ChosenJobs:
     """Return the jobs that the words `4 worker.1` or `4.worker.1` name; without words, those of the last experiment."""
-    from riseml.names import parse_id
+    from riseml.base.names import parse_id
 
     identity = parse_id(choose_experiment_id(command, client, words[0] if words else None))
     job = get_single_word(words[1:]) or identity.job

@@ -11,10 +11,10 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from riseml.base.errors import Interrupted
+from riseml.base.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece, WindowSize
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, command_path, open_stream
-from riseml.errors import Interrupted
-from riseml.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece, WindowSize
 
 _INPUT = 0  # of this process
 _OUTPUT = 1

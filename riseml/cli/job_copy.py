@@ -19,16 +19,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from riseml.amounts import format_bytes
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.reader import read_content, read_entries
-from riseml.archives.writer import END, pad_content, write_header
+from riseml.base.amounts import format_bytes
+from riseml.base.errors import NotFound, Refused, RisemlError, TooLarge, UsageError
+from riseml.base.records import dataclass
+from riseml.base.stream_messages import Channel, CommandExit, CommandOrder, Piece
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, command_path, open_stream
-from riseml.errors import NotFound, Refused, RisemlError, TooLarge, UsageError
-from riseml.project.unpacking import OpenFolder, unpack_entries
-from riseml.records import dataclass
-from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.reader import read_content, read_entries
+from riseml.files.archives.writer import END, pad_content, write_header
+from riseml.files.project.unpacking import OpenFolder, unpack_entries
 
 _LEFT_FREE = 64 << 20  # bytes that a copy leaves free on the disk
 _PIECE = 256 * 1024  # bytes of a file that are read at once

@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from riseml import __version__
+from riseml.base.errors import Refused, Unreachable
+from riseml.base.wire_revision import find_package, read_revision
 from riseml.cli.output.text import count_noun
 from riseml.cli.versions import VersionOrder, compare_versions
 from riseml.client.exchange import AnswerLate, AnswerLost, ServerAbsent
 from riseml.client.server_client import Client, read_address
 from riseml.client.socket_http import PATIENCE
-from riseml.errors import Refused, Unreachable
-from riseml.wire_revision import find_package, read_revision
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.base.settings import Settings
     from riseml.cli.output.printer import Printer
     from riseml.cli.server_process import ServerProcess, ServerStarter
-    from riseml.settings import Settings
 
 _PROBE_INTERVAL = 0.03  # seconds between two requests while a server ends
 _START_INTERVAL = 0.01  # seconds between two tries to connect while a server starts

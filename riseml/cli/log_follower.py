@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from riseml.base.errors import ExperimentFailed, Interrupted, Unreachable
+from riseml.base.records import dataclass
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width, is_job_id
 from riseml.cli.output.style import paint_state
 from riseml.client.server_client import LogQuery
-from riseml.errors import ExperimentFailed, Interrupted, Unreachable
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -15,11 +15,11 @@ import typer
 from typer.core import TyperGroup
 
 from riseml import __version__
+from riseml.base.errors import Interrupted, Refused, RisemlError, UsageError
 from riseml.cli.command_table import add_commands
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.leaving import leave_process
 from riseml.cli.output.printer import discard_output, make_printer
-from riseml.errors import Interrupted, Refused, RisemlError, UsageError
 
 _DEBUG = "--debug"
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.spec.scalars.text_sizes import HINT, LONGEST, MOST_TOGETHER, describe_size, measure_variable
 from riseml.spec.scalars.texts import is_valid_text
 

@@ -9,11 +9,11 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+from riseml.base.errors import Conflict, NotFound, PortReset, RisemlError, Unreachable
+from riseml.base.records import dataclass
+from riseml.base.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, open_stream, port_path, presence_path
-from riseml.errors import Conflict, NotFound, PortReset, RisemlError, Unreachable
-from riseml.records import dataclass
-from riseml.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
 
 HOST = "127.0.0.1"
 _PATIENCE = 60.0  # seconds to retry opening a connection while the server or the host does not answer

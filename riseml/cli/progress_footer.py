@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from riseml.base.errors import RisemlError
 from riseml.cli.output.log_lines import is_job_id
 from riseml.cli.output.progress import RateMeter
 from riseml.cli.output.style import BEFORE_OUTPUT
 from riseml.cli.output.waiting_view import list_waiting
 from riseml.client.server_client import Address, Client
-from riseml.errors import RisemlError
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -9,15 +9,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from riseml.base.errors import RisemlError, Unreachable
 from riseml.cli.output.text import count_noun
-from riseml.errors import RisemlError, Unreachable
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
-    from riseml.project.archive import Snapshot
-    from riseml.project.file_index import FileIndex
-    from riseml.project.listing import Listing, Surroundings
+    from riseml.files.project.archive import Snapshot
+    from riseml.files.project.file_index import FileIndex
+    from riseml.files.project.listing import Listing, Surroundings
 
 _MOST_SYNCS = 3  # of a project that changes while this command reads it
 _MOST_BREAKS = 5  # tries in a row in which no content arrives
@@ -27,7 +27,7 @@ _PAUSE = 0.5  # seconds before the first new try; each later one is twice as lon
 
 def find_surroundings(command: CommandContext) -> Surroundings:
     """Return what is around a project, for a command: riseml's own folders do not belong to it."""
-    from riseml.project.listing import Surroundings
+    from riseml.files.project.listing import Surroundings
 
     settings = command.settings()
     folders = ("RISEML_HOME", settings.home), ("RISEML_OUTPUT", settings.output)
@@ -53,8 +53,8 @@ class ProjectSync:
         Raises:
             UsageError: an entry cannot be sent, or the files are too large.
         """
-        from riseml.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
-        from riseml.settings import read_size
+        from riseml.base.settings import read_size
+        from riseml.files.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
 
         limit = read_size(self._command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
         return list_project_files(self._folder, limit, self._open_index(), find_surroundings(self._command))
@@ -73,7 +73,7 @@ class ProjectSync:
         Raises:
             ProjectChanged: a program writes to the project so often that no consistent state could be read.
         """
-        from riseml.project.archive import ProjectChanged
+        from riseml.files.project.archive import ProjectChanged
 
         for _ in range(_MOST_SYNCS - 1):
             try:
@@ -84,7 +84,7 @@ class ProjectSync:
         return self._send_once(client, listing, quiet=quiet)
 
     def _send_once(self, client: Client, listing: Listing, *, quiet: bool) -> str:
-        from riseml.project.messages import format_size
+        from riseml.files.project.messages import format_size
 
         printer = self._command.printer
         if not quiet:
@@ -103,7 +103,7 @@ class ProjectSync:
         return snapshot.digest
 
     def _read_files(self, listing: Listing) -> Snapshot:
-        from riseml.project.archive import take_snapshot
+        from riseml.files.project.archive import take_snapshot
 
         index = self._open_index()
         try:
@@ -116,14 +116,14 @@ class ProjectSync:
 
         What the server does not take is sent later, as to any other server; a problem that lasts is an error then.
         """
-        from riseml.archives.pieces import INCOMING
-        from riseml.project.early_contents import EarlyContents
+        from riseml.files.archives.pieces import INCOMING
+        from riseml.files.project.early_contents import EarlyContents
 
         early = EarlyContents(listing, self._open_index())
         if client.address.socket is None or not early.are_worth_it():
             return listing
         from riseml.cli.sync_progress import show_sync
-        from riseml.project.handed_packs import hand_over_packs
+        from riseml.files.project.handed_packs import hand_over_packs
 
         records = show_sync(early.pack(), early.size, self._command.printer)
         with closing(records), suppress(RisemlError, OSError):
@@ -141,7 +141,7 @@ class ProjectSync:
 
     def _send_missing(self, client: Client, snapshot: Snapshot) -> None:
         """Send the list of the files, then the contents that the server lacks; continue after broken connections."""
-        from riseml.archives.manifest import write_manifest
+        from riseml.files.archives.manifest import write_manifest
 
         manifest = write_manifest(snapshot.entries)
         missing = client.put_manifest(snapshot.digest, manifest)
@@ -164,7 +164,7 @@ class ProjectSync:
 
     def _send_contents(self, client: Client, snapshot: Snapshot, missing: list[str]) -> list[str]:
         from riseml.cli.sync_progress import show_sync
-        from riseml.project.archive import pack_contents
+        from riseml.files.project.archive import pack_contents
 
         digests = frozenset(missing)
         sizes = {entry.content: entry.size for entry in snapshot.entries if entry.content in digests}
@@ -177,7 +177,7 @@ class ProjectSync:
         Raises:
             ProjectChanged: always.
         """
-        from riseml.project.archive import make_changed_error
+        from riseml.files.project.archive import make_changed_error
 
         digests = frozenset(changed)
         entries = [entry for entry in snapshot.entries if entry.content in digests]
@@ -188,7 +188,7 @@ class ProjectSync:
 
     def _open_index(self) -> FileIndex:
         """Return the index as it was last saved."""
-        from riseml.project.file_index import FileIndex
+        from riseml.files.project.file_index import FileIndex
 
         if self._index is None:
             name = hashlib.sha256(os.fsencode(os.path.realpath(self._folder))).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from riseml.consent import (
+from riseml.base.consent import (
     PassedVariable,
     describe_processes,
     make_process_refusal,
@@ -13,8 +13,8 @@ from riseml.consent import (
     record_processes,
     record_variables,
 )
-from riseml.errors import Refused
-from riseml.folders import check_home
+from riseml.base.errors import Refused
+from riseml.base.folders import check_home
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext

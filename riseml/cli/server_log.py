@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from riseml.errors import NotFound, Unreachable
+from riseml.base.errors import NotFound, Unreachable
 
 if TYPE_CHECKING:
     from riseml import wire

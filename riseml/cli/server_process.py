@@ -14,12 +14,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from riseml.errors import Refused, RisemlError, Unreachable
-from riseml.folders import check_home
-from riseml.records import dataclass
+from riseml.base.errors import Refused, RisemlError, Unreachable
+from riseml.base.folders import check_home
+from riseml.base.records import dataclass
 
 if TYPE_CHECKING:
-    from riseml.settings import Settings
+    from riseml.base.settings import Settings
 
 ANSWER_DEADLINE = 60.0
 """Seconds that a server may take to start, or to end. A server that exits while it starts is reported at once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 _PIECE = 1 << 16  # bytes read at once
 _LONGEST_HEAD = 1 << 16  # bytes of a status line and its headers

@@ -24,19 +24,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from riseml.base.errors import Refused, Unreachable, UsageError
+from riseml.base.folders import check_home, is_private, name_user
+from riseml.base.records import dataclass
+from riseml.base.settings import HEARTBEAT_HEADER, PLAINTEXT_VARIABLE, allows_plaintext
 from riseml.client.answer_reader import AnswerCut
 from riseml.client.refusals import make_error
 from riseml.client.silence_watch import HEARTBEAT, SilenceWatch
 from riseml.client.socket_http import PATIENCE, AnswerOverdue, ServerAnswer, SocketConnections, make_request
-from riseml.errors import Refused, Unreachable, UsageError
-from riseml.folders import check_home, is_private, name_user
-from riseml.records import dataclass
-from riseml.settings import HEARTBEAT_HEADER, PLAINTEXT_VARIABLE, allows_plaintext
 
 if TYPE_CHECKING:
     import httpx
 
-    from riseml.settings import Settings
+    from riseml.base.settings import Settings
 
 SERVER_VARIABLE = "RISEML_SERVER"
 KEY_VARIABLE = "RISEML_API_KEY"

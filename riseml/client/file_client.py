@@ -11,13 +11,13 @@ from contextlib import suppress
 from typing import Any, cast
 
 from riseml import wire
+from riseml.base.errors import NotFound, Refused, RisemlError, Unreachable
+from riseml.base.records import dataclass
 from riseml.client.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, ServerAbsent
-from riseml.errors import NotFound, Refused, RisemlError, Unreachable
+from riseml.files.storage_files import ListOrder
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_listing import Page
 from riseml.job_programs.folder_paths import FilesError, Seen, split_path
-from riseml.records import dataclass
-from riseml.storage_files import ListOrder
 
 _PATIENCE = 120.0  # seconds; a server measures large folders, and a host starts a helper
 _PROOF = 33  # bytes after a content: its proof

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from riseml import errors
-from riseml.errors import RisemlError
+from riseml.base import errors
+from riseml.base.errors import RisemlError
 
 if TYPE_CHECKING:
     from riseml.spec.yaml.problems import Problem

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
+from riseml.base.errors import RisemlError, Unreachable
+from riseml.base.records import dataclass
 from riseml.client.exchange import (
     LOG_SILENCE,
     Address,
@@ -24,8 +26,6 @@ from riseml.client.exchange import (
 from riseml.client.refusals import make_error
 from riseml.client.silence_watch import HEARTBEAT
 from riseml.client.socket_http import PATIENCE
-from riseml.errors import RisemlError, Unreachable
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -140,11 +140,11 @@ class Client:
         return self._send_pieces("PUT", f"/snapshots/{digest}/manifest", [manifest])
 
     def send_contents(self, digest: str, records: Iterable[bytes]) -> list[str]:
-        """Send records of contents (see `riseml.archives.pieces`), and return what the server lacks now."""
+        """Send records of contents (see `files.archives.pieces`), and return what the server lacks now."""
         return self._send_pieces("POST", f"/snapshots/{digest}/contents", records)
 
     def hand_over_pack(self, name: str) -> None:
-        """Let a server on this machine take a pack (see `riseml.project.handed_packs`)."""
+        """Let a server on this machine take a pack (see `riseml.files.project.handed_packs`)."""
         self._send("POST", f"/packs/{name}")
 
     def _send_pieces(self, method: str, path: str, data: Iterable[bytes]) -> list[str]:
@@ -152,7 +152,7 @@ class Client:
         return cast("wire.MissingContents", answer)["missing"]
 
     def _cut_pieces(self, data: Iterable[bytes]) -> Iterator[bytes]:
-        from riseml.archives.pieces import write_pieces
+        from riseml.files.archives.pieces import write_pieces
 
         return write_pieces(data, compress=self.address.socket is None)  # a network is slower than zlib
 

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 from urllib.parse import urlencode
 
+from riseml.base.records import dataclass
 from riseml.client.answer_reader import AnswerCut, AnswerHead, AnswerReader
-from riseml.records import dataclass
 
 PATIENCE = 3.0
 """Seconds after which a user learns that a server does not answer."""

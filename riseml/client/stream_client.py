@@ -15,10 +15,8 @@ from urllib.parse import quote
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
 
-from riseml.client.exchange import Address, Exchange
-from riseml.client.refusals import make_error
-from riseml.errors import Unreachable
-from riseml.stream_messages import (
+from riseml.base.errors import Unreachable
+from riseml.base.stream_messages import (
     LONGEST_MESSAGE,
     Channel,
     ChannelEnd,
@@ -33,6 +31,8 @@ from riseml.stream_messages import (
     decode_message,
     encode_message,
 )
+from riseml.client.exchange import Address, Exchange
+from riseml.client.refusals import make_error
 
 _ANSWER = 60.0  # deadline in seconds for opening the stream: an engine may be busy
 _CLOSE = 1.0  # seconds for an orderly end of the connection

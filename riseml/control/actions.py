@@ -14,9 +14,9 @@ from __future__ import annotations
 import enum
 from abc import abstractmethod
 
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
 from riseml.model import JobKey
-from riseml.names import HostName
-from riseml.records import dataclass
 
 
 class Signal(enum.Enum):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from riseml.base.names import HostName
+from riseml.base.states import TERMINAL, Network, Reason, State
 from riseml.control import networks
 from riseml.control.actions import (
     Action,
@@ -30,9 +32,7 @@ from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.saving import find_restore, find_saves
 from riseml.control.verdict import find_kill_time
 from riseml.model import ContainerSeen, Environment, Experiment, Job, JobKey, World
-from riseml.names import HostName
 from riseml.spec.config.types import DataSource
-from riseml.states import TERMINAL, Network, Reason, State
 
 
 def converge(world: World, observation: Observation, occupied: OccupiedHosts) -> Iterator[Action]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from riseml.base.names import HostName
 from riseml.control.actions import CopyData
 from riseml.control.observation import Observation
 from riseml.model import ActionFailure, Experiment, Job
-from riseml.names import HostName
 
 
 def find_copies_under_way(experiment: Experiment, observation: Observation) -> tuple[CopyData, ...]:

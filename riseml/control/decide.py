@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL, Part, Reason, State, Wanted
 from riseml.control.actions import Action, owner_of
 from riseml.control.converge import converge
 from riseml.control.images import ImageLocations, find_builder, find_starting_jobs, resolve_image
@@ -29,8 +31,6 @@ from riseml.control.verdict import (
     find_left_end,
 )
 from riseml.model import Experiment, Job, World
-from riseml.records import dataclass
-from riseml.states import TERMINAL, Part, Reason, State, Wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from riseml.base.names import HostName
+from riseml.base.states import SENTENCES, TERMINAL, Part, State
 from riseml.control.actions import ReleaseHost
 from riseml.control.data_copies import find_copy_problem
 from riseml.control.explanation import Blocker, BlockerKind, Explanation, ExplanationPhase, JobPlace, QueuePlace
@@ -21,8 +23,6 @@ from riseml.control.placement.queue import make_queue, waits_for_place
 from riseml.control.placement.refusal import describe_misfit, list_possible_hosts, show_label
 from riseml.control.placement.shortage import ExperimentNamer, describe_hosts, describe_nearest
 from riseml.model import Experiment, Job, World
-from riseml.names import HostName
-from riseml.states import SENTENCES, TERMINAL, Part, State
 
 _ANY_LINK = "any"
 _CLUSTER_CHOOSES = "the cluster decides where its jobs run"

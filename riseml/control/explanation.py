@@ -8,9 +8,9 @@ from __future__ import annotations
 import enum
 from datetime import datetime
 
-from riseml.names import HostName, JobName
-from riseml.records import dataclass
-from riseml.states import Network, Reason, State
+from riseml.base.names import HostName, JobName
+from riseml.base.records import dataclass
+from riseml.base.states import Network, Reason, State
 
 
 class ExplanationPhase(enum.Enum):

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from riseml.base.names import HostName
+from riseml.base.states import TERMINAL, Part, State
 from riseml.control.actions import EnsureImage, ShareImage
 from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen, Image, Job, JobKey, Resolved, World, resolve_base
-from riseml.names import HostName
-from riseml.states import TERMINAL, Part, State
 
 
 def awaited_images(world: World, resolved: Resolved = ()) -> frozenset[str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from riseml.base.names import HostName
+from riseml.base.states import TERMINAL
 from riseml.control.actions import Action, PrepareHost, ReleaseHost
 from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen, Job
-from riseml.names import HostName
-from riseml.states import TERMINAL
 
 
 def is_prepared(experiment: Experiment, host: HostSeen) -> bool:

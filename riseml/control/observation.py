@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 
+from riseml.base.names import SUBNETS, HostName, JobName
+from riseml.base.records import dataclass
+from riseml.base.states import Network
 from riseml.control.actions import Action
 from riseml.model import ActionFailure, Experiment, HostSeen, Job, JobKey
-from riseml.names import SUBNETS, HostName, JobName
-from riseml.records import dataclass
-from riseml.states import Network
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from riseml.base.names import JobName
+from riseml.base.states import TERMINAL, Reason, State
 from riseml.model import Experiment
-from riseml.names import JobName
-from riseml.states import TERMINAL, Reason, State
 
 _ACTIVE = (State.RUNNING, State.STARTING, State.BUILDING, State.PENDING, State.CREATED)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from riseml.base.names import HostName
+from riseml.base.states import TERMINAL
 from riseml.control.actions import RestoreOutput, SaveOutput
 from riseml.control.observation import NEVER_SAVED, Observation
 from riseml.model import Experiment, HostSeen
-from riseml.names import HostName
-from riseml.states import TERMINAL
 
 GIVE_UP_SAVING = timedelta(minutes=10)
 """How long the server repeats the last copy while no byte of it arrives."""

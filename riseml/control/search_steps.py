@@ -13,9 +13,9 @@ changes the records, so that the next decision depends on nothing else, also aft
 
 from __future__ import annotations
 
-from riseml.records import dataclass
-from riseml.states import Wanted
-from riseml.trials import SearchEnd, SearchRecord, Trial, TrialOutcome
+from riseml.base.records import dataclass
+from riseml.base.states import Wanted
+from riseml.model import SearchEnd, SearchRecord, Trial, TrialOutcome
 
 
 @dataclass(frozen=True, slots=True)

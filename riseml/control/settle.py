@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from riseml.base.names import HostName
+from riseml.base.states import TERMINAL, Part, Reason, State
 from riseml.control.actions import Action, CopyData, EnsureImage, FetchData, PrepareHost, StartGang, StartJob
 from riseml.control.images import (
     ImageLocations,
@@ -19,8 +21,6 @@ from riseml.control.images import (
 from riseml.control.observation import Observation
 from riseml.control.saving import find_restore
 from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Image, Job
-from riseml.names import HostName
-from riseml.states import TERMINAL, Part, Reason, State
 
 GIVE_UP_STARTING = timedelta(minutes=5)
 """How long the tries of a start may fail for temporary reasons before the job fails."""

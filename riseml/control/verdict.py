@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from riseml.base.states import TERMINAL, Part, Reason, State, Wanted
 from riseml.control.observation import Observation
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.saving import awaits_save
@@ -27,7 +28,6 @@ from riseml.control.settle import GOOD_ENDS, with_jobs
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.types import RetryOn, RetryScope
-from riseml.states import TERMINAL, Part, Reason, State, Wanted
 
 _RETRY_ON = {
     Reason.HOST_LOST: RetryOn.HOST_LOST,

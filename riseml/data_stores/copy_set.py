@@ -10,12 +10,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.reader import read_content, read_entries
-from riseml.archives.writer import END, pad_content, write_header
+from riseml.base.errors import EngineError, UsageError
+from riseml.base.records import dataclass
 from riseml.data_stores.data_cache import FileRow
-from riseml.errors import EngineError, UsageError
-from riseml.records import dataclass
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.reader import read_content, read_entries
+from riseml.files.archives.writer import END, pad_content, write_header
 
 _PIECE = 1 << 20  # bytes
 _BATCH = 64 << 20  # bytes of one archive; a larger file has an archive of its own

@@ -23,10 +23,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from riseml.errors import DiskFull, EngineError
-from riseml.folders import make_private
+from riseml.base.errors import DiskFull, EngineError
+from riseml.base.folders import make_private
+from riseml.base.records import dataclass
 from riseml.job_programs.folder_removal import RemovalTally, remove_entry
-from riseml.records import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -20,11 +20,11 @@ from contextlib import ExitStack
 from dataclasses import field
 from pathlib import Path
 
+from riseml.base.errors import DiskFull, EngineError
+from riseml.base.faultpoints import Point, reach
+from riseml.base.records import dataclass
 from riseml.data_stores.data_cache import DataCache, FileRow
 from riseml.data_stores.remote import Away, Broken, Changed, Remote, RemoteFile
-from riseml.errors import DiskFull, EngineError
-from riseml.faultpoints import Point, reach
-from riseml.records import dataclass
 from riseml.spec.scalars.data_url import DataUrl
 
 PATIENCE = 300.0

@@ -12,9 +12,9 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
-from riseml.folders import make_private
-from riseml.names import HostName
-from riseml.records import dataclass
+from riseml.base.folders import make_private
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
 
 log = logging.getLogger(__name__)
 

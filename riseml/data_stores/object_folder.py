@@ -9,10 +9,10 @@ import obstore
 from obstore.exceptions import BaseError, InvalidPathError, PreconditionError
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from riseml.base.errors import EngineError
 from riseml.data_stores.remote import MOST_FILES, Broken, Changed, RemoteFile, check_names
 from riseml.data_stores.store_errors import explain_store_error
 from riseml.data_stores.store_file import FILE, Store
-from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import DataScheme, DataUrl
 
 if TYPE_CHECKING:

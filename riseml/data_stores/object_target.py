@@ -9,10 +9,10 @@ from hashlib import md5
 import obstore
 from obstore.exceptions import BaseError, InvalidPathError
 
+from riseml.base.errors import EngineError
 from riseml.data_stores.object_folder import connect_store
 from riseml.data_stores.store_errors import Purpose, explain_store_error
 from riseml.data_stores.store_file import Store
-from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import DataUrl
 
 _WHOLE = 8 << 20  # bytes; a larger object is written in parts

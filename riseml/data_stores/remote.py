@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from riseml.base.errors import EngineError
+from riseml.base.records import dataclass
 from riseml.data_stores.store_file import Store
-from riseml.errors import EngineError
-from riseml.records import dataclass
 from riseml.spec.scalars.data_url import OBJECT_STORES, DataUrl
 
 MOST_FILES = 1_000_000

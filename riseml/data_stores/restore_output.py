@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from riseml.base.errors import Conflict, EngineError
+from riseml.base.faultpoints import Point, reach
+from riseml.base.records import dataclass
 from riseml.data_stores.save_manifest import SavedFile
 from riseml.data_stores.save_output import SavePlace
-from riseml.errors import Conflict, EngineError
-from riseml.faultpoints import Point, reach
+from riseml.files.storage_files import ListOrder, StorageFiles
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_paths import Seen
-from riseml.records import dataclass
-from riseml.storage_files import ListOrder, StorageFiles
 
 _WORKERS = 4  # files at the same time
 _RANGE = 8 << 20  # bytes; so much of each worker is in memory

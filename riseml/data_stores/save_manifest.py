@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.records import dataclass
 from riseml.job_programs.folder_contents import PART
 from riseml.job_programs.folder_paths import FilesError, split_path
-from riseml.records import dataclass
 
 MANIFEST = "riseml-saved.json"
 """The name of the manifest in the folder of an output."""

@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from riseml.base.record_files import RecordFiles
+from riseml.base.records import dataclass
 from riseml.data_stores.save_manifest import SavedFile
-from riseml.record_files import RecordFiles
-from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

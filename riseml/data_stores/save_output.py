@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 
+from riseml.base.errors import Conflict, EngineError, NotFound, Refused
+from riseml.base.faultpoints import Point, reach
+from riseml.base.records import dataclass
 from riseml.data_stores.remote import Away
 from riseml.data_stores.save_manifest import (
     ASIDE,
@@ -27,12 +30,9 @@ from riseml.data_stores.save_manifest import (
     write_manifest,
 )
 from riseml.data_stores.save_target import SaveTarget
-from riseml.errors import Conflict, EngineError, NotFound, Refused
-from riseml.faultpoints import Point, reach
+from riseml.files.storage_files import ListOrder, StorageFiles
 from riseml.job_programs.folder_contents import PART
 from riseml.job_programs.folder_paths import Seen, decode_name
-from riseml.records import dataclass
-from riseml.storage_files import ListOrder, StorageFiles
 
 _WORKERS = 4  # files at the same time
 _ROUNDS = 3  # tries to list an output whose files change meanwhile; after that the files are copied as they are

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from riseml.base.errors import EngineError
 from riseml.data_stores.remote import Away, Changed
 from riseml.data_stores.store_file import Store
-from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import WEB, DataUrl
 
 _STATUS = re.compile(r"status code: (\d{3})")

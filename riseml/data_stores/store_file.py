@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from riseml.errors import EngineError, NotFound, Refused, UsageError
-from riseml.folders import read_private_file
+from riseml.base.errors import EngineError, NotFound, Refused, UsageError
+from riseml.base.folders import read_private_file
+from riseml.base.records import dataclass
+from riseml.base.text_yaml import is_nothing, load_texts, read_switch
 from riseml.model import Environment
-from riseml.records import dataclass
 from riseml.spec.scalars.data_url import OBJECT_STORES, DataScheme, DataUrl, parse_data_url
 from riseml.spec.scalars.texts import BadText
-from riseml.text_yaml import is_nothing, load_texts, read_switch
 
 FILE = "stores.yml"
 """The name of the file in RISEML_HOME."""

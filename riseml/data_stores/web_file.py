@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import httpx
 
+from riseml.base.errors import EngineError
 from riseml.data_stores.remote import Away, Broken, Changed, RemoteFile
 from riseml.data_stores.store_errors import explain_status, explain_untrusted
 from riseml.data_stores.store_file import Store
-from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import DataUrl
 
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)

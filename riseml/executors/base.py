@@ -15,15 +15,13 @@ from enum import Enum
 from threading import Lock
 from typing import Protocol
 
-from riseml.archives.project_files import ProjectFiles
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
+from riseml.base.states import Network
 from riseml.control.actions import Signal
-from riseml.errors import EngineError
-from riseml.log_cursor import LogCursor
-from riseml.model import Frame, HostSeen, Image, JobKey, Launch, Mount
-from riseml.names import HostName
-from riseml.records import dataclass
-from riseml.samples import Sample
-from riseml.states import Network
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount, Sample
 
 Emit = Callable[[str], None]
 """Receives one line of a build's output."""

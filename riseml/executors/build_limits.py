@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from riseml.records import dataclass
-from riseml.settings import DEFAULT_BUILD_TIME, Settings
+from riseml.base.records import dataclass
+from riseml.base.settings import DEFAULT_BUILD_TIME, Settings
 
 _MIB = 2**20
 

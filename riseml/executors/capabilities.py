@@ -16,16 +16,15 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from riseml.archives.project_files import ProjectFiles
+from riseml.base.records import dataclass
+from riseml.base.stream_messages import CommandOrder
 from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.gangs import GangOrder
 from riseml.executors.job_streams import JobStream
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
-from riseml.model import Gpu, Image, JobKey, Mount
-from riseml.records import dataclass
-from riseml.samples import Sample
-from riseml.storage_files import StorageFiles
-from riseml.stream_messages import CommandOrder
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.files.storage_files import StorageFiles
+from riseml.model import Gpu, Image, JobKey, Mount, Sample
 
 
 @runtime_checkable

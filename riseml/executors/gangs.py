@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from riseml.base.names import JobName, experiment_name
+from riseml.base.records import dataclass
+from riseml.base.states import Part
 from riseml.model import Experiment, Gpu, Launch
-from riseml.names import JobName, experiment_name
 from riseml.planning.launch import LaunchTarget, make_address_tokens, make_launch
-from riseml.records import dataclass
-from riseml.states import Part
 
 MEASURE_EVERY = 5.0
 """Seconds between two measurements of a job, unless its `idle_timeout` needs more of them."""

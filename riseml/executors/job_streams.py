@@ -8,8 +8,8 @@ from __future__ import annotations
 import socket
 from typing import Protocol
 
-from riseml.records import dataclass
-from riseml.stream_messages import Channel, ChannelEnd, Piece, StreamMessage, WindowSize
+from riseml.base.records import dataclass
+from riseml.base.stream_messages import Channel, ChannelEnd, Piece, StreamMessage, WindowSize
 
 
 class StreamCodec(Protocol):

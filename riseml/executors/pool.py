@@ -9,10 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from riseml.errors import EngineError, RisemlError
+from riseml.base.errors import EngineError, RisemlError
+from riseml.base.names import HostName
 from riseml.executors.base import Executor
 from riseml.model import HostSeen
-from riseml.names import HostName
 
 Report = Callable[[HostName, RisemlError], None]
 Clock = Callable[[], float]

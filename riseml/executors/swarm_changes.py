@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 
-from riseml.names import HostName
-from riseml.records import dataclass
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
 
 
 class Membership(enum.Enum):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
-from riseml.archives.entries import ArchiveEntry
+from riseml.base.records import dataclass
+from riseml.files.archives.entries import ArchiveEntry
 from riseml.job_programs.folder_paths import decode_name
 from riseml.model import JobKey
-from riseml.records import dataclass
 from riseml.spec.scalars.output_patterns import OutputPattern
 
 MOST_LISTED = 100_000

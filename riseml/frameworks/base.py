@@ -45,12 +45,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
+from riseml.base.states import Part
 from riseml.job_programs.script_shell import make_shell_command
-from riseml.names import JobName
-from riseml.records import dataclass
 from riseml.spec.config.types import Resources, Shell, Train
 from riseml.spec.scalars.placeholders import variable_name
-from riseml.states import Part
 
 if TYPE_CHECKING:
     from riseml.model import Environment, Plan, PlannedJob

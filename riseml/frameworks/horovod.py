@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import JobName, hostname, job_name, split_address
+from riseml.base.states import Part
 from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines, make_rank_command
 from riseml.frameworks.process_group import find_job, limit_threads, make_placeholders
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.job_programs import launch_ranks
-from riseml.names import JobName, hostname, job_name, split_address
 from riseml.spec.config.types import Horovod, Train
-from riseml.states import Part
 
 if TYPE_CHECKING:
     from riseml.model import Environment, Plan

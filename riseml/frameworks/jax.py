@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import JobName, split_address
 from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines, make_rank_command
 from riseml.frameworks.process_group import (
     count_written_processes,
@@ -29,7 +30,6 @@ from riseml.frameworks.process_group import (
     make_placeholders,
 )
 from riseml.job_programs import launch_ranks, write_program
-from riseml.names import JobName, split_address
 from riseml.spec.config.types import JAX, Train
 
 if TYPE_CHECKING:

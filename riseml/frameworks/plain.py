@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import JobName
+from riseml.base.states import Part
 from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
-from riseml.names import JobName
 from riseml.spec.config.types import Train
-from riseml.states import Part
 
 if TYPE_CHECKING:
     from riseml.model import Environment, Plan

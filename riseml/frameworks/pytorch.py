@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import JobName, split_address
 from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
 from riseml.frameworks.process_group import (
     count_written_processes,
@@ -32,7 +33,6 @@ from riseml.frameworks.process_group import (
     make_group_options,
     make_placeholders,
 )
-from riseml.names import JobName, split_address
 from riseml.spec.config.types import PyTorch, Train
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.base.names import UNNAMED_FRAMEWORKS
 from riseml.frameworks.base import Framework
 from riseml.frameworks.horovod import HorovodPlugin
 from riseml.frameworks.jax import Jax
@@ -10,7 +11,6 @@ from riseml.frameworks.plain import Plain
 from riseml.frameworks.pytorch import Pytorch
 from riseml.frameworks.roles import Roles
 from riseml.frameworks.tensorflow import Tensorflow
-from riseml.names import UNNAMED_FRAMEWORKS
 from riseml.spec.config.types import Train
 
 FRAMEWORKS: tuple[Framework, ...] = (Plain(), HorovodPlugin(), Jax(), Pytorch(), Roles(), Tensorflow())

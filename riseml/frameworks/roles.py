@@ -22,12 +22,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import JobName, job_name, job_type, split_address
+from riseml.base.states import Part
 from riseml.frameworks.base import WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
-from riseml.names import JobName, job_name, job_type, split_address
 from riseml.spec.config.types import RoleEnd, RoleSection, Train
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import CLUSTER_SPEC, list_peer_placeholders
-from riseml.states import Part
 
 if TYPE_CHECKING:
     from riseml.model import Environment, Plan

@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import JobName
+from riseml.base.states import Part
 from riseml.frameworks.base import Role
 from riseml.job_programs import read_program
-from riseml.names import JobName
 from riseml.spec.config.types import Resources, Shell, TensorBoard, Train
-from riseml.states import Part
 
 if TYPE_CHECKING:
     from riseml.model import Environment

@@ -20,11 +20,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import JobName, job_name, job_type
+from riseml.base.states import Part
 from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
-from riseml.names import JobName, job_name, job_type
 from riseml.spec.config.types import ChiefKey, Distributed, TensorFlow, Train
-from riseml.states import Part
 
 if TYPE_CHECKING:
     from riseml.model import Environment, Plan

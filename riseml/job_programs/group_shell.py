@@ -93,7 +93,7 @@ itself. `read` takes a system call for each byte, and reads no line of `/proc` w
 
 Fields 3 to 5 of /proc/PID/stat are the state, the parent and the group (proc(5)). Its messages, such as
 `Terminated`, are no output of the job. Without SIGTERM it also finds what has left the group: such processes are
-children of the container's init. `executors.process_tree` says the same sentence where jobs are processes."""
+children of the container's init. `executors.supervision.process_tree` says the same where jobs are processes."""
 
 
 _CHOOSE = 'riseml_choice=$1; shift; eval "$riseml_choice"'

@@ -14,7 +14,7 @@ import sys
 import types
 from importlib import import_module
 
-_NO_LOGS = 66  # `states.NO_LOGS`
+_NO_LOGS = 66  # `base.states.NO_LOGS`
 _SCHEME = "s3://"
 _MARK = "tfevents"
 _PATIENCE = 10  # seconds for a connection, and for an answer

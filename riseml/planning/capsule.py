@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
+from riseml.base.names import experiment_name, hostname, show_framework
+from riseml.base.records import dataclass
+from riseml.base.states import SENTENCES, TERMINAL, Part
 from riseml.model import Experiment, Image, Job
-from riseml.names import experiment_name, hostname, show_framework
 from riseml.planning.launch import (
     JOB_PORT,
     JobFolders,
@@ -25,11 +27,9 @@ from riseml.planning.launch import (
     job_command,
 )
 from riseml.planning.shown_variables import hide_values, list_variables
-from riseml.records import dataclass
 from riseml.spec.config.loader import check_config
 from riseml.spec.config.resolved import hide_variables
 from riseml.spec.config.types import Shell
-from riseml.states import SENTENCES, TERMINAL, Part
 
 PEER = ".peer.riseml"
 """The suffix after the name of a job that stands for its address in `CapsuleLaunch`."""

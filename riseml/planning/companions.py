@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from riseml.errors import Refused
+from riseml.base.errors import Refused
+from riseml.base.names import HOST_LABEL, HostName, JobName, experiment_name
+from riseml.base.records import dataclass
+from riseml.base.states import NO_LOGS, NO_PROGRAM, TERMINAL, CompanionKind, Part
 from riseml.frameworks.tensorboard import (
     LOGDIR_OPTION,
     STORE_PACKAGE,
@@ -24,12 +27,9 @@ from riseml.frameworks.tensorboard import (
     start_on_store,
 )
 from riseml.model import Companion, Experiment, Image, Plan, PlannedJob
-from riseml.names import HOST_LABEL, HostName, JobName, experiment_name
 from riseml.planning.launch import output_folder
-from riseml.records import dataclass
 from riseml.spec.config.types import NO_RETRY, Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
-from riseml.states import NO_LOGS, NO_PROGRAM, TERMINAL, CompanionKind, Part
 
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
 """The variable from which JupyterLab reads the token that its users must send."""

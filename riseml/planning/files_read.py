@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 
 MOST_INCLUDING = 1_000
 """Requirement files of one environment that may be read for what they include."""

@@ -14,12 +14,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import field
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.job_programs.held_packages import IMAGE_FILE, count_framework_steps, hold_packages
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.model import Image
 from riseml.planning.files_read import list_files_read
-from riseml.records import dataclass
 from riseml.spec.config.types import Shell
 from riseml.spec.scalars.bash_words import may_differ_in_bash
 from riseml.spec.scalars.texts import is_valid_text, make_valid

@@ -9,15 +9,15 @@ import json
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from riseml.base.names import JobName, experiment_name, hostname, join_address
+from riseml.base.records import dataclass
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import find_framework
 from riseml.job_programs import add_report_module
 from riseml.job_programs.group_shell import HOME_FOLDER, wait_for_group
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
-from riseml.names import JobName, experiment_name, hostname, join_address
 from riseml.planning.template import fill_placeholders
-from riseml.records import dataclass
 from riseml.spec.config.parameters import RISEML_VARIABLES
 from riseml.spec.config.types import Shell
 from riseml.spec.pool.types import Volume

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.base.names import BUILD, job_type
+from riseml.base.records import dataclass
+from riseml.base.states import Part
 from riseml.frameworks.base import BaseImage
 from riseml.frameworks.registry import choose_framework
 from riseml.frameworks.tensorboard import tensorboard_steps
 from riseml.model import Environment, Image, Job, Plan, PlannedJob
-from riseml.names import BUILD, job_type
 from riseml.planning.image import Manifest, plan_image
-from riseml.records import dataclass
 from riseml.spec.config.types import Resources, Shell, Spec, Train
-from riseml.states import Part
 
 _BUILD_RESOURCES = Resources(cpus=0.0, mem=0, gpus=0)
 

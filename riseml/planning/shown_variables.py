@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from riseml.base.records import dataclass
 from riseml.model import Experiment
 from riseml.planning.launch import BoundJob, job_variables
-from riseml.records import dataclass
 from riseml.spec.scalars.secret_names import looks_secret
 
 _HIDDEN = "\0"

@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.spec.scalars.placeholders import find_placeholders
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_./:=,@%+-]*")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from riseml.model import Plan
+from riseml.model import Plan, Point
 from riseml.planning.image import Manifest
 from riseml.planning.plan import make_plans
 from riseml.spec.config.types import Spec
-from riseml.trials import Point
 
 Template = tuple[Point, Plan]
 """What runs for the values of some parameters; where no parameter changes the jobs, the values are empty."""

@@ -6,8 +6,8 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from riseml.errors import UsageError
-from riseml.records import dataclass
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.results.column_names import QUOTED
 from riseml.results.rows import Columns, Reader, ResultRow, Value, read_number
 

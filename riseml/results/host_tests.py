@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from riseml.base.records import dataclass
 from riseml.job_programs.host_test import PREFIX
-from riseml.records import dataclass
 
 Unit = Literal["MB/s", "GFLOP/s", "GB/s", "us"]
 """Of a measured value: us are microseconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.results.column_names import split_names
 from riseml.results.rows import Columns, Reader, ResultRow, Value, find_best
 from riseml.spec.config.types import Goal

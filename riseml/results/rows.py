@@ -10,8 +10,8 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from riseml.errors import UsageError
-from riseml.records import dataclass
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.results.column_names import needs_quotes, quote_name, split_exact
 from riseml.spec.config.types import Goal
 

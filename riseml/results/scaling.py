@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from statistics import fmean
 
-from riseml.errors import UsageError
-from riseml.records import dataclass
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.results.ranking import SortKey
 from riseml.results.rows import Columns, ResultRow
 

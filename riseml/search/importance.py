@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
+from riseml.model import SearchPlan, Trial, TrialOutcome
 from riseml.search.propose import freeze_trial, make_study
 from riseml.search.space import make_space
-from riseml.trials import SearchPlan, Trial, TrialOutcome
 
 if TYPE_CHECKING:
     from optuna.importance import BaseImportanceEvaluator

@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from riseml.model import Point, SearchPlan, Trial, TrialOutcome
 from riseml.search.space import list_points, make_point, make_space, read_point
 from riseml.spec.config.types import Goal, SearchMethod
-from riseml.trials import Point, SearchPlan, Trial, TrialOutcome
 
 if TYPE_CHECKING:
     import optuna

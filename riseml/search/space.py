@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from riseml.model import Point
 from riseml.spec.config.types import Distribution, Parameter, Scale
 from riseml.spec.scalars.quantities import format_decimal
-from riseml.trials import Point
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.model import SearchPlan, Trial, TrialOutcome
 from riseml.search.propose import load_optuna, make_study
 from riseml.spec.config.types import StopMethod, StopRule
-from riseml.trials import SearchPlan, Trial, TrialOutcome
 
 if TYPE_CHECKING:
     import optuna

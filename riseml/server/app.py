@@ -13,13 +13,15 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from riseml import __version__, wire
+from riseml.base.errors import RisemlError
+from riseml.base.home_location import find_location
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
+from riseml.base.settings import Settings
+from riseml.base.wire_revision import read_revision
 from riseml.control.actions import Action
-from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
-from riseml.home_location import find_location
 from riseml.model import Experiment, Owner
-from riseml.names import HostName
-from riseml.records import dataclass
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.guest_program import GuestProgram
 from riseml.server.api.limits import BodyLimit
@@ -29,18 +31,15 @@ from riseml.server.api.routes.router import make_router
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
+from riseml.server.data.clean import Cleaner
+from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.swarm_keeper import SwarmKeeper
 from riseml.server.identity import check_store_is_there, read_identity, record_server
 from riseml.server.open_counts import OpenCounter, OpenCounts
-from riseml.server.pool.clean import Cleaner
-from riseml.server.pool.data_keeper import DataKeeper
-from riseml.server.pool.disk_keeper import DiskKeeper
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.idle_watch import IdleWatch
-from riseml.server.pool.monitor import Monitor
-from riseml.server.pool.output_watch import OutputWatch
-from riseml.server.pool.sample_keeper import SampleKeeper
-from riseml.server.pool.swarm_keeper import SwarmKeeper
 from riseml.server.reconcile.action_tracker import ActionTracker, Perform
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
@@ -56,13 +55,15 @@ from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import ServerInfo, Services
 from riseml.server.timings import Timings
+from riseml.server.usage.idle_watch import IdleWatch
+from riseml.server.usage.monitor import Monitor
+from riseml.server.usage.sample_keeper import SampleKeeper
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
 from riseml.server.web.guest_gate import GUEST_MOUNT
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_keeper import MilestoneKeeper
 from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop
-from riseml.settings import Settings
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.drained_hosts import DrainedHosts
@@ -77,14 +78,13 @@ from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.milestones import MilestoneStore
 from riseml.store.outcomes import OutcomeStore
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.samples.sample_store import SampleStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
-from riseml.store.snapshots import SnapshotStore
 from riseml.store.totals import StoreTotals
 from riseml.store.usage import UsageReader
 from riseml.store.written_files import WrittenStore
-from riseml.wire_revision import read_revision
 
 _HOST_DEADLINE = 2.0  # seconds that a pass waits for the answers of the hosts
 

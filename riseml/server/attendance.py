@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from riseml.executors.timestamps import to_text
+from riseml.executors.logs.timestamps import to_text
 
 
 def now() -> datetime:

@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from riseml import wire
+from riseml.base.states import SENTENCES, TERMINAL, Reason, State
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.launch import output_folder
 from riseml.server.clock import now
-from riseml.states import SENTENCES, TERMINAL, Reason, State
 from riseml.store.experiments import ExperimentStore
 from riseml.store.journal import EndRecord, ExperimentJournal
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
-from riseml.errors import RisemlError
-from riseml.server.pool.choose_executor import check_executor
-from riseml.settings import read_settings
+from riseml.base.errors import RisemlError
+from riseml.base.settings import read_settings
+from riseml.server.hosts.choose_executor import check_executor
 
 
 def main() -> int:

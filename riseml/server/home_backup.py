@@ -21,11 +21,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from riseml import __version__
-from riseml.errors import NotFound, Refused, StoreError, advise_on_write
-from riseml.home_location import HomeLocation, find_location, read_text
-from riseml.records import dataclass
+from riseml.base.errors import NotFound, Refused, StoreError, advise_on_write
+from riseml.base.home_location import HomeLocation, find_location, read_text
+from riseml.base.records import dataclass
+from riseml.base.settings import Settings
 from riseml.server.clock import now
-from riseml.settings import Settings
 from riseml.store.home_record import write_home_into_file
 from riseml.store.journal import AcceptedRecord, ExperimentJournal
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from riseml.errors import Refused
+from riseml.base.errors import Refused
 
 _LONGEST_NUMBER = 32  # bytes of the number of a process in the file
 

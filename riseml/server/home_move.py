@@ -10,14 +10,14 @@ import sqlite3
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from riseml.errors import NotFound, Refused
-from riseml.executors.removal import remove_tree
-from riseml.home_location import HomeLocation, find_location
-from riseml.records import dataclass
+from riseml.base.errors import NotFound, Refused
+from riseml.base.home_location import HomeLocation, find_location
+from riseml.base.records import dataclass
+from riseml.base.settings import Settings
+from riseml.executors.this_machine.removal import remove_tree
 from riseml.server.home_lock import HomeLock
+from riseml.server.hosts.choose_executor import count_running_processes
 from riseml.server.identity import read_identity
-from riseml.server.pool.choose_executor import count_running_processes
-from riseml.settings import Settings
 from riseml.store.database import Database
 from riseml.store.home_record import (
     is_original_there,

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from riseml import wire
-from riseml.errors import RisemlError
-from riseml.folders import check_home
+from riseml.base.errors import RisemlError
+from riseml.base.folders import check_home
+from riseml.base.settings import Settings, read_settings
 from riseml.server.home_backup import LEFT_OUT, back_up_home, restore_home
 from riseml.server.home_move import move_home
-from riseml.settings import Settings, read_settings
 
 
 def main(words: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from riseml.stream_messages import LONGEST_MESSAGE
+from riseml.base.stream_messages import LONGEST_MESSAGE
 
 _LONGEST_HEAD = 64 << 10  # bytes; the cursor of the logs of 1,000 experiments has up to 41,000
 _LAST_ANSWERS = 1  # seconds that pending answers get when the listener closes

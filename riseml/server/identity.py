@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from riseml.errors import StoreError
-from riseml.settings import Settings
+from riseml.base.errors import StoreError
+from riseml.base.settings import Settings
 
 
 def check_store_is_there(settings: Settings) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from riseml.names import HostName, JobName
-from riseml.records import dataclass
+from riseml.base.names import HostName, JobName
+from riseml.base.records import dataclass
 
 FACTS = "riseml_facts"
 """Attribute of a log record that holds the facts of its line."""

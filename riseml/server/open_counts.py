@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Overdue
 
-from riseml.errors import StoreError
-from riseml.records import dataclass
+from riseml.base.errors import StoreError
+from riseml.base.records import dataclass
 
 _PATIENCE = 1.5  # seconds; the command says after 3 that the server does not answer
 

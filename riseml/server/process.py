@@ -16,16 +16,17 @@ from enum import Enum, auto
 
 import uvicorn
 
-from riseml import __version__, faultpoints
-from riseml.errors import RisemlError, StoreError
-from riseml.folders import check_home, make_private
+from riseml import __version__
+from riseml.base import faultpoints
+from riseml.base.errors import RisemlError, StoreError
+from riseml.base.folders import check_home, make_private
+from riseml.base.settings import Settings, read_settings
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
 from riseml.server.home_lock import HomeLock
 from riseml.server.http_config import configure_http
 from riseml.server.server_log import configure_logging
 from riseml.server.socket_gate import SocketGate
-from riseml.settings import Settings, read_settings
 
 _CHECK_INTERVAL = 5.0  # seconds between two checks whether the server is idle, and whether its home is there
 

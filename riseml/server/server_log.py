@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from riseml.base.settings import LogFormat, Settings
 from riseml.server.log_line import FACTS
-from riseml.settings import LogFormat, Settings
 
 LARGEST_FILE = 8 * 2**20
 """Bytes of server.log; server.log.1 has about as many, so that both together stay below twice this size."""

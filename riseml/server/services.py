@@ -7,20 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from riseml.base.records import dataclass
+from riseml.base.settings import Settings
 from riseml.model import Owner
-from riseml.records import dataclass
 from riseml.server.attendance import Attendance
+from riseml.server.data.clean import Cleaner
+from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.data.output_watch import OutputWatch
+from riseml.server.data.save_keeper import SaveKeeper
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.swarm_keeper import SwarmKeeper
 from riseml.server.open_counts import OpenCounter
-from riseml.server.pool.clean import Cleaner
-from riseml.server.pool.data_keeper import DataKeeper
-from riseml.server.pool.disk_keeper import DiskKeeper
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.idle_watch import IdleWatch
-from riseml.server.pool.monitor import Monitor
-from riseml.server.pool.output_watch import OutputWatch
-from riseml.server.pool.sample_keeper import SampleKeeper
-from riseml.server.pool.save_keeper import SaveKeeper
-from riseml.server.pool.swarm_keeper import SwarmKeeper
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
@@ -30,8 +28,10 @@ from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
 from riseml.server.timings import Timings
+from riseml.server.usage.idle_watch import IdleWatch
+from riseml.server.usage.monitor import Monitor
+from riseml.server.usage.sample_keeper import SampleKeeper
 from riseml.server.web.door import WebDoor
-from riseml.settings import Settings
 from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
@@ -40,9 +40,9 @@ from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
-from riseml.store.snapshots import SnapshotStore
 from riseml.store.totals import StoreTotals
 from riseml.store.written_files import WrittenStore
 

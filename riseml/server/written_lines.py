@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from riseml.amounts import format_bytes
+from riseml.base.amounts import format_bytes
 from riseml.store.logs.blocks import OutputLine
 from riseml.store.written_files import WrittenRecord
 

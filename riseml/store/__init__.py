@@ -3,6 +3,6 @@
 Here: connections and transactions (`database`, `claim`, `database_errors`), the tables (`schema`, `rows`, `codec`,
 `migrations`), the records in them (`experiments`, `searches`, `ends`, `milestones`, `drained_hosts`, `kept_outputs`,
 `written_files`, `usage`), queries for lists (`experiment_pages`, `experiment_names`, `outcomes`), and files (`logs`,
-`metrics`, `samples`, `capsules`, `snapshots`, `contents`, `packs`). Not here: decisions, calls to hosts, and the output
-folders of experiments (`storage`).
+`metrics`, `samples`, `capsules`, `projects`). Not here: decisions, calls to hosts, and the output folders of
+experiments (`files.storage`).
 """

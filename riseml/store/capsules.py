@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import cast
 
 from riseml import wire
-from riseml.faultpoints import Point, reach
-from riseml.record_files import RecordFiles
+from riseml.base.faultpoints import Point, reach
+from riseml.base.record_files import RecordFiles
 
 
 class CapsuleStore:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from riseml.names import experiment_name
+from riseml.base.names import experiment_name
 from riseml.store.database import Database
 from riseml.store.schema import events, experiments
 

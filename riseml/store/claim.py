@@ -15,7 +15,7 @@ import uuid
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
 from riseml.store.database_errors import is_lock_timeout, show_address
 from riseml.store.schema import facts
 

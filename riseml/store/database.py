@@ -24,8 +24,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from riseml.errors import StoreError
-from riseml.faultpoints import Point, reach
+from riseml.base.errors import StoreError
+from riseml.base.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
 from riseml.store.database_errors import describe_full_disk, read_address, show_address, translate_database_error
 from riseml.store.home_record import OwnHome, check_home_record, make_other_store_error, write_home_record

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
 
 _CHECK_STATUS = "if a command got no answer, check with `riseml status` before you repeat it"
 _LOCK_NOT_AVAILABLE = "55P03"  # code of PostgreSQL

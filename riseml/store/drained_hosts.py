@@ -6,7 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from riseml.names import HostName
+from riseml.base.names import HostName
 from riseml.store.database import Database
 from riseml.store.schema import drained_hosts
 

@@ -9,9 +9,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL, State
 from riseml.spec.config.types import NotifySection
-from riseml.states import TERMINAL, State
 from riseml.store.codec import from_json
 from riseml.store.database import Database
 from riseml.store.schema import events, experiments, facts, sets

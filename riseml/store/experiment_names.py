@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from riseml.names import experiment_name
-from riseml.states import TERMINAL
+from riseml.base.names import experiment_name
+from riseml.base.states import TERMINAL
 from riseml.store.database import Database
 from riseml.store.schema import experiments, jobs
 

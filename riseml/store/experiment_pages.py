@@ -14,8 +14,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from riseml.records import dataclass
-from riseml.states import State
+from riseml.base.records import dataclass
+from riseml.base.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentDetail, select_details
 from riseml.store.metrics.last_values import LastValues, select_last_values

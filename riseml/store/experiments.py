@@ -13,11 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from riseml.errors import NotFound
+from riseml.base.errors import NotFound
+from riseml.base.names import JobName, experiment_name
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL, Reason, State, Wanted
 from riseml.model import Environment, Experiment, Job, World
-from riseml.names import JobName, experiment_name
-from riseml.records import dataclass
-from riseml.states import TERMINAL, Reason, State, Wanted
 from riseml.store.changes import ChangeLog
 from riseml.store.codec import from_json, parse_json, to_json
 from riseml.store.database import Database

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from riseml.errors import StoreError
-from riseml.home_location import HomeLocation, is_other_folder, read_text
-from riseml.records import dataclass
+from riseml.base.errors import StoreError
+from riseml.base.home_location import HomeLocation, is_other_folder, read_text
+from riseml.base.records import dataclass
 from riseml.store.schema import facts
 
 _HOME = "home"  # name of the row among the facts

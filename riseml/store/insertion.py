@@ -9,16 +9,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from riseml.model import Environment, Job, Owner, Plan, Resolved
+from riseml.base.records import dataclass
+from riseml.base.states import Reason, State, Wanted
+from riseml.model import Environment, Job, Owner, Plan, Point, Resolved, SearchPlan
 from riseml.planning.trial_plan import Template
-from riseml.records import dataclass
 from riseml.spec.config.types import EnvVariable
-from riseml.states import Reason, State, Wanted
 from riseml.store.codec import to_json
 from riseml.store.lost_numbers import choose_id, find_last_number
 from riseml.store.rows import job_values, write_resolved
 from riseml.store.schema import events, experiments, jobs, sets, trials
-from riseml.trials import Point, SearchPlan
 
 Seal = Callable[[str, int, Environment], Environment]
 """Returns variables as the store keeps them, for a user and the number of an experiment or set."""

@@ -18,9 +18,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from riseml.base.records import dataclass
+from riseml.base.states import Reason, State
 from riseml.model import Experiment, Job, Verdict
-from riseml.records import dataclass
-from riseml.states import Reason, State
 from riseml.store.codec import parse_json, to_text
 
 log = logging.getLogger(__name__)

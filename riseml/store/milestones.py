@@ -6,7 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.config.types import NotifySection
 from riseml.store.codec import from_json
 from riseml.store.database import Database

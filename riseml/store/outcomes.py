@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from riseml.records import dataclass
-from riseml.states import Part, State
+from riseml.base.records import dataclass
+from riseml.base.states import Part, State
 from riseml.store.database import Database
 from riseml.store.schema import experiments, jobs
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from riseml.base.names import HostName
+from riseml.base.states import Network, Reason, State, Wanted
 from riseml.model import Environment, Experiment, Job, Owner, Plan, Resolved, Verdict
-from riseml.names import HostName
-from riseml.states import Network, Reason, State, Wanted
 from riseml.store.codec import parse_json, to_json
 
 Texts = tuple[str, ...]

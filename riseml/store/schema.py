@@ -64,13 +64,13 @@ sets = Table(
     Column("concurrency", Integer, nullable=False),  # experiments that run at the same time
     _make_moment_column("created_at", nullable=False),
     # The columns below have values only for a set with a search.
-    Column("search", JSON(none_as_null=True)),  # `trials.SearchPlan`; NULL: every combination of the parameters
+    Column("search", JSON(none_as_null=True)),  # `model.SearchPlan`; NULL: every combination of the parameters
     Column("templates", JSON(none_as_null=True)),  # `insertion.Template`s: what each trial runs
     Column("environment", JSON(none_as_null=True)),  # sealed variables of the caller, erased when the search ends
     Column("variables", JSON(none_as_null=True)),  # `spec.config.types.EnvVariable`s, without values of the caller
     Column("most_trials", Integer, nullable=False, server_default="0"),  # trials in all
-    Column("wanted", String(16), nullable=False, server_default="RUN"),  # `states.Wanted`
-    Column("search_end", String(32)),  # `trials.SearchEnd`; NULL: further trials may follow
+    Column("wanted", String(16), nullable=False, server_default="RUN"),  # `base.states.Wanted`
+    Column("search_end", String(32)),  # `model.SearchEnd`; NULL: further trials may follow
     UniqueConstraint("user", "number"),
 )
 
@@ -92,12 +92,12 @@ experiments = Table(
     Column("environment", JSON, nullable=False),  # sealed variables of the caller; they may be secrets
     Column("notes", JSON, nullable=False),  # warnings about the riseml.yml
     Column("key", String(64)),  # from the client; a submission with it is stored once
-    Column("wanted", String(16), nullable=False),  # `states.Wanted`
-    Column("state", String(16), nullable=False),  # `states.State`
-    Column("reason", String(32), nullable=False),  # `states.Reason`
+    Column("wanted", String(16), nullable=False),  # `base.states.Wanted`
+    Column("state", String(16), nullable=False),  # `base.states.State`
+    Column("reason", String(32), nullable=False),  # `base.states.Reason`
     Column("message", Text, nullable=False),
     Column("verdict", JSON),  # `model.Verdict`
-    Column("network", String(16), nullable=False, server_default="bridge"),  # `states.Network`
+    Column("network", String(16), nullable=False, server_default="bridge"),  # `base.states.Network`
     # `Experiment.network_host`: the host whose engine creates the network. The column keeps the name of earlier
     # releases, because another name would need a migration of every existing store and change nothing for users.
     Column("fabric", String(64)),
@@ -168,11 +168,11 @@ trials = Table(
     Column("set_id", Integer, ForeignKey("sets.id"), primary_key=True),
     Column("number", Integer, primary_key=True),  # of the experiment within its set
     Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
-    Column("point", JSON, nullable=False),  # `trials.Point`
+    Column("point", JSON, nullable=False),  # `model.Point`
     Column("asked_after", Integer, nullable=False),  # trials whose results the search had when this one was made
     Column("reached", JSON(none_as_null=True)),  # steps and values (texts: JSON has no NaN) at which it was compared
     Column("stopped", Boolean, nullable=False, server_default=false()),  # the search has stopped it early
-    Column("outcome", String(16)),  # `trials.TrialOutcome`; NULL: the search has no result yet
+    Column("outcome", String(16)),  # `model.TrialOutcome`; NULL: the search has no result yet
     Column("told", Integer),  # its position in the order in which the search got results
     Column("value", Float(53)),  # of the metric
     Column("message", Text, nullable=False, server_default=""),  # why it counts as failed

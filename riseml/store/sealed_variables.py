@@ -21,11 +21,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from riseml.errors import EngineError, StoreError, advise_on_write
-from riseml.folders import read_private_file
+from riseml.base.errors import EngineError, StoreError, advise_on_write
+from riseml.base.folders import read_private_file
+from riseml.base.records import dataclass
 from riseml.model import Environment, Experiment
-from riseml.records import dataclass
-from riseml.store.packs import flush_folder
+from riseml.store.projects.packs import flush_folder
 
 KEY_FILE = "variables.key"
 """The name of the file in RISEML_HOME."""

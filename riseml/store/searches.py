@@ -8,19 +8,29 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from riseml.errors import Refused
-from riseml.model import Environment, Job, Plan
+from riseml.base.errors import Refused
+from riseml.base.records import dataclass
+from riseml.base.states import Reason, State, Wanted
+from riseml.model import (
+    MOST_TRIALS,
+    Environment,
+    Job,
+    Plan,
+    Point,
+    SearchEnd,
+    SearchPlan,
+    SearchRecord,
+    Trial,
+    TrialOutcome,
+)
 from riseml.planning.trial_plan import Template
-from riseml.records import dataclass
 from riseml.spec.config.types import EnvVariable
-from riseml.states import Reason, State, Wanted
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
 from riseml.store.insertion import Seal, insert_member, insert_trial, keep_values
 from riseml.store.journal import AcceptedRecord, ExperimentJournal
 from riseml.store.kept_outputs import is_set_kept
 from riseml.store.schema import experiments, kept_outputs, sets, trials
-from riseml.trials import MOST_TRIALS, Point, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 
 _IDS_PER_QUERY = 500
 _RECORD = (

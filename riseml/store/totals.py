@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from riseml.states import State
+from riseml.base.states import State
 from riseml.store.database import Database
 from riseml.store.schema import experiments
 

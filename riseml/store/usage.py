@@ -7,8 +7,8 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from riseml.base.records import dataclass
 from riseml.model import Image, copy_name, resolve_base
-from riseml.records import dataclass
 from riseml.store.codec import from_json
 from riseml.store.database import Database
 from riseml.store.rows import read_resolved

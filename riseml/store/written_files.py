@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
+from riseml.base.records import dataclass
 from riseml.model import JobKey
-from riseml.records import dataclass
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
 from riseml.store.schema import written_files

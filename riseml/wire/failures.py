@@ -22,7 +22,7 @@ class ProblemShape(TypedDict):
 class FailureBody(TypedDict):
     """Why the request failed."""
 
-    kind: str  # name of the class in `riseml.errors`
+    kind: str  # name of the class in `riseml.base.errors`
     message: str
     hint: str | None  # what to do next
     exit_code: int  # what the command exits with

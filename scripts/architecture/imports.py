@@ -31,28 +31,38 @@ def _read_graph() -> grimp.ImportGraph:
 
 
 def count_imports(package: str) -> PackageImports:
-    """Return how often the children of a package import each other.
+    """Return how often the children of a package import each other. A child whose own parts are on several layers of
+    the contract stands for none: its parts do (`files.storage`).
 
     Example:
         count_imports("riseml").counts["server", "store"]
     """
     graph = _read_graph()
     counts: Counter[tuple[str, str]] = Counter()
+    divided = _list_divided(package)
     for importer in sorted(graph.modules):
-        source = _child_of(package, importer)
+        source = _find_child(package, importer, divided)
         for imported in graph.find_modules_directly_imported_by(importer) if source else ():
-            target = _child_of(package, imported)
+            target = _find_child(package, imported, divided)
             if target and target != source:
                 counts[source, target] += 1
-    children = sorted({name for name in (_child_of(package, module) for module in graph.modules) if name})
+    children = sorted({name for name in (_find_child(package, module, divided) for module in graph.modules) if name})
     return PackageImports(package, tuple(children), counts)
 
 
-def _child_of(package: str, module: str) -> str:
+def _list_divided(package: str) -> frozenset[str]:
+    """Return the children of a package whose own parts are on several layers of its contract."""
+    if _find_layers(package) is None:
+        return frozenset()
+    return frozenset(name.split(".")[0] for layer in read_layers(package) for name in layer if "." in name)
+
+
+def _find_child(package: str, module: str, divided: frozenset[str]) -> str:
     """Return the child of `package` that is or holds `module`; empty: none does."""
     if not module.startswith(package + "."):
         return ""
-    return module.removeprefix(package + ".").split(".")[0]
+    parts = module.removeprefix(package + ".").split(".")
+    return parts[0] if parts[0] not in divided else ".".join(parts[:2]) if len(parts) > 1 else ""
 
 
 def list_modules(package: str) -> tuple[str, ...]:
@@ -71,12 +81,18 @@ def read_summary(module: str) -> str:
 
 def read_layers(package: str) -> list[list[str]]:
     """Return the layers of a package from its import-linter contract, from the top down."""
+    layers = _find_layers(package)
+    if layers is None:
+        raise LookupError(f"no contract has the layers of {package}")
+    return [[name.removeprefix("riseml.") for name in re.split(r"\s*[|:]\s*", layer)] for layer in layers]
+
+
+def _find_layers(package: str) -> list[str] | None:
     tables = tomllib.loads((ROOT / "pyproject.toml").read_text())
     for contract in tables["tool"]["importlinter"]["contracts"]:
         if contract["type"] == "layers" and contract.get("containers", ["riseml"]) == [package]:
-            rows = [re.split(r"\s*[|:]\s*", layer) for layer in contract["layers"]]
-            return [[name.removeprefix("riseml.") for name in row] for row in rows]
-    raise LookupError(f"no contract has the layers of {package}")
+            return list(contract["layers"])
+    return None
 
 
 def derive_layers(imports: PackageImports, names: frozenset[str]) -> list[list[str]]:

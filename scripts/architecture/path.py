@@ -33,8 +33,13 @@ class Step:
 STEPS = (
     Step(0, "spec.config.loader:check_config", "riseml.yml to a Spec, or to all its problems at once"),
     Step(0, "client.server_client:Client.check_submission", "The server refuses now what it would refuse later"),
-    Step(0, "project.archive:take_snapshot", "Name the files by their content; send what the server lacks"),
-    Step(1, "store.snapshots:SnapshotStore.receive_contents", "Keep each content once, by its digest", same_row=True),
+    Step(0, "files.project.archive:take_snapshot", "Name the files by their content; send what the server lacks"),
+    Step(
+        1,
+        "store.projects.snapshots:SnapshotStore.receive_contents",
+        "Keep each content once, by its digest",
+        same_row=True,
+    ),
     Step(0, "client.server_client:Client.submit", "A key in the request: sent again, it is no second run"),
     Step(
         1,

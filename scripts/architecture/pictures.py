@@ -28,7 +28,7 @@ def draw_pictures() -> dict[str, str]:
         "architecture-server.svg": _show_server(),
         "architecture-executors.svg": _show_package(
             "riseml.executors",
-            ("base", "capabilities", "timestamps", "frames_after", "machine", "gpus"),
+            ("base", "capabilities", "logs", "this_machine", "gpus"),
             "executors/: one package for each kind, and none imports another kind",
         ),
         "architecture-control.svg": _show_package(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.proxy import Effect, Moment, Proxy, Rule

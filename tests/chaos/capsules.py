@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import make_good_scene

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos.crashes import ALL_SCENES, ONE_LIFE, run_with_crashes
 from tests.chaos.harms import fill_disk, mount_small_disk
 from tests.chaos.ledger import Tally

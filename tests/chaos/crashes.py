@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import (

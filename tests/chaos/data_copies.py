@@ -17,8 +17,8 @@ from dataclasses import replace
 
 import docker
 
+from riseml.base.faultpoints import Point
 from riseml.executors.docker.labels import DATA, SERVER
-from riseml.faultpoints import Point
 from tests.chaos.dockerd import PrivateEngine, private_engine
 from tests.chaos.engines import restart_engine
 from tests.chaos.ledger import Tally, judge

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos.dockerd import private_engine
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 import httpx
 from docker.errors import ImageNotFound
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.faultpoints import VARIABLE
 from riseml.executors.docker.labels import ENVIRONMENT
-from riseml.faultpoints import VARIABLE
 from tests.chaos.scenes import GO, Scene
 from tests.support.hosts import Engine
 from tests.support.rig import Rig

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos.crashes import cut_log_tail
 from tests.chaos.ledger import Tally, judge, split_lines
 from tests.chaos.patient import PatientRig

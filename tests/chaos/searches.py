@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos.ledger import Tally
 from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import Scene

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import Scene, count_lines, write_solo

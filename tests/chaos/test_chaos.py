@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from riseml.faultpoints import Point
+from riseml.base.faultpoints import Point
 from tests.chaos import (
     builds,
     calls,

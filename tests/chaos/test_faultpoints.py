@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml import faultpoints
-from riseml.errors import UsageError
-from riseml.faultpoints import Point
+from riseml.base import faultpoints
+from riseml.base.errors import UsageError
+from riseml.base.faultpoints import Point
 from tests.chaos.capsules import CAPSULE_POINTS
 from tests.chaos.crashes import AROUND, SENTENCES
 from tests.chaos.data_copies import COPY_POINTS
@@ -23,7 +23,7 @@ from tests.chaos.stores import FETCH_POINTS, RESTORE_POINTS, SAVE_POINTS
 from tests.support.waiting import DEADLINE
 
 SCRIPT = """
-from riseml.faultpoints import Point, reach
+from riseml.base.faultpoints import Point, reach
 for count in range(1, 6):
     reach(Point.SAVED)
     reach(Point.STARTED)

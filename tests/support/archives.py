@@ -7,8 +7,8 @@ import io
 import tarfile
 from collections.abc import Mapping
 
-from riseml.archives.digest import digest_entries
-from riseml.archives.reader import read_content, read_entries
+from riseml.files.archives.digest import digest_entries
+from riseml.files.archives.reader import read_content, read_entries
 
 BLOCK = tarfile.BLOCKSIZE
 END = bytes(2 * BLOCK)

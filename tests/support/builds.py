@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from riseml.archives.project_files import ProjectFiles
 from riseml.executors.base import BuildOrder, Cancellation
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.environments.makers import EnvironmentOrder
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
+from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Image
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from riseml.log_cursor import FramePosition, LogCursor
-from riseml.model import Frame
+from riseml.model import Frame, FramePosition, LogCursor
 
 
 def cursor_after(frames: Sequence[Frame]) -> LogCursor:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
+from riseml.base.names import JobName
+from riseml.base.states import Network
 from riseml.model import Image, JobKey, Launch, Owner
-from riseml.names import JobName
 from riseml.spec.config.types import Limits, Resources
-from riseml.states import Network
 from tests.support.rig import BASE
 
 

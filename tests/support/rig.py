@@ -14,8 +14,8 @@ from typing import Any, Self, TypeVar
 import httpx
 import pytest
 
-from riseml.errors import Unreachable
-from riseml.settings import read_settings
+from riseml.base.errors import Unreachable
+from riseml.base.settings import read_settings
 from tests.support.archives import find_digest, pack
 from tests.support.hosts import Engine, Host, Machine
 from tests.support.server_process import SERVER, ServerProcess, start_server

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from riseml.errors import StoreError
-from riseml.model import Image, Owner, Plan, PlannedJob
-from riseml.names import JobName
+from riseml.base.errors import StoreError
+from riseml.base.names import JobName
+from riseml.base.states import Part, Reason, State
+from riseml.model import Image, Owner, Plan, PlannedJob, SearchPlan, SearchRecord, Trial
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
 from riseml.search.propose import choose_first_point
@@ -25,13 +26,11 @@ from riseml.spec.config.types import (
     SearchMethod,
     SearchSection,
 )
-from riseml.states import Part, Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments, NewSearch
 from riseml.store.schema import experiments
 from riseml.store.searches import SearchStore
-from riseml.trials import SearchPlan, SearchRecord, Trial
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 LR = Parameter("lr", (), Distribution(Scale.LOG, 1e-5, 0.1))

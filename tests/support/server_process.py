@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from riseml import faultpoints
+from riseml.base import faultpoints
 from tests.support.fork_server import ForkedProcess, starts_the_same, take_place
 from tests.support.stores import make_new_store
 

@@ -13,8 +13,8 @@ from pkgutil import walk_packages
 import riseml.cli
 import riseml.client
 import riseml.executors
+import riseml.files.project
 import riseml.frameworks
-import riseml.project
 import riseml.server
 import riseml.spec
 
@@ -33,14 +33,14 @@ _IMPORTED_LATE = (
 """What functions import; a module that is not there is passed over."""
 
 _METHODS = ("__init__", "__eq__", "__hash__")
-"""What `riseml.records` makes when a record first needs it."""
+"""What `riseml.base.records` makes when a record first needs it."""
 
 _PACKAGES = (
     riseml.cli,
     riseml.client,
     riseml.executors,
     riseml.frameworks,
-    riseml.project,
+    riseml.files.project,
     riseml.server,
     riseml.spec,
 )

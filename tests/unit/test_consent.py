@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.consent import FILE, Consent, PassedVariable, read_consent, record_processes, record_variables
-from riseml.errors import Refused
+from riseml.base.consent import FILE, Consent, PassedVariable, read_consent, record_processes, record_variables
+from riseml.base.errors import Refused
 
 ONE = PassedVariable("/home/ann/cloned", "toaster", "API_TOKEN")
 

@@ -104,7 +104,7 @@ def test_a_name_that_the_code_does_not_have_is_recognised(name: str) -> None:
 
 
 def test_the_readme_has_a_row_for_each_variable_that_changes_how_riseml_behaves() -> None:
-    readers = ("settings.py", "client/exchange.py", "project/listing.py", "cli/output/printer.py")
+    readers = ("base/settings.py", "client/exchange.py", "files/project/listing.py", "cli/output/printer.py")
     code = "".join((ROOT / "riseml" / reader).read_text() for reader in readers)
     read = set(re.findall(r'"((?:RISEML|DOCKER)_[A-Z_]+|NO_COLOR|FORCE_COLOR)"', code))
     table = (ROOT / "README.md").read_text().partition("## Settings")[2].partition("## Exit codes")[0]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import Refused
+from riseml.base.folders import check_home, find_intruder, open_folder
+from riseml.base.settings import read_settings
 from riseml.client.exchange import read_address
-from riseml.errors import Refused
-from riseml.folders import check_home, find_intruder, open_folder
-from riseml.settings import read_settings
 from tests.support.root import only_root
 
 OWN = frozenset({0, os.geteuid()})

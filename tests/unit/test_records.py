@@ -1,4 +1,4 @@
-"""`riseml.records.dataclass` makes classes that do all that those of the standard library do, and later."""
+"""`riseml.base.records.dataclass` makes classes that do all that those of the standard library do, and later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from riseml import records
+from riseml.base import records
 
 
 def make_classes(decorate: Any) -> dict[str, type]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.stream_messages import (
+from riseml.base.stream_messages import (
     LONGEST_MESSAGE,
     Channel,
     ChannelEnd,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.terminal_text import plain_line
+from riseml.base.terminal_text import plain_line
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from riseml.cli.capsule_source import find_capsule, open_archive, read_source
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text, count_noun
-from riseml.project.messages import format_path
+from riseml.files.project.messages import format_path
 
 
 def check_out_code(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import UsageError
 from riseml.cli.commands.options import JsonOption
-from riseml.errors import UsageError
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
@@ -26,8 +26,8 @@ def compare_experiments(
     What is the same is not shown. riseml.yml is compared as resolved: with defaults, and with what -p and --set have
     changed. Of the project's files the command names those that differ.
     """
+    from riseml.base.names import parse_id
     from riseml.cli.output.comparison_view import list_comparison
-    from riseml.names import parse_id
 
     command: CommandContext = context.obj
     chosen = [str(parse_id(identity)) for identity in identities]

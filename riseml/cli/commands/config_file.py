@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import RisemlError, UsageError
 from riseml.cli.commands.options import FileOption, JsonOption
 from riseml.cli.config_source import (
     ConfigSource,
@@ -20,8 +21,7 @@ from riseml.cli.config_source import (
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.problem_lines import count_problems
 from riseml.cli.output.text import clean_text
-from riseml.errors import RisemlError, UsageError
-from riseml.project.folder import CONFIG, RESERVED_NAME
+from riseml.files.project.folder import CONFIG, RESERVED_NAME
 
 if TYPE_CHECKING:
     from riseml.spec.config.types import Spec
@@ -89,7 +89,7 @@ def _refuse_reserved_entry(command: CommandContext, source: ConfigSource) -> Non
     if not os.path.lexists(source.project.folder / RESERVED_NAME):
         return
     from riseml.cli.project_sync import find_surroundings
-    from riseml.project.listing import check_reserved_name
+    from riseml.files.project.listing import check_reserved_name
 
     check_reserved_name(source.project.folder, find_surroundings(command))
 

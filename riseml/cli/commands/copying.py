@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Conflict, Refused, UsageError
 from riseml.cli.commands.jobs import choose_job
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.output.text import clean_text
-from riseml.errors import Conflict, Refused, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire

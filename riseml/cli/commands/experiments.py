@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import RisemlError, UsageError
+from riseml.base.records import dataclass
+from riseml.base.settings import MOST_TAIL
 from riseml.cli.arguments import choose_experiment_id, find_last_experiment, parse_since
 from riseml.cli.commands.options import IdArgument, JsonOption
 from riseml.cli.context import CommandContext, Exit
@@ -14,14 +17,11 @@ from riseml.cli.experiment_parts import ExperimentPart, choose_part, print_part
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
 from riseml.cli.output.text import clean_text
 from riseml.cli.refreshed_view import ViewContent, ViewMode, print_view
-from riseml.errors import RisemlError, UsageError
-from riseml.records import dataclass
-from riseml.settings import MOST_TAIL
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.client.server_client import Client
-    from riseml.trends import Trends
+    from riseml.results.trends import Trends
 
 TEST_PROJECT = "riseml-system-test"
 """The project of the experiments of `system test`. `status -a` does not list those that have ended."""
@@ -177,7 +177,7 @@ def monitor_experiment(
     what an experiment has used, also when it has ended: the server keeps every second or ten seconds of the last
     hour, ten seconds of the last day, and minutes for good.
     """
-    from riseml.trends import Trends
+    from riseml.results.trends import Trends
 
     command: CommandContext = context.obj
     if since is not None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Refused, UsageError
+from riseml.base.records import dataclass
 from riseml.cli.capsule_source import CapsuleSource, find_capsule, open_archive, read_source
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text
-from riseml.errors import Refused, UsageError
-from riseml.project.messages import format_path
-from riseml.records import dataclass
+from riseml.files.project.messages import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Conflict, Refused
 from riseml.cli.commands.options import JsonOption
-from riseml.errors import Conflict, Refused
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -158,7 +158,7 @@ def _confirm(command: CommandContext, files: int, *, yes: bool) -> None:
 
 def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
     """Yield the entries of a folder page by page, beginning with a short page; or the file itself."""
-    from riseml.storage_files import MOST_ENTRIES, ListOrder
+    from riseml.files.storage_files import MOST_ENTRIES, ListOrder
 
     if opened.entry.kind != "folder":
         yield [opened.entry]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import NotFound, UsageError
 from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.commands.jobs import JobArgument, find_running_jobs
 from riseml.cli.commands.options import JsonOption
-from riseml.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from riseml.base.errors import NotFound, Refused, UsageError
 from riseml.cli.commands.options import FileOption, JsonOption
 from riseml.cli.config_source import write_new_config
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text
-from riseml.errors import NotFound, Refused, UsageError
-from riseml.project.folder import CONFIG
-from riseml.project.messages import format_path
+from riseml.files.project.folder import CONFIG
+from riseml.files.project.messages import format_path
 
 _MOST_BYTES = 1 << 20  # of a manifest
 

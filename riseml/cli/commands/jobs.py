@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Conflict, UsageError
+from riseml.base.names import parse_id
 from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.style import ENDED_STATES
 from riseml.cli.output.text import clean_text
-from riseml.errors import Conflict, UsageError
-from riseml.names import parse_id
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -37,8 +37,8 @@ def run_command(
     What it starts ends with it, or when you leave it.
     The exit code is that of the command.
     """
+    from riseml.base.stream_messages import CommandOrder
     from riseml.cli.job_command import read_window_size, run_in_job
-    from riseml.stream_messages import CommandOrder
 
     command: CommandContext = context.obj
     job_command = words[1:] if words[:1] == ["--"] else words
@@ -60,8 +60,8 @@ def open_shell(context: typer.Context, identity: OptionalJobArgument = None) -> 
     It has the job's user, folder and variables. What it starts ends with it.
     The exit code is that of the shell.
     """
+    from riseml.base.stream_messages import CommandOrder
     from riseml.cli.job_command import read_window_size, run_in_job
-    from riseml.stream_messages import CommandOrder
 
     command: CommandContext = context.obj
     _demand_terminal("a shell")

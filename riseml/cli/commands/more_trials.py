@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.consent import PassedVariable
+from riseml.base.errors import UsageError
+from riseml.base.names import parse_id
 from riseml.cli.output.text import clean_text
 from riseml.cli.passed_variables import take_variables
-from riseml.consent import PassedVariable
-from riseml.errors import UsageError
-from riseml.names import parse_id
 
 if TYPE_CHECKING:
     from riseml import wire

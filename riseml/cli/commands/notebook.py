@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Conflict, UsageError
+from riseml.base.names import parse_id
 from riseml.cli.arguments import parse_pairs
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
 from riseml.cli.commands.tensorboard import OpenOption, PortOption
@@ -22,8 +24,6 @@ from riseml.cli.commands.train import (
 )
 from riseml.cli.config_source import read_config_source
 from riseml.cli.output.style import ENDED_STATES
-from riseml.errors import Conflict, UsageError
-from riseml.names import parse_id
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import EngineError, Refused, UsageError
+from riseml.base.names import parse_id
+from riseml.base.records import dataclass
 from riseml.cli.commands.options import JsonOption
-from riseml.errors import EngineError, Refused, UsageError
-from riseml.names import parse_id
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -62,7 +62,7 @@ class OutputChoice:
 
 
 def _parse_bytes(text: str) -> int:
-    from riseml.sizes import SIZE_HINT, BadSize, parse_size
+    from riseml.base.sizes import SIZE_HINT, BadSize, parse_size
 
     try:
         size = parse_size(text)
@@ -134,7 +134,7 @@ def _find_outputs(client: Client, query: dict[str, str]) -> list[wire.OutputView
 
 def _remove(client: Client, output: wire.OutputView) -> wire.OutputView:
     """Remove one output; a large one takes several requests."""
-    from riseml.errors import RisemlError
+    from riseml.base.errors import RisemlError
 
     try:
         while not (removed := client.remove_output(output["experiment"]))["removed"]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from riseml.base.errors import UsageError
 from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.context import CommandContext
-from riseml.errors import UsageError
 
 
 def print_past_use(command: CommandContext, identity: str | None, since: str, *, json: bool) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import NotFound, Refused, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.results import SortOption, WhereOption
-from riseml.errors import NotFound, Refused, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -63,7 +63,7 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
 
 
 def _read_id(text: str) -> str:
-    from riseml.names import parse_id
+    from riseml.base.names import parse_id
 
     return str(parse_id(text))
 

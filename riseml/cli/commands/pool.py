@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Refused, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
-from riseml.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from riseml.client.server_client import Client

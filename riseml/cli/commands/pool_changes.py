@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from riseml.base.errors import Refused, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.pool import HostArgument, NewHostArgument, pool_app
 from riseml.cli.context import CommandContext, Exit
-from riseml.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire

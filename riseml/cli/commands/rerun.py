@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.consent import PassedVariable
+from riseml.base.errors import Refused, UsageError
+from riseml.base.records import dataclass
 from riseml.cli.arguments import parse_pairs
 from riseml.cli.capsule_source import CapsuleSource, find_capsule, read_source
 from riseml.cli.commands.options import JsonOption, ParameterOption, SettingOption
@@ -23,9 +26,6 @@ from riseml.cli.commands.train import (
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text
 from riseml.cli.passed_variables import take_variables
-from riseml.consent import PassedVariable
-from riseml.errors import Refused, UsageError
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

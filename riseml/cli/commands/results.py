@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.cli.commands.options import JsonOption
-from riseml.errors import UsageError
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -99,7 +99,7 @@ def _check_output(output: _Presentation) -> _Presentation:
 
 
 def _choose_experiments(command: CommandContext, identities: list[str], project: str | None) -> dict[str, object]:
-    from riseml.names import parse_id
+    from riseml.base.names import parse_id
 
     if identities and project is not None:
         raise UsageError("--project and IDs exclude each other", "leave one of them out")

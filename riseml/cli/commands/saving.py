@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Interrupted, Unreachable, UsageError
 from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.commands.options import IdArgument, JsonOption
 from riseml.cli.context import CommandContext, Exit
-from riseml.errors import Interrupted, Unreachable, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Unreachable, UsageError
+from riseml.base.settings import MOST_TAIL
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import count_noun
-from riseml.errors import Unreachable, UsageError
-from riseml.settings import MOST_TAIL
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.settings import Settings
+    from riseml.base.settings import Settings
 
 server_app = typer.Typer(help="Start, stop or show your own server; back up and move its home, and replace its key.")
 
@@ -152,7 +152,7 @@ def back_up_home(
     Outputs, data, environments and the folders of jobs that are processes are not in it.
     """
     from riseml.cli.server_process import run_home_program
-    from riseml.project.messages import format_size
+    from riseml.files.project.messages import format_size
 
     command: CommandContext = context.obj
     path = str((command.folder / file).absolute())

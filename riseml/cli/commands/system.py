@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from riseml.base.errors import EngineError, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.system_test import run_system_test
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import count_noun
-from riseml.errors import EngineError, UsageError
 
 system_app = typer.Typer(help="Show and test the hosts; remove what is left over there.")
 

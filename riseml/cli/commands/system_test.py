@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from riseml.base.errors import RisemlError, UsageError
+from riseml.base.names import HOST_LABEL
+from riseml.base.records import dataclass
 from riseml.cli.commands.experiments import TEST_PROJECT
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import count_noun
-from riseml.errors import RisemlError, UsageError
-from riseml.names import HOST_LABEL
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import Conflict, RisemlError
 from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.output.style import ENDED_STATES
-from riseml.errors import Conflict, RisemlError
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from riseml.base.errors import NotFound
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
 from riseml.cli.context import CommandContext
 from riseml.cli.job_choice import JobOptions, PlannedFile, read_jobs, select_jobs
 from riseml.cli.output.text import clean_text
-from riseml.errors import NotFound
 
 Configs = Mapping[str, object]
 """The TF_CONFIG of each job by its name; None for a job without one."""

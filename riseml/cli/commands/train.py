@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from riseml.base.consent import PassedVariable, make_process_refusal
+from riseml.base.errors import Interrupted, UsageError
+from riseml.base.records import dataclass
 from riseml.cli.arguments import parse_pairs
 from riseml.cli.commands.more_trials import add_trials, check_trials
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
@@ -18,16 +21,13 @@ from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.cli.passed_variables import take_variables
 from riseml.cli.project_sync import ProjectSync
-from riseml.consent import PassedVariable, make_process_refusal
-from riseml.errors import Interrupted, UsageError
-from riseml.project.messages import format_path
-from riseml.records import dataclass
+from riseml.files.project.messages import format_path
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.checked_config import CheckedConfig
     from riseml.client.server_client import Client
-    from riseml.project.listing import Listing
+    from riseml.files.project.listing import Listing
 
 Pairs = list[tuple[str, str]]
 
@@ -135,14 +135,14 @@ def _send_with_revision(
     command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool
 ) -> Client:
     """Send the project while git finds the revision, and add the revision to the submission."""
-    from riseml.project.git_files import find_top
+    from riseml.files.project.git_files import find_top
 
     folder = source.project.folder
     if find_top(folder) is None:
         return send_project(command, source, submission, json=json)
     from riseml.cli.project_sync import find_surroundings
-    from riseml.project.git_state import ask_git
-    from riseml.project.listing import find_own_folders
+    from riseml.files.project.git_state import ask_git
+    from riseml.files.project.listing import find_own_folders
 
     own_folders = [path for path, _ in find_own_folders(folder, find_surroundings(command))]
     question = ask_git(folder, command.environ, own_folders)

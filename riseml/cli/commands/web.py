@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from riseml.base.errors import UsageError
 from riseml.cli.commands.options import JsonOption
-from riseml.errors import UsageError
 
 if TYPE_CHECKING:
     from riseml import wire

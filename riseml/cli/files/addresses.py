@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.names import parse_id
+from riseml.base.records import dataclass
 from riseml.cli.files.names import to_path
 from riseml.client.file_client import StoragePlace
-from riseml.errors import NotFound, UsageError
 from riseml.job_programs.folder_paths import FilesError, split_path
-from riseml.names import parse_id
-from riseml.records import dataclass
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")

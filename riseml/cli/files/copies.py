@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from itertools import chain
 
+from riseml.base.errors import Conflict
+from riseml.base.records import dataclass
 from riseml.cli.files.names import join_paths
 from riseml.cli.files.sides import FileSide
-from riseml.errors import Conflict
+from riseml.files.storage_files import MOST_ENTRIES, ListOrder
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_links import leads_inside
 from riseml.job_programs.folder_paths import Seen
-from riseml.records import dataclass
-from riseml.storage_files import MOST_ENTRIES, ListOrder
 
 _FIRST_PAGE = 1000
 _DIGEST = 32  # bytes of a SHA-256

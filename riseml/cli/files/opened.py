@@ -9,15 +9,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.records import dataclass
 from riseml.cli.files.addresses import StorageAddress, check_project, parse_storage_address
 from riseml.cli.files.copies import CopyEnd
 from riseml.cli.files.names import join_paths, to_path
 from riseml.cli.files.sides import LocalSide, split_local
 from riseml.client.file_client import FileClient, StoragePlace
-from riseml.errors import NotFound, UsageError
+from riseml.files.storage_files import MOST_ENTRIES, ListOrder
 from riseml.job_programs.folder_paths import Seen, show_name
-from riseml.records import dataclass
-from riseml.storage_files import MOST_ENTRIES, ListOrder
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext

@@ -8,8 +8,8 @@ from time import monotonic
 from riseml.cli.files.copies import CopyWatch
 from riseml.cli.output.printer import Printer
 from riseml.cli.output.progress import RateMeter, describe_bytes, draw_progress
+from riseml.files.project.messages import format_size
 from riseml.job_programs.folder_paths import show_name
-from riseml.project.messages import format_size
 
 _PATIENCE = 0.5  # seconds without a bar
 _INTERVAL = 0.1  # seconds between two frames

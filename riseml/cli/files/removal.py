@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from riseml import wire
+from riseml.base.errors import UsageError
 from riseml.cli.files.opened import OpenedPath
 from riseml.client.file_client import FileClient
-from riseml.errors import UsageError
 
 
 def check_removal(sources: Sequence[OpenedPath], text: str, *, recursive: bool) -> Sequence[OpenedPath]:

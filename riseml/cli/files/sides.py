@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from riseml.base.errors import NotFound, Refused, UsageError
 from riseml.client.file_client import Content
-from riseml.errors import NotFound, Refused, UsageError
+from riseml.files.storage_files import ListOrder, translate_files_error
 from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, list_page
 from riseml.job_programs.folder_paths import Seen, look_at, make_folder
-from riseml.storage_files import ListOrder, translate_files_error
 
 
 class FileSide(Protocol):

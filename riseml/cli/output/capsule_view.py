@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.text import clean_text, count_noun
-from riseml.project.messages import join_first
+from riseml.files.project.messages import join_first
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.records import dataclass
 from riseml.cli.output.text import clean_text, format_parameters
-from riseml.records import dataclass
 from riseml.results.rows import read_number
 
 if TYPE_CHECKING:

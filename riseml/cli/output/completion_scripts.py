@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

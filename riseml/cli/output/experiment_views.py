@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+from riseml.base.records import dataclass
 from riseml.cli.output.log_lines import list_advice, list_causes, list_last_lines
 from riseml.cli.output.style import ENDED_STATES, Style, name_state, paint_state
 from riseml.cli.output.tables import Column, build_table
@@ -17,8 +18,7 @@ from riseml.cli.output.text import (
     format_metric,
     format_parameters,
 )
-from riseml.project.messages import join_first
-from riseml.records import dataclass
+from riseml.files.project.messages import join_first
 
 if TYPE_CHECKING:
     from riseml import wire

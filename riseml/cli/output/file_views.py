@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from riseml.cli.files.names import to_path
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import count_noun
+from riseml.files.project.messages import format_size
 from riseml.job_programs.folder_paths import show_name
-from riseml.project.messages import format_size
 
 if TYPE_CHECKING:
     from riseml import wire

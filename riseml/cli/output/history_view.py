@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import LOCAL_HOST, THIS_MACHINE
+from riseml.base.records import dataclass
 from riseml.cli.output.cards import build_cards
 from riseml.cli.output.sparklines import draw_sparkline
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column
 from riseml.cli.output.text import clean_text, count_noun, format_bytes, format_cores, format_moment, format_of
-from riseml.names import LOCAL_HOST, THIS_MACHINE
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import clean_text, count_noun, format_fields, format_seconds
-from riseml.project.messages import format_size
+from riseml.files.project.messages import format_size
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from riseml.base.names import BUILD
+from riseml.base.records import dataclass
 from riseml.cli.output.saved_view import describe_saved
 from riseml.cli.output.style import paint, paint_state
 from riseml.cli.output.text import clean_text, format_moment, format_seconds, parse_moment
-from riseml.names import BUILD
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml import wire

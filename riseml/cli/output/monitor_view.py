@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.names import LOCAL_HOST, THIS_MACHINE
+from riseml.base.records import dataclass
 from riseml.cli.output.cards import build_cards, fit_cards, measure_card
 from riseml.cli.output.sparklines import draw_sparkline
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_bytes, format_cores, format_of, format_rate
 from riseml.cli.output.widths import wrap_to_width
-from riseml.names import LOCAL_HOST, THIS_MACHINE
-from riseml.records import dataclass
-from riseml.stragglers import WINDOW, Remark, find_stragglers
-from riseml.trends import Amount, Trends
+from riseml.results.stragglers import WINDOW, Remark, find_stragglers
+from riseml.results.trends import Amount, Trends
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from riseml.base.errors import UsageError
 from riseml.cli.output.chart import Chart
-from riseml.errors import UsageError
 
 _SIZE = (8, 5)  # inches
 _RESOLUTION = 120  # points per inch

@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import TYPE_CHECKING, TextIO
 
+from riseml.base.errors import RisemlError
+from riseml.base.records import dataclass
 from riseml.cli.output import problem_lines
 from riseml.cli.output.style import Style
 from riseml.cli.output.text import clean_lines, clean_text, escape_json
-from riseml.errors import RisemlError
-from riseml.records import dataclass
 
 if TYPE_CHECKING:
     from riseml.cli.output.live import LiveScreen

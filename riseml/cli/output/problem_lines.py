@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.errors import RisemlError
 from riseml.cli.output.style import paint
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.cli.output.widths import cut_to_width, measure_width
-from riseml.errors import RisemlError
 
 if TYPE_CHECKING:
     from riseml.spec.yaml.problems import Problem

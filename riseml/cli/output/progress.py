@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import field
 
+from riseml.base.records import dataclass
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import measure_width, shorten_to_width
-from riseml.project.messages import format_size
-from riseml.records import dataclass
+from riseml.files.project.messages import format_size
 
 _WINDOW = 10.0  # a rate is the mean over this many seconds
 _SHORTEST_SPAN = 0.5  # a rate over fewer seconds means nothing

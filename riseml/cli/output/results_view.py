@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.base.records import dataclass
 from riseml.cli.output.style import Style, name_state
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric, format_parameters, format_seconds
-from riseml.records import dataclass
 from riseml.results.column_names import quote_name
 from riseml.results.rows import Columns, ResultRow
 from riseml.spec.config.types import Goal

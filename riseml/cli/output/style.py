@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 ENDED_STATES = frozenset({"FAILED", "KILLED", "FINISHED"})
 """States in which nothing of an experiment or a job runs any more."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from riseml.base.records import dataclass
 from riseml.cli.output.style import Style, paint_state
 from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import measure_width, shorten_to_width, wrap_to_width
-from riseml.records import dataclass
 
 _NARROWEST = 8  # the width of a shortened or folded column in terminal columns, at least
 

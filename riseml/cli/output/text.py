@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 
-from riseml.amounts import format_bytes as format_bytes  # re-exported: views import all formats of amounts from here
-from riseml.amounts import format_digits
-from riseml.amounts import format_rate as format_rate
+from riseml.base.amounts import (
+    format_bytes as format_bytes,  # re-exported: views import all formats of amounts from here
+)
+from riseml.base.amounts import format_digits
+from riseml.base.amounts import format_rate as format_rate
 
 # Control characters except the tab and the escape, marks that change the direction of writing, line separators, lone
 # surrogates.
@@ -71,7 +73,7 @@ def escape_json(text: str) -> str:
 
 
 def _clean_piece(text: str) -> str:
-    from riseml.terminal_text import plain_line
+    from riseml.base.terminal_text import plain_line
 
     return _compile(_ODD).sub(_show_odd, plain_line(text))
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from riseml.base.states import Reason
 from riseml.control.advice.last_lines import is_exception
-from riseml.states import Reason
 
 READ_LINES = 40
 """Last lines of a job that are searched."""

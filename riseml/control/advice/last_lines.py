@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 PRINTED_LINES = 400
 """Last lines of a job that are searched for its cause: a report of torchrun has ten lines for each rank."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from riseml.base.states import Reason
 from riseml.control.advice.known_failure import KnownFailure
-from riseml.states import Reason
 
 _DRAIN = "drain the host with `riseml pool drain`"
 _IN_CODE = "run the job with `CUDA_LAUNCH_BLOCKING: 1` in `train.env` to see where"

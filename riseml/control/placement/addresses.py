@@ -10,10 +10,10 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from riseml.base.names import HostName
+from riseml.base.states import Network
 from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen
-from riseml.names import HostName
-from riseml.states import Network
 
 PORTS = range(20000, 32000)
 """Ports for jobs that share the addresses of a machine: below the range that Linux gives to outgoing connections."""

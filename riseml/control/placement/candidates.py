@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import StartJob
 from riseml.control.explanation import Obstacle
 from riseml.control.observation import Observation
 from riseml.control.placement.gpu_models import GpuModel, has_wanted_gpus, list_models
 from riseml.model import Experiment, HostSeen, Job, JobKey
-from riseml.names import HostName
-from riseml.records import dataclass
 from riseml.spec.config.types import Labels, Resources
-from riseml.states import TERMINAL, Network
 
 
 @dataclass(frozen=True, slots=True)

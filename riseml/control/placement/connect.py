@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
+from riseml.base.states import PLACED, Network, State
 from riseml.control.actions import PrepareHost
 from riseml.control.observation import Observation
 from riseml.control.placement.addresses import (
@@ -14,9 +17,6 @@ from riseml.control.placement.addresses import (
     find_free_subnets,
 )
 from riseml.model import Experiment, World
-from riseml.names import HostName
-from riseml.records import dataclass
-from riseml.states import PLACED, Network, State
 
 _LOOPBACK = "127.0.0.1"
 

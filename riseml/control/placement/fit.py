@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
 from riseml.control.placement.candidates import CandidateHost
 from riseml.control.placement.free import SLACK, FreeByHost, FreeResources
 from riseml.control.placement.gpu_models import has_wanted_gpus, wants_models
-from riseml.names import HostName
-from riseml.records import dataclass
 from riseml.spec.config.types import Resources
 
 _MOST_STEPS = 2000

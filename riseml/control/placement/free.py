@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
+from riseml.base.states import PLACED, Part
 from riseml.model import Capacity, Experiment, HostSeen, Job
-from riseml.names import HostName
-from riseml.records import dataclass
 from riseml.spec.config.types import Resources
-from riseml.states import PLACED, Part
 
 SLACK = 1e-6
 """Cores. Sums of fractions such as 0.1 are not exact; a job that lacks no more than this fits."""

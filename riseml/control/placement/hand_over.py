@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from riseml.clusters import NodeKind, OwnQueue
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Network, Reason, State
 from riseml.control.explanation import Obstacle
 from riseml.control.observation import Observation
 from riseml.control.placement.gpu_models import wants_models
-from riseml.model import Experiment, HostSeen
-from riseml.names import HostName, JobName
+from riseml.model import Experiment, HostSeen, NodeKind, OwnQueue
 from riseml.spec.config.types import Resources
-from riseml.states import Network, Reason, State
 
 
 def list_clusters(observation: Observation, obstacles: Mapping[HostName, Obstacle]) -> tuple[HostName, ...]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from riseml.base.names import HostName
+from riseml.base.states import TERMINAL, Network, Part, Reason, State
 from riseml.control.actions import StartJob
 from riseml.control.observation import Observation
 from riseml.control.placement.connect import choose_network_host
 from riseml.model import Experiment, HostSeen
-from riseml.names import HostName
-from riseml.states import TERMINAL, Network, Part, Reason, State
 
 
 def list_leaderless(hosts: Mapping[HostName, HostSeen]) -> list[HostName]:

@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
+from riseml.base.states import Part, Reason, State
 from riseml.control.actions import CopyData, ReleaseHost
 from riseml.control.data_copies import find_copies_under_way, find_copy_problem
 from riseml.control.observation import Observation
@@ -22,9 +25,6 @@ from riseml.control.placement.leaders import describe_leaderless, list_leaderles
 from riseml.control.placement.queue import Needs, QueueHead, QueueProgress, make_queue
 from riseml.control.placement.room import Among, Room, awaits_leader, could_hold_when_empty
 from riseml.model import ActionFailure, Experiment, Job, World
-from riseml.names import HostName
-from riseml.records import dataclass
-from riseml.states import Part, Reason, State
 
 _GIVE_UP_COPYING = timedelta(minutes=5)
 """How long copies of data to a host may fail for temporary reasons, while nothing of it arrives, before no further one

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL, Part, Reason, State
 from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment
-from riseml.records import dataclass
 from riseml.spec.config.types import Resources
-from riseml.states import TERMINAL, Part, Reason, State
 
 _MOST_TRIES = 2000
 """How many experiments after the head one pass tries to place; the others wait for a later pass."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Network
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.fit import Gang, find_hosts, make_gang
@@ -12,9 +14,7 @@ from riseml.control.placement.free import free_after
 from riseml.control.placement.gpu_models import describe_models, describe_wanted, wants_models
 from riseml.control.placement.hand_over import describe_cluster_misfit
 from riseml.model import HostSeen
-from riseml.names import HostName, JobName
 from riseml.spec.config.types import Labels, Resources
-from riseml.states import Network
 
 _ANY_LINK = "any"
 _MOST_LABELS = 8  # that a hint names

@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
+from riseml.base.names import HostName
 from riseml.control.placement.candidates import CandidateHost
 from riseml.control.placement.fit import Gang, find_hosts
 from riseml.control.placement.free import SLACK, FreeByHost, FreeResources
 from riseml.model import Capacity, Job
-from riseml.names import HostName
 from riseml.spec.config.types import Resources
 
 _MOST_PAIRS = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from riseml.base.names import HostName
 from riseml.control.explanation import Obstacle
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates
@@ -12,7 +13,6 @@ from riseml.control.placement.free import FreeByHost, FreeResources, find_held_j
 from riseml.control.placement.leaders import list_leaderless
 from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment, Job
-from riseml.names import HostName
 from riseml.spec.config.types import Resources
 
 Among = frozenset[HostName] | None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from riseml.base.names import HostName, experiment_name
+from riseml.base.states import PLACED
 from riseml.control.explanation import Blocker, HostFit, JobFit, Lack, Obstacle, Shortage
 from riseml.control.placement.fit import Gang, find_hosts
 from riseml.control.placement.free import SLACK, FreeResources, find_free_resources
@@ -11,8 +13,6 @@ from riseml.control.placement.gpu_models import describe_models, describe_wanted
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.refusal import show_label
 from riseml.model import Experiment, HostSeen, Job, World
-from riseml.names import HostName, experiment_name
-from riseml.states import PLACED
 
 _OBSTACLES = {
     Obstacle.SILENT: "does not answer",

@@ -18,18 +18,18 @@ from typing import Any
 import docker
 from docker.errors import APIError, DockerException
 
-from riseml.archives.project_files import KeptState, ProjectFiles
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
+from riseml.base.faultpoints import Point, reach
+from riseml.base.names import CODE_REPOSITORY
+from riseml.base.records import dataclass
 from riseml.executors.docker import labels
 from riseml.executors.docker.helper_container import send_archive
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.image_names import find_local_image, inspect_image
 from riseml.executors.docker.project_archive import WORKING_FOLDER, pack_working_directory
 from riseml.executors.transports.engine_client import raise_for_refusal
-from riseml.faultpoints import Point, reach
+from riseml.files.archives.project_files import KeptState, ProjectFiles
 from riseml.model import ImageSeen, Launch
-from riseml.names import CODE_REPOSITORY
-from riseml.records import dataclass
 
 # fewest bytes of a project that gets a layer: below that, unpacking the project into each container is faster
 LEAST_SIZE = 1 << 20

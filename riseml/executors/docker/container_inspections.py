@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from riseml.errors import RisemlError, Unreachable
+from riseml.base.errors import RisemlError, Unreachable
 from riseml.executors.transports.engine_client import Engine
 
 _PATIENCE_WHEN_LATE = 0.05  # seconds for an answer when the engine was late for another container

@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from riseml.base.names import hostname
+from riseml.base.settings import DEFAULT_LOG_LIMIT
+from riseml.base.states import Network
 from riseml.executors.docker import labels
 from riseml.model import JobKey, Launch, Mount
-from riseml.names import hostname
-from riseml.settings import DEFAULT_LOG_LIMIT
-from riseml.states import Network
 
 PIDS = 4096  # processes and threads of one job at most
 _HOST = "host"  # the engine's name for the network of its machine

@@ -13,7 +13,9 @@ from contextlib import closing, suppress
 import docker
 from docker.errors import APIError, NotFound
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import FETCHED_VOLUME
+from riseml.base.records import dataclass
 from riseml.executors.base import DataGone
 from riseml.executors.capabilities import DataVolume, Finding, Outcome
 from riseml.executors.docker import labels
@@ -21,9 +23,7 @@ from riseml.executors.docker.disk_sync import sync_volume
 from riseml.executors.docker.helper_container import lend_container, send_archive
 from riseml.executors.docker.helpers import Helpers
 from riseml.model import Mount
-from riseml.names import FETCHED_VOLUME
 from riseml.planning.launch import DATA
-from riseml.records import dataclass
 from riseml.spec.pool.types import Volume
 
 _MISSING = 404

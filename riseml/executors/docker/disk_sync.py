@@ -9,7 +9,7 @@ import os
 
 import docker
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.tiny_program import Processor, ProgramRun, TinyProgram, run_program
 from riseml.model import Mount

@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from riseml.executors.capabilities import DiskUse
-from riseml.executors.disk_use import measure_disk
 from riseml.executors.docker.code_layers import stores_compressed
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.tiny_program import Processor, ProgramRun, TinyProgram, run_program
+from riseml.executors.this_machine.disk_use import measure_disk
 
 _PATIENCE = 60  # seconds: a disk that is nearly full may be slow
 

@@ -18,10 +18,10 @@ from typing import IO, Any
 import docker
 from docker.errors import APIError, DockerException
 
-from riseml.errors import DiskFull, EngineError, RisemlError, Unreachable
+from riseml.base.errors import DiskFull, EngineError, RisemlError, Unreachable
+from riseml.base.records import dataclass
 from riseml.executors.base import BuildOrder, NotThere, Work, WorkReport
 from riseml.executors.build_limits import EXCESS_HINTS, BuildLimits
-from riseml.executors.disk_use import FULL_DISK_HINT, FULL_PERCENT
 from riseml.executors.docker import labels
 from riseml.executors.docker.engine_disk import read_engine_disk
 from riseml.executors.docker.helper_container import send_archive
@@ -38,9 +38,9 @@ from riseml.executors.docker.step_containers import (
 )
 from riseml.executors.docker.step_files import write_step_files
 from riseml.executors.environments.build_log import STEP_MARK, BuildLog
+from riseml.executors.this_machine.disk_use import FULL_DISK_HINT, FULL_PERCENT
 from riseml.executors.transports.engine_client import raise_for_refusal
-from riseml.log_cursor import LogCursor
-from riseml.records import dataclass
+from riseml.model import LogCursor
 
 SAVING = "Saving the image"
 """How the line begins that says what the engine does after a step, where that takes longer than a moment."""

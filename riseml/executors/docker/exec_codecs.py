@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from riseml.stream_messages import Channel, ChannelEnd, Piece, StreamMessage
+from riseml.base.stream_messages import Channel, ChannelEnd, Piece, StreamMessage
 
 _HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
 _CHANNELS = {1: Channel.OUTPUT, 2: Channel.ERRORS}

@@ -19,13 +19,13 @@ from functools import partial
 import docker
 from docker.errors import APIError, NotFound
 
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
+from riseml.base.stream_messages import CommandOrder, Piece, WindowSize
 from riseml.executors.base import NotThere
 from riseml.executors.docker.exec_codecs import END_OF_INPUT, FramedCodec
 from riseml.executors.docker.exec_sweep import MARKER, make_key, make_sweep, make_sweep_of_former_servers
 from riseml.executors.job_streams import JobStream, RawCodec
 from riseml.executors.transports.engine_client import Engine
-from riseml.stream_messages import CommandOrder, Piece, WindowSize
 
 SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; fi; exec sh")
 """What an order without a command runs."""

@@ -13,14 +13,14 @@ from typing import Any
 
 from docker.errors import APIError
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.stream_messages import Channel, CommandOrder, Piece, StreamMessage, WindowSize
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.docker.exec_codecs import FramedCodec
 from riseml.executors.docker.exec_commands import open_container_command
 from riseml.executors.docker.port_relay import CONNECTED, NO_TOOL, make_relay
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec, StreamControl
 from riseml.executors.transports.engine_client import Engine
-from riseml.stream_messages import Channel, CommandOrder, Piece, StreamMessage, WindowSize
 
 _CONNECT = 2.0  # seconds to connect to a container of this machine
 _RELAY = 20.0  # seconds until a relay has to answer

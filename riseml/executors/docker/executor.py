@@ -18,9 +18,13 @@ from datetime import UTC, datetime
 import docker
 from docker.errors import APIError
 
-from riseml.archives.project_files import ProjectFiles
+from riseml.base.errors import EngineError, RisemlError, Unreachable
+from riseml.base.faultpoints import Point, reach
+from riseml.base.names import HOST_LABEL, STEP_REPOSITORY, SUBNETS
+from riseml.base.settings import DEFAULT_LOG_LIMIT
+from riseml.base.states import Network
+from riseml.base.stream_messages import CommandOrder
 from riseml.control.actions import Signal
-from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.base import BuildOrder, NotThere, Output, Report, Share, SubnetTaken, ignore_report
 from riseml.executors.capabilities import (
     DiskUse,
@@ -77,22 +81,16 @@ from riseml.executors.docker.storage_helper import HelperFiles, StorageHelpers
 from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.docker.use_meter import ContainerMeter
 from riseml.executors.docker.written_files import read_container_files
-from riseml.executors.gpus import GpuReader, with_gpu_use
+from riseml.executors.gpus.nvml import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream
-from riseml.executors.machine import list_routed_subnets
+from riseml.executors.this_machine.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
-from riseml.faultpoints import Point, reach
-from riseml.log_cursor import LogCursor
-from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, Mount
-from riseml.names import HOST_LABEL, STEP_REPOSITORY, SUBNETS
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.files.storage_files import StorageFiles
+from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Sample
 from riseml.planning.image import PACKAGES_FILE, parse_packages
-from riseml.samples import Sample
-from riseml.settings import DEFAULT_LOG_LIMIT
 from riseml.spec.pool.types import HostSpec
-from riseml.states import Network
-from riseml.storage_files import StorageFiles
-from riseml.stream_messages import CommandOrder
 
 _MISSING = 404
 _CONFLICT = 409

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from riseml.executors.timestamps import to_datetime
-from riseml.records import dataclass
+from riseml.base.records import dataclass
+from riseml.executors.logs.timestamps import to_datetime
 
 _LATE = 0.5
 """Seconds that the out-of-memory event may arrive after the exit event; 0.26 were seen on a busy machine.

@@ -7,8 +7,8 @@ from typing import Any
 
 import docker
 
+from riseml.base.records import dataclass
 from riseml.model import Capacity
-from riseml.records import dataclass
 from riseml.spec.pool.types import HostSpec
 
 _KEPT = 512  # MiB of the machine's memory that no job gets: the server and the engine use it

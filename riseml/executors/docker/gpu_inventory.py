@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from riseml.errors import EngineError, RisemlError
+from riseml.base.errors import EngineError, RisemlError
 from riseml.executors.capabilities import Finding, GpuReading, Outcome
 from riseml.executors.docker.gpu_probe import offers_gpus, probe_gpus
 from riseml.executors.docker.helpers import Helpers
-from riseml.executors.gpus import GpuReader
+from riseml.executors.gpus.nvml import GpuReader
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Gpu
 from riseml.spec.pool.types import HostSpec

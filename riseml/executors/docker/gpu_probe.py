@@ -12,11 +12,11 @@ from typing import Any
 import docker
 from docker.errors import APIError
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.capabilities import GpuReading
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
-from riseml.executors.nvidia_smi import LIST_COMMAND, UnknownField, add_slices, has_slices, make_query, parse_table
+from riseml.executors.gpus.nvidia_smi import LIST_COMMAND, UnknownField, add_slices, has_slices, make_query, parse_table
 
 IMAGE = "debian:stable-slim"
 _RUNTIME = "nvidia"

@@ -19,10 +19,10 @@ import docker
 import requests
 from docker.errors import APIError, DockerException
 
-from riseml.errors import RisemlError, Unreachable
+from riseml.base.errors import RisemlError, Unreachable
+from riseml.base.records import dataclass
 from riseml.executors.docker import labels
 from riseml.executors.transports.engine_client import Engine
-from riseml.records import dataclass
 
 _MISSING = 404
 _CONFLICT = 409

@@ -17,10 +17,10 @@ from typing import Any
 import docker
 from docker.errors import APIError, ImageNotFound
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import name_repository, split_reference
 from riseml.executors.base import ImageMissing
 from riseml.model import ImageSeen, copy_name
-from riseml.names import name_repository, split_reference
 
 WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/disk:", "riseml/code:")
 """Beginnings of the names of riseml's own images that are not for running a program: they have none, or are a project's

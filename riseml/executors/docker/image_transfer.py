@@ -11,13 +11,13 @@ from typing import Any
 
 import docker
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import split_reference
 from riseml.executors.base import NotThere, Report, Work
 from riseml.executors.docker.image_names import find_local_name, inspect_image
 from riseml.executors.docker.layers import LayerFold
 from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
 from riseml.model import copy_name
-from riseml.names import split_reference
 
 _BLOCK = 2**20  # bytes
 # Seconds without a byte. Engine 20.10 writes the whole image to its disk before the first byte: a disk that other jobs

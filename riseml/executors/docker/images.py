@@ -16,12 +16,12 @@ import docker
 from docker.errors import APIError
 from docker.types import CancellableStream
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import split_reference
 from riseml.executors.base import BuildOrder, ImageMissing, Work
 from riseml.executors.docker.image_names import find_local_name, inspect_image, is_fixed, refuse_own_name
 from riseml.executors.docker.layers import LayerFold
 from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
-from riseml.names import split_reference
 
 _PULL_HINT = "check the spelling of the image and its tag; `docker pull` on the host shows more"
 

@@ -10,11 +10,11 @@ from typing import Any
 import docker
 from docker.errors import APIError, ImageNotFound
 
+from riseml.base.names import CODE_REPOSITORY, STEP_REPOSITORY, HostName
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.docker import labels, networks
 from riseml.executors.docker.code_layers import find_layer_name, is_layer
 from riseml.executors.docker.stuck_networks import StuckNetworks
-from riseml.names import CODE_REPOSITORY, STEP_REPOSITORY, HostName
 
 _MISSING = 404
 _UNNAMED = "<none>:<none>"

@@ -15,7 +15,7 @@ from typing import Any
 import docker
 from docker.errors import APIError, NotFound
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.docker import labels
 from riseml.executors.transports.engine_client import lacks_network
 from riseml.model import JobKey, Launch

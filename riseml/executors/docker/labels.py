@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from riseml.base.names import JobName
 from riseml.model import JobKey
-from riseml.names import JobName
 
 SERVER = "io.riseml.server"  # id of the server that made the object
 EXPERIMENT = "io.riseml.experiment"  # number of the experiment in the store

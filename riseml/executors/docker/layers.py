@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
+from riseml.base.records import dataclass
 from riseml.executors.base import Work, WorkReport
-from riseml.records import dataclass
 
 _KNOWN = frozenset({"Pulling fs layer", "Preparing", "Waiting"})
 _MOVING = frozenset({"Downloading", "Pushing"})

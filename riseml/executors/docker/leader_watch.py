@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from enum import Enum
 
-from riseml.errors import EngineError, Unreachable
+from riseml.base.errors import EngineError, Unreachable
 from riseml.executors.transports.engine_client import Engine
 
 _ASK_AGAIN = 4.0  # seconds after a question without an answer

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import struct
 
-from riseml.executors.frames_after import find_start
-from riseml.log_cursor import LogCursor
-from riseml.model import Frame
+from riseml.executors.logs.frames_after import find_start
+from riseml.model import Frame, LogCursor
 
 _HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
 _STREAMS = (1, 2)  # stdout and stderr

@@ -9,10 +9,9 @@ import docker
 import urllib3
 
 from riseml.executors.docker.log_frames import ChunkReader, FrameReader, format_since
-from riseml.executors.frames_after import FramesAfter, holds_end
+from riseml.executors.logs.frames_after import FramesAfter, holds_end
 from riseml.executors.transports.engine_client import raise_for_refusal
-from riseml.log_cursor import LogCursor
-from riseml.model import Frame
+from riseml.model import Frame, LogCursor
 
 _CHUNK = 65536  # bytes
 _TAIL = 20  # frames that show whether the store holds the last one

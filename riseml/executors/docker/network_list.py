@@ -18,10 +18,10 @@ from typing import Any
 
 import docker
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
 from riseml.executors.docker.networks import NetworkSubnets, list_network_subnets, remove_networks
 from riseml.executors.docker.stuck_networks import StuckNetworks
-from riseml.names import HostName
 
 _NO_LEADER = "the swarm has no leader, so that the engine does not say which networks it has"
 _TAKEN_FOR = 600.0  # seconds; what refused a subnet may be gone then

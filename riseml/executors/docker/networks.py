@@ -11,15 +11,15 @@ import docker
 from docker.errors import APIError, NotFound
 from docker.types import IPAMConfig, IPAMPool
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
+from riseml.base.states import Network
 from riseml.executors.base import Share, SubnetTaken
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import network_name
 from riseml.executors.docker.stuck_networks import StuckNetworks, explain_stuck, is_stuck
-from riseml.executors.machine import find_rival_interface
-from riseml.names import HostName
-from riseml.records import dataclass
-from riseml.states import Network
+from riseml.executors.this_machine.machine import find_rival_interface
 
 _CONFLICT = 409
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from riseml.base.records import dataclass
 from riseml.executors.docker import labels
 from riseml.executors.docker.exit_events import ContainerEvents
 from riseml.executors.docker.outages import Outages, is_doubtful
-from riseml.executors.timestamps import to_datetime, to_nanoseconds
+from riseml.executors.logs.timestamps import to_datetime, to_nanoseconds
 from riseml.model import ContainerSeen, JobKey
-from riseml.records import dataclass
 
 # errors of the command; 128 is an error of the engine, and may be temporary
 _START_FAILURES = frozenset({125, 126, 127})

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from riseml.base.records import dataclass
 from riseml.model import ContainerSeen
-from riseml.records import dataclass
 
 STOPPED = "the engine was stopped while it ran"
 

@@ -17,11 +17,11 @@ import requests
 from docker.errors import APIError
 from docker.utils import decode_json_header
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.folders import describe_replaceable, is_replaceable
 from riseml.executors.base import Output
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.transports.engine_client import raise_for_refusal
-from riseml.folders import describe_replaceable, is_replaceable
 from riseml.model import Mount
 
 _MISSING = 404

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.project_files import ProjectFiles
-from riseml.archives.writer import END, FileOwner, pad_content, write_header
-from riseml.errors import EngineError, UsageError
+from riseml.base.errors import EngineError, UsageError
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.files.archives.writer import END, FileOwner, pad_content, write_header
 from riseml.job_programs import OWN_FOLDER
 from riseml.job_programs.group_shell import HOME_FOLDER
 from riseml.model import Owner

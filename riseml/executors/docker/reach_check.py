@@ -20,11 +20,11 @@ from docker.errors import APIError, DockerException
 from docker.types import IPAMConfig, IPAMPool
 from requests.exceptions import RequestException
 
+from riseml.base.records import dataclass
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.storage_helper import choose_names
-from riseml.executors.machine import find_rival_interface
-from riseml.records import dataclass
+from riseml.executors.this_machine.machine import find_rival_interface
 
 METADATA = "169.254.169.254"
 """Where the machines of a cloud get their keys: a program that asks there acts as the machine."""

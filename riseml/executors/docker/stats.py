@@ -14,8 +14,8 @@ import docker
 from docker.errors import NotFound
 
 from riseml.executors.base import NotThere
-from riseml.executors.timestamps import to_datetime, to_nanoseconds
-from riseml.samples import Sample, Traffic
+from riseml.executors.logs.timestamps import to_datetime, to_nanoseconds
+from riseml.model import Sample, Traffic
 
 _BILLION = 10**9
 _Counters = tuple[int | None, ...]

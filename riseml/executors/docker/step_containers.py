@@ -11,14 +11,14 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from riseml.base.names import STEP_REPOSITORY
+from riseml.base.records import dataclass
 from riseml.executors.build_limits import PROCESSES
 from riseml.executors.docker import labels
 from riseml.executors.docker.project_archive import WORKING_FOLDER
 from riseml.job_programs.held_packages import IMAGE_FILE
 from riseml.model import Image
-from riseml.names import STEP_REPOSITORY
 from riseml.planning.image import make_list_command, make_step_commands
-from riseml.records import dataclass
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
 """What dpkg, apt-get and pip need as root: owners, modes and setgid bits of files, and to become another user."""

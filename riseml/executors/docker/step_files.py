@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import IO
 
-from riseml.archives.project_files import ProjectFiles
-from riseml.archives.writer import END, pad_content, write_header
-from riseml.errors import EngineError, UsageError
+from riseml.base.errors import EngineError, UsageError
 from riseml.executors.docker.project_archive import WORKING_FOLDER
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.files.archives.writer import END, pad_content, write_header
 from riseml.model import Image
 
 

@@ -21,19 +21,19 @@ from typing import Any
 import docker
 from docker.errors import ImageNotFound
 
-from riseml.errors import EngineError, NotFound, RisemlError, Unreachable
+from riseml.base.errors import EngineError, NotFound, RisemlError, Unreachable
+from riseml.base.records import dataclass
+from riseml.base.stream_messages import Channel, Piece
 from riseml.executors.capabilities import StorageOrder
 from riseml.executors.docker.containers import describe_binds, describe_mounts
 from riseml.executors.docker.exec_codecs import FramedCodec
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
+from riseml.files.storage_files import FileWriter, ListOrder, describe_trouble
 from riseml.job_programs import read_file_service
 from riseml.job_programs.folder_contents import Incoming
 from riseml.job_programs.folder_listing import Page, Removed
 from riseml.job_programs.folder_paths import FilesError, Seen, Trouble
-from riseml.records import dataclass
-from riseml.storage_files import FileWriter, ListOrder, describe_trouble
-from riseml.stream_messages import Channel, Piece
 
 _HEADER = struct.Struct(">cI")
 _IDLE = 20.0  # seconds that a helper waits for the next request; it ends by itself after 60

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 
 from docker.errors import APIError
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 
 WRITE_OFF_AFTER = 60.0  # seconds after the first refusal
 _FORBIDDEN = 403

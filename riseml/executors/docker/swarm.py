@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 
 import docker
 
-from riseml.errors import EngineError, Refused, Unreachable, UsageError
+from riseml.base.errors import EngineError, Refused, Unreachable, UsageError
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
 from riseml.executors.docker import labels
 from riseml.executors.docker.leader_watch import NOT_A_MANAGER
 from riseml.executors.docker.swarm_plan import CLAIM, RoleChange, SwarmNode, find_next_change, parse_node
 from riseml.executors.swarm_changes import Departure, Membership, Recovery
 from riseml.executors.transports.engine_client import Engine
-from riseml.names import HostName
-from riseml.records import dataclass
 
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before the next try: a swarm that has just got a manager may elect its leader, and refuses until then."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from riseml.names import HostName
-from riseml.records import dataclass
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
 
 CLAIM = "riseml.server."
 """The beginning of a node's label. The rest is the id of a server, and the value is the host's name in its pool."""

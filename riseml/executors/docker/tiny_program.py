@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 import docker
 from docker.errors import ImageNotFound
 
+from riseml.base.records import dataclass
 from riseml.executors.docker.containers import describe_binds, describe_mounts
 from riseml.executors.docker.helpers import Helpers
 from riseml.model import Mount
-from riseml.records import dataclass
 
 _BASE = 0x400000  # address of the program in memory
 _HEADERS = struct.calcsize("<16sHHIQQQIHHHHHH") + struct.calcsize("<IIQQQQQQ")  # bytes before the instructions

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from riseml.base.records import dataclass
 from riseml.executors.docker.stats import StatsDifference, find_gpus, read_stats
-from riseml.executors.gpus import GpuReader, with_gpu_use
+from riseml.executors.gpus.nvml import GpuReader, with_gpu_use
 from riseml.executors.transports.engine_client import Engine
-from riseml.records import dataclass
-from riseml.samples import Sample
+from riseml.model import Sample
 
 
 @dataclass(slots=True)

@@ -24,11 +24,11 @@ import docker
 from docker.errors import NotFound
 from docker.utils import decode_json_header
 
-from riseml.amounts import format_bytes
-from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.base.amounts import format_bytes
+from riseml.base.records import dataclass
 from riseml.executors.base import NotThere
 from riseml.executors.docker.project_archive import WORKING_FOLDER
-from riseml.executors.timestamps import to_nanoseconds
+from riseml.executors.logs.timestamps import to_nanoseconds
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.executors.written_files import (
     MOST_LISTED,
@@ -39,9 +39,9 @@ from riseml.executors.written_files import (
     is_home_cache,
     read_path,
 )
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
 from riseml.job_programs.folder_paths import FilesError, encode_name, show_name, split_path
 from riseml.job_programs.group_shell import HOME_FOLDER, LISTING, LISTING_END
-from riseml.records import dataclass
 from riseml.spec.scalars.output_patterns import OutputPattern, PatternPlace
 
 MOST_SCANNED = 256 << 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 
+from riseml.base.terminal_text import plain_line
 from riseml.executors.base import BuildOrder, Work, WorkReport
-from riseml.terminal_text import plain_line
 
 STEP_MARK = "--> "
 """How the line begins that names the install step which starts, in the log of a build."""

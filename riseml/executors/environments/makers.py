@@ -21,14 +21,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from riseml.errors import DiskFull, EngineError
+from riseml.base.errors import DiskFull, EngineError
+from riseml.base.records import dataclass
 from riseml.executors.base import BuildOrder
-from riseml.executors.disk_use import FULL_DISK_HINT
 from riseml.executors.environments import environment_builder
 from riseml.executors.environments.project_files import unpack_project
-from riseml.executors.job_files import read_record
+from riseml.executors.supervision.job_files import read_record
+from riseml.executors.this_machine.disk_use import FULL_DISK_HINT
 from riseml.planning.image import make_step_commands
-from riseml.records import dataclass
 
 READY = ".ready"  # this file exists in a complete environment
 PROJECT = "project"

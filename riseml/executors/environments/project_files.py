@@ -1,6 +1,6 @@
 """Files of a project written into a folder of this machine, by descriptors: no link is followed on the way.
 
-`riseml.project.unpacking` does it.
+`riseml.files.project.unpacking` does it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from riseml.archives.project_files import ProjectFiles
-from riseml.errors import EngineError, UsageError
+from riseml.base.errors import EngineError, UsageError
 from riseml.executors.environments.shared_blocks import SMALL_FILE, share_blocks
-from riseml.project.unpacking import NEW_FILE, OpenFolder, unpack_entries
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.files.project.unpacking import NEW_FILE, OpenFolder, unpack_entries
 
 _PROBLEM = "the project's files cannot be unpacked"
 _COPIED_AT_ONCE = 1 << 20  # bytes

@@ -14,8 +14,7 @@ from threading import Event
 
 from uv import find_uv_bin
 
-from riseml.errors import EngineError
-from riseml.executors import machine
+from riseml.base.errors import EngineError
 from riseml.executors.build_limits import EXCESS_HINTS, PROCESSES, BuildLimits
 from riseml.executors.environments.build_log import BuildLog
 from riseml.executors.environments.makers import (
@@ -29,14 +28,15 @@ from riseml.executors.environments.makers import (
     write_build,
 )
 from riseml.executors.environments.venv_recipe import DOCKER_HINT, make_installer_variables
-from riseml.executors.log_reader import JobLogReader
-from riseml.executors.process_tree import MARKER
-from riseml.executors.removal import remove_tree
+from riseml.executors.logs.log_reader import JobLogReader
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import end_supervised_job, kill_leftovers
 from riseml.executors.supervision.job_records import SupervisorRecord, load_record, load_state, runs_now
+from riseml.executors.supervision.process_tree import MARKER
 from riseml.executors.supervision.start import start_supervisor
-from riseml.log_cursor import LogCursor
+from riseml.executors.this_machine import machine
+from riseml.executors.this_machine.removal import remove_tree
+from riseml.model import LogCursor
 
 _INTERVAL = 0.1  # seconds between two reads of the log; each costs less than 0.1 ms
 _MIB = 2**20

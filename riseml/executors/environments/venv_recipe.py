@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.spec.scalars.framework_images import list_image_packages
 
 _ROOT_COMMANDS = frozenset(

@@ -19,7 +19,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from riseml.errors import EngineError, RisemlError
+from riseml.base.errors import EngineError, RisemlError
+from riseml.base.faultpoints import Point, reach
+from riseml.base.folders import make_private_path
 from riseml.executors.base import BuildOrder
 from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind, ListUsed, never
 from riseml.executors.environments.makers import (
@@ -34,9 +36,7 @@ from riseml.executors.environments.makers import (
     read_order,
 )
 from riseml.executors.environments.venv_recipe import choose_packages, refuse_root_commands
-from riseml.executors.removal import remove_tree
-from riseml.faultpoints import Point, reach
-from riseml.folders import make_private_path
+from riseml.executors.this_machine.removal import remove_tree
 from riseml.model import Image, ImageSeen
 from riseml.planning.image import parse_packages
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from riseml.archives.project_files import ProjectFiles
+from riseml.base.errors import EngineError
+from riseml.base.names import HOST_LABEL, HostName
+from riseml.base.stream_messages import CommandOrder
 from riseml.control.actions import Signal
-from riseml.errors import EngineError
-from riseml.executors import machine
 from riseml.executors.base import BuildOrder, NotThere, Share
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import (
@@ -30,33 +30,31 @@ from riseml.executors.capabilities import (
     ListUsed,
     never,
 )
-from riseml.executors.disk_use import measure_disk
 from riseml.executors.environments.project_files import copy_files
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
-from riseml.executors.gpus import GpuReader
+from riseml.executors.gpus.nvml import GpuReader
 from riseml.executors.job_streams import JobStream
-from riseml.executors.log_reader import JobLogReader
+from riseml.executors.logs.log_reader import JobLogReader
 from riseml.executors.process.job_commands import open_process_command, open_process_port
 from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.process_use import read_processor_time
 from riseml.executors.process.shared_code import SharedCode
 from riseml.executors.process.use_meter import JobProcessMeter
 from riseml.executors.process.watch import JobWatch
-from riseml.executors.process_tree import MARKER
-from riseml.executors.removal import fill_new_folder
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor
 from riseml.executors.supervision.job_records import runs_now
+from riseml.executors.supervision.process_tree import MARKER
 from riseml.executors.supervision.start import start_supervisor
-from riseml.executors.working_folder import read_written_files
+from riseml.executors.supervision.working_folder import read_written_files
+from riseml.executors.this_machine import machine
+from riseml.executors.this_machine.disk_use import measure_disk
+from riseml.executors.this_machine.removal import fill_new_folder
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.files.archives.project_files import ProjectFiles
 from riseml.job_programs import OWN_FOLDER
-from riseml.log_cursor import LogCursor
-from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch
-from riseml.names import HOST_LABEL, HostName
-from riseml.samples import Sample
-from riseml.stream_messages import CommandOrder
+from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Sample
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
 _LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again without a hint from the watch

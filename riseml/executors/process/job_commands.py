@@ -12,15 +12,15 @@ from pathlib import Path
 
 import psutil
 
+from riseml.base.stream_messages import CommandOrder
 from riseml.executors.base import NotThere, PortClosed
-from riseml.executors.command_runner import complete_order
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
-from riseml.executors.runner_streams import RunnerCodec, RunnerControl, make_runner_order
+from riseml.executors.supervision.command_runner import complete_order
 from riseml.executors.supervision.job_processes import list_job_processes
 from riseml.executors.supervision.job_records import SupervisorRecord, runs_now
-from riseml.stream_messages import CommandOrder
+from riseml.executors.supervision.runner_streams import RunnerCodec, RunnerControl, make_runner_order
 
-_RUNNER = "riseml.executors.command_runner"
+_RUNNER = "riseml.executors.supervision.command_runner"
 _CONNECT = 5.0  # seconds to connect to a port of this machine
 _END = 10.0  # seconds that a runner gets to end everything
 

@@ -17,9 +17,9 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from riseml.errors import EngineError
-from riseml.executors.log_reader import find_first_output
-from riseml.executors.removal import remove_tree
+from riseml.base.errors import EngineError
+from riseml.base.names import JobName
+from riseml.executors.logs.log_reader import find_first_output
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import end_supervised_job, kill_leftovers
 from riseml.executors.supervision.job_records import (
@@ -30,8 +30,8 @@ from riseml.executors.supervision.job_records import (
     parse_state,
     runs_now,
 )
+from riseml.executors.this_machine.removal import remove_tree
 from riseml.model import JobKey
-from riseml.names import JobName
 
 KILLED = 128 + signal.SIGKILL
 RESTARTED = "the machine was restarted while it ran"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import psutil
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

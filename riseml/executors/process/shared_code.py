@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from riseml.archives.project_files import KeptState, ProjectFiles
 from riseml.executors.environments.project_files import copy_files, unpack_project
 from riseml.executors.environments.shared_blocks import SMALL_FILE, can_share_blocks
-from riseml.executors.removal import fill_new_folder
 from riseml.executors.supervision.supervisor import read_boot_id
+from riseml.executors.this_machine.removal import fill_new_folder
+from riseml.files.archives.project_files import KeptState, ProjectFiles
 
 _LARGE = 16 << 20  # bytes of a project; below that, sharing saves little even with eight jobs
 _COPIES = "copies"  # no job has this name

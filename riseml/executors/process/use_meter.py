@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import field
 from datetime import UTC, datetime
 
+from riseml.base.records import dataclass
 from riseml.executors.base import NotThere
-from riseml.executors.gpus import GpuReader, with_gpu_use
-from riseml.executors.machine import read_total_memory
+from riseml.executors.gpus.nvml import GpuReader, with_gpu_use
 from riseml.executors.process.process_use import ProcessMeter, ProcessUse
 from riseml.executors.supervision.job_processes import list_job_processes
 from riseml.executors.supervision.job_records import SupervisorRecord, runs_now
-from riseml.records import dataclass
-from riseml.samples import Sample, Traffic
+from riseml.executors.this_machine.machine import read_total_memory
+from riseml.model import Sample, Traffic
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
+from riseml.base.records import dataclass
 from riseml.executors.supervision.supervisor import LOG_FILE, STATE_FILE
-from riseml.records import dataclass
 
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name (inotify(7))
 _MODIFY = 0x2  # bits of the mask

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
+from riseml.base.folders import make_private_path
+from riseml.base.records import dataclass
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.slurm.job_script import list_site_options
 from riseml.executors.slurm.queue_rows import NodeState, PartitionRow
 from riseml.executors.slurm.slurm_commands import SlurmCommands
-from riseml.folders import make_private_path
-from riseml.records import dataclass
 from riseml.spec.pool.types import SlurmSpec
 
 _FILE = ".riseml-check-"  # begins the name of the file that the server writes and the nodes read

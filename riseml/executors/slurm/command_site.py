@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from riseml.errors import RisemlError, Unreachable
+from riseml.base.errors import RisemlError, Unreachable
 from riseml.executors.transports.ssh_command import (
     Destination,
     build_port_command,

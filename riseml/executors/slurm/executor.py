@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from riseml.archives.project_files import ProjectFiles
-from riseml.clusters import OwnQueue
+from riseml.base.errors import EngineError
+from riseml.base.names import HOST_LABEL, HostName, JobName
 from riseml.control.actions import Signal
-from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import (
@@ -31,15 +30,13 @@ from riseml.executors.capabilities import (
     ListUsed,
     never,
 )
-from riseml.executors.disk_use import measure_disk
 from riseml.executors.environments.makers import EnvironmentMaker
 from riseml.executors.environments.project_files import copy_files, unpack_project
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gangs import GangOrder, GangRole
-from riseml.executors.log_reader import JobLogReader
-from riseml.executors.nvidia_smi import make_query
-from riseml.executors.process_tree import MARKER
+from riseml.executors.gpus.nvidia_smi import make_query
+from riseml.executors.logs.log_reader import JobLogReader
 from riseml.executors.slurm.cluster_check import ClusterCheck
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_view import GangWatch
@@ -49,11 +46,12 @@ from riseml.executors.slurm.node_environments import NodeMaker
 from riseml.executors.slurm.role_access import RoleAccess
 from riseml.executors.slurm.shape import GangShape, RoleNeed, choose_shape, make_need
 from riseml.executors.slurm.slurm_commands import SlurmCommands
-from riseml.executors.working_folder import read_written_files
+from riseml.executors.supervision.process_tree import MARKER
+from riseml.executors.supervision.working_folder import read_written_files
+from riseml.executors.this_machine.disk_use import measure_disk
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
-from riseml.log_cursor import LogCursor
-from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, Mount
-from riseml.names import HOST_LABEL, HostName, JobName
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount, OwnQueue
 from riseml.planning.launch import make_address_tokens
 from riseml.spec.pool.types import BuildPlace, SlurmSpec
 

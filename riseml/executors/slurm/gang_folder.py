@@ -24,9 +24,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from riseml.base.errors import EngineError
+from riseml.base.folders import make_private_path
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
 from riseml.control.actions import Signal
-from riseml.errors import EngineError
-from riseml.executors.job_files import (
+from riseml.executors.slurm.gang_lines import is_host, is_port
+from riseml.executors.supervision.job_files import (
     Check,
     is_count,
     is_text,
@@ -36,12 +40,8 @@ from riseml.executors.job_files import (
     read_record,
     says_no_record,
 )
-from riseml.executors.removal import remove_tree
-from riseml.executors.slurm.gang_lines import is_host, is_port
-from riseml.folders import make_private_path
+from riseml.executors.this_machine.removal import remove_tree
 from riseml.model import JobKey
-from riseml.names import JobName
-from riseml.records import dataclass
 
 PROGRAMS = (
     *(
@@ -49,11 +49,14 @@ PROGRAMS = (
         for name in ("gang_supervisor", "gang_roles", "gang_lines", "gang_records")
     ),
     *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "use", "door")),
-    *(Path(__file__).parents[1] / f"{name}.py" for name in ("command_runner", "output_log", "process_tree")),
+    *(
+        Path(__file__).parents[1] / "supervision" / f"{name}.py"
+        for name in ("command_runner", "output_log", "process_tree")
+    ),
 )
 """The programs that run on nodes, where they are beside each other in the folder of the gang."""
 
-_PROGRAM_IMPORT = re.compile(r"^from riseml\.executors(?:\.slurm)? import (.*)$", re.MULTILINE)
+_PROGRAM_IMPORT = re.compile(r"^from riseml\.executors\.(?:slurm|supervision) import (.*)$", re.MULTILINE)
 _ATTEMPT = re.compile(r"a(\d{1,6})")
 _MACHINES = "machines"
 _LONGEST_ID = 100  # bytes of the id of a Slurm job

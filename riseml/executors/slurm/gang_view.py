@@ -10,17 +10,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from riseml.executors.job_files import is_time
-from riseml.executors.log_reader import find_first_output
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
+from riseml.base.states import Reason
+from riseml.executors.logs.log_reader import find_first_output
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_lines import SILENCE
 from riseml.executors.slurm.gang_records import ran_out_of_memory
 from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.queue_rows import describe_end, describe_waiting
+from riseml.executors.supervision.job_files import is_time
 from riseml.model import ContainerSeen, JobKey
-from riseml.names import JobName
-from riseml.records import dataclass
-from riseml.states import Reason
 
 LOST = 128 + 9
 _LATE_RECORD = 10.0  # seconds to wait for the records of a job that is over according to Slurm: NFS may show them later

@@ -7,11 +7,11 @@ import threading
 import time
 from dataclasses import replace
 
-from riseml.clusters import NodeKind
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
+from riseml.base.records import dataclass
 from riseml.executors.slurm.queue_rows import QueueRow
 from riseml.executors.slurm.slurm_commands import SlurmCommands
-from riseml.records import dataclass
+from riseml.model import NodeKind
 
 _BETWEEN = 2.0  # seconds between two calls of squeue
 _LONGEST = 30.0  # seconds between two calls while the controller does not answer

@@ -7,8 +7,8 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from riseml.base.records import dataclass
 from riseml.executors.slurm.shape import GangShape, RoleNeed, ShapeKind
-from riseml.records import dataclass
 from riseml.spec.pool.types import SlurmSpec
 
 _IMMEDIATE = 60  # seconds after which a step without room fails, instead of waiting forever

@@ -15,7 +15,7 @@ from typing import Any
 
 from uv import find_uv_bin
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.environments.build_log import BuildLog
 from riseml.executors.environments.makers import (
@@ -27,11 +27,11 @@ from riseml.executors.environments.makers import (
     write_build,
 )
 from riseml.executors.environments.venv_recipe import make_installer_variables
-from riseml.executors.removal import remove_tree
 from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.job_script import make_build_script
 from riseml.executors.slurm.queue_rows import describe_end, describe_waiting
 from riseml.executors.slurm.slurm_commands import SlurmCommands
+from riseml.executors.this_machine.removal import remove_tree
 from riseml.spec.pool.types import SlurmSpec
 
 _INTERVAL = 0.5  # seconds between two reads of the log

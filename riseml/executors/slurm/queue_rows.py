@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from riseml.clusters import NodeKind
-from riseml.records import dataclass
+from riseml.base.records import dataclass
+from riseml.model import NodeKind
 
 QUEUE_FORMAT = "%i|%T|%r|%S|%j"
 NODE_FORMAT = "%D|%c|%m|%G"

@@ -18,21 +18,20 @@ from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
-from riseml.errors import EngineError, Unreachable
+from riseml.base.errors import EngineError, Unreachable
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
+from riseml.base.stream_messages import CommandOrder
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.capabilities import GpuReading
 from riseml.executors.gangs import JobMachine
+from riseml.executors.gpus.nvidia_smi import UnknownField, parse_table
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
-from riseml.executors.nvidia_smi import UnknownField, parse_table
-from riseml.executors.runner_streams import RunnerCodec, RunnerControl, make_runner_order
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders
 from riseml.executors.slurm.gang_lines import is_proven, prove, read_line
 from riseml.executors.slurm.role_door import CLOSED, GONE
-from riseml.model import JobKey
-from riseml.names import JobName
-from riseml.records import dataclass
-from riseml.samples import Sample, Traffic
-from riseml.stream_messages import CommandOrder
+from riseml.executors.supervision.runner_streams import RunnerCodec, RunnerControl, make_runner_order
+from riseml.model import JobKey, Sample, Traffic
 
 Connect = Callable[[str, int], socket.socket]
 """Connects to a port of a node; raises OSError or Unreachable."""

@@ -25,8 +25,8 @@ import sys
 import threading
 from typing import Any
 
-from riseml.executors import command_runner, process_tree
 from riseml.executors.slurm import gang_lines
+from riseml.executors.supervision import command_runner, process_tree
 
 GONE = "gone"  # error: the role has ended
 CLOSED = "closed"  # error: no process of the role listens on the port

@@ -14,7 +14,7 @@ import subprocess
 import time
 from typing import Any
 
-from riseml.executors import process_tree
+from riseml.executors.supervision import process_tree
 
 _FIRST = 1.0  # seconds until the second reading; each pause is twice the one before
 _TABLE = 20.0  # seconds that nvidia-smi may take

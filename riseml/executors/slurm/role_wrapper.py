@@ -22,8 +22,8 @@ import sys
 import time
 from typing import Any
 
-from riseml.executors import output_log, process_tree
 from riseml.executors.slurm import gang_lines, gang_records, role_use
+from riseml.executors.supervision import output_log, process_tree
 
 CONNECT = 60.0  # seconds to reach the supervisor
 GONE = "the gang's supervisor did not answer any more"

@@ -16,9 +16,9 @@ import enum
 import math
 from collections.abc import Sequence
 
-from riseml.clusters import NodeKind
-from riseml.names import JobName
-from riseml.records import dataclass
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
+from riseml.model import NodeKind
 from riseml.spec.config.types import Resources
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from riseml.clusters import NodeKind
-from riseml.errors import EngineError, RisemlError, Unreachable
+from riseml.base.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.slurm.command_site import CommandSite, ThisMachine
 from riseml.executors.slurm.queue_rows import (
     NODE_FORMAT,
@@ -25,6 +24,7 @@ from riseml.executors.slurm.queue_rows import (
     parse_partitions,
     parse_queue,
 )
+from riseml.model import NodeKind
 from riseml.spec.pool.types import SlurmSpec
 
 _TIMEOUT = 60.0  # seconds

@@ -16,10 +16,9 @@ from collections.abc import Callable
 
 import psutil
 
-from riseml.executors import process_tree
-from riseml.executors.process_tree import MARKER
-from riseml.executors.supervision import supervisor
+from riseml.executors.supervision import process_tree, supervisor
 from riseml.executors.supervision.job_records import SupervisorRecord, runs_now
+from riseml.executors.supervision.process_tree import MARKER
 
 _END_TIMEOUT = 5.0  # seconds that a supervisor gets to end its job before it is killed itself
 

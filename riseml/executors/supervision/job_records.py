@@ -11,9 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from riseml.executors.job_files import Check, is_count, is_text, is_time, keep_valid, read_record, says_no_record
+from riseml.base.records import dataclass
 from riseml.executors.supervision import supervisor
-from riseml.records import dataclass
+from riseml.executors.supervision.job_files import (
+    Check,
+    is_count,
+    is_text,
+    is_time,
+    keep_valid,
+    read_record,
+    says_no_record,
+)
 
 UNREADABLE_STATE: Mapping[str, Any] = {"server": "", "pid": 0, "start": 0, "boot": ""}
 """The record for a file that a power cut or the job has damaged: a supervisor from an earlier boot."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 
-from riseml.errors import EngineError
-from riseml.executors.process_tree import MARKER
+from riseml.base.errors import EngineError
 from riseml.executors.supervision import supervisor
+from riseml.executors.supervision.process_tree import MARKER
 
 _START_TIMEOUT = 60.0  # seconds within which a supervisor must answer
 

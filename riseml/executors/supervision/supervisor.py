@@ -32,7 +32,7 @@ import signal
 import sys
 import time
 
-from riseml.executors import output_log, process_tree
+from riseml.executors.supervision import output_log, process_tree
 
 TYPE_CHECKING = False  # type checkers take it for true, as the one of `typing`
 if TYPE_CHECKING:

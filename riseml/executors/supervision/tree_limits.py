@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-from riseml.executors import process_tree
+from riseml.executors.supervision import process_tree
 
 SHORTEST_INTERVAL = 0.2
 """Seconds between two looks; more where a look takes long, so that looking takes a twentieth of a core at most."""

@@ -20,7 +20,7 @@ from docker.constants import MINIMUM_DOCKER_API_VERSION
 from docker.errors import APIError, DockerException, ImageNotFound, create_api_error_from_http_exception
 from docker.errors import NotFound as EngineNotFound
 
-from riseml.errors import DiskFull, EngineError, Unreachable
+from riseml.base.errors import DiskFull, EngineError, Unreachable
 from riseml.executors.base import NotThere
 from riseml.executors.transports.routes import Timeouts, Transport, find_plain_transport, find_transport
 from riseml.spec.pool.types import HostSpec

@@ -17,10 +17,10 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
-from riseml.errors import Conflict, Unreachable, UsageError
+from riseml.base.errors import Conflict, Unreachable, UsageError
+from riseml.base.records import dataclass
 from riseml.executors.transports.known_hosts import find_pinned_keys, replace_pinned_keys
 from riseml.executors.transports.ssh_command import Destination
-from riseml.records import dataclass
 
 _SCAN_TIMEOUT = 10  # seconds that ssh-keyscan waits for an answer
 _COMMAND_TIMEOUT = 2 * _SCAN_TIMEOUT  # seconds until ssh or ssh-keyscan is killed

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import docker
 from requests.adapters import HTTPAdapter
 
+from riseml.base.records import dataclass
 from riseml.executors.transports.diagnosis import Diagnosis, describe_cause
 from riseml.executors.transports.ssh_command import find_destination
 from riseml.executors.transports.tls_bridge import bridge_tls
@@ -23,7 +24,6 @@ from riseml.executors.transports.tls_errors import explain_tls_failure
 from riseml.executors.transports.tunnel import Tunnel
 from riseml.executors.transports.tunnel_phases import TunnelTiming
 from riseml.executors.transports.unix import UnixSocketAdapter
-from riseml.records import dataclass
 from riseml.spec.pool.types import HostSpec, Tls
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from riseml.errors import UsageError
-from riseml.records import dataclass
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.spec.pool.types import HostSpec
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 

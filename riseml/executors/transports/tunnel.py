@@ -28,7 +28,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.folders import make_private
 from riseml.executors.transports.diagnosis import Diagnosis
 from riseml.executors.transports.ssh_command import Destination, build_tunnel_command
 from riseml.executors.transports.ssh_errors import explain_refused_socket, explain_ssh_end
@@ -45,7 +46,6 @@ from riseml.executors.transports.tunnel_phases import (
     TunnelTiming,
     advance,
 )
-from riseml.folders import make_private
 
 _READY_LINE = "riseml: the tunnel is up"
 _LONGEST_SOCKET = 90  # bytes; the kernel's limit is 107, and ssh adds 17 while it makes a socket that takes commands

@@ -15,8 +15,8 @@ from __future__ import annotations
 import enum
 from dataclasses import replace
 
+from riseml.base.records import dataclass
 from riseml.executors.transports.diagnosis import Diagnosis
-from riseml.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

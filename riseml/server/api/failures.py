@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
 from riseml import wire
-from riseml.errors import NotFound, RisemlError, TooLarge, UsageError
+from riseml.base.errors import NotFound, RisemlError, TooLarge, UsageError
 from riseml.spec.yaml.problems import SpecError
 
 _SCHEMAS = "#/components/schemas/"

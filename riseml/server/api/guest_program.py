@@ -14,12 +14,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from riseml.errors import Refused, RisemlError, StoreError, Unreachable
-from riseml.names import parse_id
+from riseml.base.errors import Refused, RisemlError, StoreError, Unreachable
+from riseml.base.names import parse_id
+from riseml.server.access.job_access import JobDoor
+from riseml.server.access.job_http import BadAnswer, JobExchange
 from riseml.server.api.job_doors import find_door, find_running
 from riseml.server.api.views.named_experiments import find_single_experiment
-from riseml.server.pool.job_access import JobDoor
-from riseml.server.pool.job_http import BadAnswer, JobExchange
 from riseml.server.services import Services
 from riseml.server.web.guest_gate import GUEST_MOUNT, PRESENCE
 from riseml.server.web.guest_headers import RawHeaders, choose_answered, choose_asked, find_own_place

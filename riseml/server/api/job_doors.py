@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from riseml.errors import Conflict, UsageError
+from riseml.base.errors import Conflict, UsageError
+from riseml.base.names import CanonicalId, parse_id
+from riseml.base.states import TERMINAL
 from riseml.model import Job
-from riseml.names import CanonicalId, parse_id
+from riseml.server.access.job_access import JobDoor
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
-from riseml.server.pool.job_access import JobDoor
 from riseml.server.services import Services
-from riseml.states import TERMINAL
 
 
 def find_door(name: str, services: Services) -> JobDoor:

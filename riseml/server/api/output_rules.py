@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from riseml.errors import Conflict
-from riseml.names import CanonicalId, experiment_name
+from riseml.base.errors import Conflict
+from riseml.base.names import CanonicalId, experiment_name
+from riseml.files.storage_files import StorageFiles
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.services import Services
-from riseml.storage_files import StorageFiles
 
 _FULL = 16 << 20
 """A disk with fewer free bytes is full: what runs there gets errors, or will soon."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from riseml.names import CanonicalId, experiment_name
+from riseml.base.names import CanonicalId, experiment_name
 from riseml.server.log_line import LogLine
 from riseml.store.experiments import ExperimentDetail
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from riseml.server.pool.host_set import HostSet
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.passes import Passes
 from riseml.server.services import Services
 

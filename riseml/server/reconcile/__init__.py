@@ -2,5 +2,5 @@
 
 Here: the loop, the actor that carries out actions, the tracker of pending actions, the log followers, the loop of
 searches, and the keepers of metrics and capsules. Not here: decisions (`control`), HTTP (`server.api`), and where hosts
-come from (`server.pool`).
+come from (`server.hosts`).
 """

@@ -11,6 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from riseml.base.errors import EngineError, RisemlError
+from riseml.base.faultpoints import Point, reach
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
 from riseml.control.actions import (
     Action,
     CancelData,
@@ -29,13 +33,9 @@ from riseml.control.actions import (
     StopJob,
     owner_of,
 )
-from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import ImageMissing, SubnetTaken, WorkCancelled, WorkInterrupted
 from riseml.executors.pool import Clock
-from riseml.faultpoints import Point, reach
 from riseml.model import ActionFailure, Experiment
-from riseml.names import HostName
-from riseml.records import dataclass
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.reconcile.decision_log import describe_done, describe_failure

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from riseml.base.names import HostName
 from riseml.executors.base import Report, WorkReport
 from riseml.model import Experiment
-from riseml.names import HostName
 
 Activity = tuple[HostName, WorkReport]
 """A host, and its progress."""

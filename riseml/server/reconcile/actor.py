@@ -10,7 +10,11 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import assert_never
 
-from riseml.archives.project_files import ProjectFiles
+from riseml.base.errors import DiskFull, EngineError, RisemlError, StoreError, Unreachable
+from riseml.base.faultpoints import Point, reach
+from riseml.base.names import BUILD, HostName
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL
 from riseml.control.actions import (
     Action,
     CancelData,
@@ -30,30 +34,26 @@ from riseml.control.actions import (
     StopJob,
 )
 from riseml.control.images import choose_image
-from riseml.errors import DiskFull, EngineError, RisemlError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, DataGone, Executor, Output, Report, Share, Work, WorkReport
 from riseml.executors.capabilities import GangRunner, ImageMover, OutputWriter
-from riseml.executors.disk_use import find_full_disk
 from riseml.executors.gangs import make_gang_order
-from riseml.faultpoints import Point, reach
+from riseml.executors.this_machine.disk_use import find_full_disk
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.files.storage.capsule_files import pack_capsule_files
+from riseml.files.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.model import Experiment, Frame, JobKey, Launch
-from riseml.names import BUILD, HostName
 from riseml.planning.launch import LaunchTarget, make_launch
-from riseml.records import dataclass
 from riseml.server.clock import stamp
-from riseml.server.pool.data_keeper import DataKeeper
-from riseml.server.pool.disk_keeper import CACHE, HOME, DiskKeeper, DiskTrouble, DiskWatch
-from riseml.server.pool.host_set import HostSet
+from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.disk_keeper import CACHE, HOME, DiskKeeper, DiskTrouble, DiskWatch
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities, name_data
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
 from riseml.server.reconcile.notifier import Notifier
-from riseml.states import TERMINAL
-from riseml.storage.capsule_files import pack_capsule_files
-from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore, read_all_lines
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.sealed_variables import VariableSeals
-from riseml.store.snapshots import SnapshotStore
 
 log = logging.getLogger(__name__)
 

@@ -16,22 +16,22 @@ from itertools import islice
 from pathlib import Path
 
 from riseml import wire
-from riseml.archives.project_files import write_tar
-from riseml.errors import RisemlError, StoreError
+from riseml.base.errors import RisemlError, StoreError
+from riseml.base.faultpoints import Point, reach
+from riseml.base.names import THIS_MACHINE, HostName
 from riseml.executors.capabilities import PackageLister
 from riseml.executors.gangs import MachineLister
-from riseml.faultpoints import Point, reach
+from riseml.files.archives.project_files import write_tar
+from riseml.files.storage.capsule_files import CapsuleFiles, write_capsule_files
+from riseml.files.storage.outputs import RECORD, describe_run, show_output
 from riseml.model import Experiment, Gpu
-from riseml.names import THIS_MACHINE, HostName
 from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
 from riseml.planning.launch import job_folders, output_folder
 from riseml.server.clock import now
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.storage_mounts import describe_root
-from riseml.storage.capsule_files import CapsuleFiles, write_capsule_files
-from riseml.storage.outputs import RECORD, describe_run, show_output
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.storage_mounts import describe_root
 from riseml.store.capsules import CapsuleStore
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE, MOST_CODE
 
 _MOST_ENTRIES = 1000  # names of the data folder

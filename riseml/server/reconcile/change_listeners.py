@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
 from riseml.executors.base import Executor
 from riseml.executors.pool import HostPool
 from riseml.server.reconcile.wake import Wake

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from riseml.base.names import HostName, JobName, experiment_name
+from riseml.base.states import SENTENCES, TERMINAL, Part, Reason, State
 from riseml.control.actions import (
     Action,
     CancelData,
@@ -37,9 +39,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.queue import make_queue
 from riseml.model import Experiment, HostSeen, Job, JobKey, World
-from riseml.names import HostName, JobName, experiment_name
 from riseml.server.log_line import LogLine
-from riseml.states import SENTENCES, TERMINAL, Part, Reason, State
 
 Saved = Sequence[tuple[Experiment, Experiment]]
 """The changes of one pass that were saved, as (old, new)."""

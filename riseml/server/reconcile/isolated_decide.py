@@ -6,10 +6,10 @@ import logging
 from dataclasses import replace
 from datetime import datetime
 
+from riseml.base.states import TERMINAL, Reason, State
 from riseml.control.decide import Decision, decide
 from riseml.control.observation import Observation
 from riseml.model import Experiment, World
-from riseml.states import TERMINAL, Reason, State
 
 log = logging.getLogger(__name__)
 

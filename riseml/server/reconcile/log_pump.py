@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
+from riseml.base.faultpoints import Point, reach
 from riseml.executors.base import Executor, NotThere, OutputLost
-from riseml.faultpoints import Point, reach
 from riseml.job_programs.script_shell import read_announcement
 from riseml.model import ContainerSeen, Frame, JobKey
 from riseml.server.reconcile.notifier import Notifier

@@ -8,24 +8,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from riseml.base.errors import StoreError
+from riseml.base.faultpoints import Point, reach
+from riseml.base.names import HostName
+from riseml.base.states import TERMINAL, Part, State
 from riseml.control.actions import EnsureImage, owner_of
 from riseml.control.decide import Decision, changes_to_save, takes_place
 from riseml.control.images import awaited_images, list_resolved
 from riseml.control.observation import Observation
-from riseml.errors import StoreError
 from riseml.executors.capabilities import BuildKeeper
-from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, HostSeen, Resolved, World
-from riseml.names import HostName
 from riseml.server.clock import now
+from riseml.server.hosts.observe import make_observation
 from riseml.server.log_line import write_line
-from riseml.server.pool.observe import make_observation
 from riseml.server.reconcile.change_listeners import ChangeListeners
 from riseml.server.reconcile.decision_log import describe_hosts, describe_pass, describe_swarm
 from riseml.server.reconcile.isolated_decide import decide_isolated
 from riseml.server.reconcile.stuck_waits import StuckWaits
 from riseml.server.services import Services
-from riseml.states import TERMINAL, Part, State
 
 _IDLE_POLL = 30.0  # seconds between two passes when no experiment is open
 _SILENT_POLL = 5.0  # seconds between two passes when no experiment is open and a host does not answer

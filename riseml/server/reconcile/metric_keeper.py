@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
 from riseml.store.metrics.metric_store import MetricStore
 
 _GATHER = 0.2  # seconds for which reports are gathered, so that they are counted together

@@ -17,31 +17,31 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from riseml.amounts import format_bytes
-from riseml.archives.entries import ArchiveEntry
-from riseml.errors import EngineError, NotFound, RisemlError, Unreachable
+from riseml.base.amounts import format_bytes
+from riseml.base.errors import EngineError, NotFound, RisemlError, Unreachable
+from riseml.base.faultpoints import Point, reach
+from riseml.base.names import CanonicalId, HostName
+from riseml.base.records import dataclass
+from riseml.base.states import Part
 from riseml.executors.base import Executor, NotThere
 from riseml.executors.capabilities import WrittenReader
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder, read_path
-from riseml.faultpoints import Point, reach
+from riseml.files.archives.entries import ArchiveEntry
+from riseml.files.local_files import LocalFiles
+from riseml.files.storage.outputs import RECORD
+from riseml.files.storage_files import ListOrder, StorageFiles
 from riseml.job_programs.folder_contents import PART, Incoming
 from riseml.job_programs.folder_paths import encode_name, show_name
-from riseml.local_files import LocalFiles
 from riseml.model import Experiment, Frame, Job, JobKey
-from riseml.names import CanonicalId, HostName
 from riseml.planning.launch import CONTAINER_FOLDERS
-from riseml.records import dataclass
 from riseml.server.clock import stamp
-from riseml.server.pool.file_places import open_output
-from riseml.server.pool.host_set import HostSet
+from riseml.server.data.file_places import open_output
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.written_lines import MOST_NAMES, STREAM, is_about_files, list_log_lines
 from riseml.spec.scalars.output_patterns import parse_output_pattern
-from riseml.states import Part
-from riseml.storage.outputs import RECORD
-from riseml.storage_files import ListOrder, StorageFiles
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.written_files import WrittenRecord, WrittenStore
 from riseml.wire.capsules import CAPSULE_FOLDER
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import logging
 import threading
 
+from riseml.base.errors import StoreError
+from riseml.base.faultpoints import Point, reach
+from riseml.base.records import dataclass
 from riseml.control.search_steps import AskTrial, EndSearch, SearchStep, TellTrial, decide_search
-from riseml.errors import StoreError
-from riseml.faultpoints import Point, reach
+from riseml.model import SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import Template, plan_trial
-from riseml.records import dataclass
 from riseml.search.propose import Proposer
 from riseml.search.stopping import StopJudge, find_checkpoints
 from riseml.server.clock import now
@@ -27,7 +28,6 @@ from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import StopRule
 from riseml.store.experiments import ExperimentStore
 from riseml.store.searches import NewTrial, SearchStore, ToldTrial
-from riseml.trials import SearchEnd, SearchRecord, Trial, TrialOutcome
 
 _POLL = 30.0  # seconds between two passes when nothing wakes the loop
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from riseml.errors import LogUnreadable
+from riseml.base.errors import LogUnreadable
+from riseml.base.names import JobName
+from riseml.base.states import State
 from riseml.frameworks.roles import is_waiting_for, list_awaited, says_that_it_waits
 from riseml.model import Experiment, Job, JobKey, World
-from riseml.names import JobName
 from riseml.planning.launch import job_addresses
-from riseml.states import State
 from riseml.store.logs.log_store import LogStore
 
 

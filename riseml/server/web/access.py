@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 _TOKEN_LIFE = 600.0  # seconds in which a token can be used
 _SESSION_LIFE = 30 * 86_400  # seconds until the page needs a new token

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from riseml.errors import Conflict, RisemlError
+from riseml.base.errors import Conflict, RisemlError
 from riseml.server.http_config import configure_http
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame

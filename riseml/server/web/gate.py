@@ -23,7 +23,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from riseml.errors import Refused
+from riseml.base.errors import Refused
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import PAGE, Asset
 from riseml.server.web.connections import is_foreign, mark_proven

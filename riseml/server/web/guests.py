@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 _TOKEN_LIFE = 60.0  # seconds; the page uses it at once
 _ADMISSION_LIFE = 7 * 86_400  # seconds

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from riseml.base.names import JobName
 from riseml.model import Frame, JobKey
-from riseml.names import JobName
 from riseml.server.clock import stamp
 from riseml.store.logs.log_store import LogStore
 

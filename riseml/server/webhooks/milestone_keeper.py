@@ -6,7 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
 from riseml.server.clock import now
 from riseml.spec.config.types import MetricCondition, Relation
 from riseml.store.metrics.metric_summary import MetricSummary

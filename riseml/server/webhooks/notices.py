@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from riseml.base.names import experiment_name
+from riseml.base.records import dataclass
+from riseml.base.states import State
+from riseml.base.terminal_text import plain_line
 from riseml.control.rollup import describe_set_end, roll_up_set
 from riseml.model import Experiment
-from riseml.names import experiment_name
-from riseml.records import dataclass
-from riseml.states import State
 from riseml.store.ends import ExperimentEnd
 from riseml.store.milestones import Milestone
-from riseml.terminal_text import plain_line
 
 _LONGEST_MESSAGE = 1000  # characters
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from riseml.errors import UsageError
-from riseml.folders import read_private_file
-from riseml.records import dataclass
+from riseml.base.errors import UsageError
+from riseml.base.folders import read_private_file
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL, State
+from riseml.base.text_yaml import is_nothing, load_texts, read_switch
 from riseml.spec.config.types import NotifySection
-from riseml.states import TERMINAL, State
-from riseml.text_yaml import is_nothing, load_texts, read_switch
 
 FILE = "notify.yml"
 """The name of the file in RISEML_HOME."""

@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from riseml.errors import RisemlError
-from riseml.records import dataclass
+from riseml.base.errors import RisemlError
+from riseml.base.records import dataclass
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.webhooks.delivery import NotDelivered, post

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.config.legacy import find_legacy_problem
 from riseml.spec.config.overrides import Overrides, apply_overrides
 from riseml.spec.config.topology import check_topologies

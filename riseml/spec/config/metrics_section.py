@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 
-from riseml.metric_names import STEP, is_metric_name
+from riseml.base.metric_names import STEP, is_metric_name
 from riseml.spec.scalars.texts import NO_METRIC_NAME, quote_text
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile

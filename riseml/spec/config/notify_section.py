@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 
-from riseml.metric_names import is_metric_name
+from riseml.base.metric_names import is_metric_name
+from riseml.base.states import TERMINAL, State
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
 from riseml.spec.scalars.texts import NO_METRIC_NAME, quote_text
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
-from riseml.states import TERMINAL, State
 
 _PATH: KeyPath = ("train", "notify")
 _CONDITION = re.compile(r"(.*\S) *(>=|<=|>|<) *(\S+)")

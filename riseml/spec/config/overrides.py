@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.yaml.document import MappingEntry, MappingNode, Node, ScalarNode, parse_document
 from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, make_problem

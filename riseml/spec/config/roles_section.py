@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.config.command_lines import read_lines, read_shell
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.outputs_key import read_outputs

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 
-from riseml.metric_names import is_metric_name
+from riseml.base.metric_names import is_metric_name
 from riseml.spec.config.types import (
     DEFAULT_AFTER,
     DEFAULT_FACTOR,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.spec.config.types import DEFAULT_JAX, DEFAULT_PYTORCH, DEFAULT_TENSORFLOW
 
 _PLAIN = """\

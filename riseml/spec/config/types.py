@@ -8,8 +8,8 @@ from __future__ import annotations
 import enum
 from dataclasses import field
 
-from riseml.records import dataclass
-from riseml.states import State
+from riseml.base.records import dataclass
+from riseml.base.states import State
 
 DEFAULT_CPUS = 1.0  # cores
 DEFAULT_MEM = 1024  # MiB

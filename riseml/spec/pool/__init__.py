@@ -2,5 +2,5 @@
 
 Here: the dataclasses, the loader, the rules that a schema cannot express, the key files, the reference page.
 Not here: riseml.yml (`spec.config`), connections to the hosts (`executors.transports`), the state of the hosts
-(`server.pool`).
+(`server.hosts`).
 """

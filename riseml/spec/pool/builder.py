@@ -6,7 +6,8 @@ import ipaddress
 from pathlib import Path
 from typing import Any
 
-from riseml.names import HostName
+from riseml.base.names import HostName
+from riseml.base.states import Network
 from riseml.spec.pool.files import read_file_path, read_key_path
 from riseml.spec.pool.slurm import read_slurm
 from riseml.spec.pool.types import CacheSpec, DiskSpec, HostSpec, Pairs, PoolSpec, SlurmSpec, Tls, Volume
@@ -14,7 +15,6 @@ from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText, quote_text
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
-from riseml.states import Network
 
 _HOSTS: KeyPath = ("hosts",)
 

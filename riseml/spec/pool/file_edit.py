@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
-from riseml.errors import Conflict
+from riseml.base.errors import Conflict
 
 HostEntry = Mapping[str, object]
 """One host as pool.yml writes it: `{"name": "gpu1", "url": "ssh://me@gpu1", "gpus": "all"}`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.pool.builder import build_pool
 from riseml.spec.pool.types import PoolSpec
 from riseml.spec.schema.contract import POOL_CONTRACT

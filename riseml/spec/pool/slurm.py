@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from riseml.names import SLURM_CLUSTER
+from riseml.base.names import SLURM_CLUSTER
 from riseml.spec.pool.files import read_file_path, read_key_path
 from riseml.spec.pool.slurm_options import find_option_problem
 from riseml.spec.pool.types import BuildPlace, EngineKind, HostSpec, SlurmSpec

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import enum
 
-from riseml.names import HostName
-from riseml.records import dataclass
-from riseml.states import Network
+from riseml.base.names import HostName
+from riseml.base.records import dataclass
+from riseml.base.states import Network
 
 Pairs = tuple[tuple[str, str], ...]
 """Names and values in the order of the file."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.scalars.placeholders import find_placeholders
 
 _LISTED = 4  # words that a sentence names

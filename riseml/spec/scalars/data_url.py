@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.scalars.texts import BadText, quote_text
 
 LONGEST_URL = 1000  # characters

@@ -6,7 +6,7 @@ import enum
 import re
 from urllib.parse import SplitResult, urlsplit
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.scalars.texts import BadText, quote_text
 
 REMOTE_SOCKET = "/var/run/docker.sock"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from fnmatch import translate
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.scalars.texts import BadText, quote_text
 
 _ANY_FOLDERS = "**"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.scalars.globs import PathPattern, parse_glob
 from riseml.spec.scalars.texts import BadText, quote_text
 

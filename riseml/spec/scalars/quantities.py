@@ -6,7 +6,7 @@ import math
 import re
 from decimal import Decimal
 
-from riseml.sizes import SIZE_HINT, BadSize, Size, parse_size
+from riseml.base.sizes import SIZE_HINT, BadSize, Size, parse_size
 from riseml.spec.scalars.texts import BadText, quote_text
 
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")

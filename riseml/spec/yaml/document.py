@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.scalars.placeholders import find_placeholders
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, make_problem

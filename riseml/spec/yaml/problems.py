@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
-from riseml.errors import UsageError
-from riseml.records import dataclass
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.spec.scalars.texts import quote_text
 
 KeyPath = tuple[str | int, ...]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, TypeVar
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.spec.scalars.quantities import is_bare_gib, parse_boolean, parse_duration, parse_memory, parse_number
 from riseml.spec.scalars.texts import BadText, is_valid_text
 from riseml.spec.yaml.document import Node, ScalarNode, SequenceNode

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from riseml.names import JobName
-from riseml.records import dataclass
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
 from riseml.store.logs.read_position import ReadPosition
 
 

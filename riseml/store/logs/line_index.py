@@ -12,8 +12,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import field
 
-from riseml.names import CanonicalId
-from riseml.records import dataclass
+from riseml.base.names import CanonicalId
+from riseml.base.records import dataclass
 from riseml.store.logs.blocks import LogBlock, OutputLine
 from riseml.store.logs.levels import LogLevel, has_level
 from riseml.store.logs.log_store import LogStore

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 LONGEST_LINE = 1 << 20  # bytes of a line that the log keeps
 _CUT_MARK = b" [riseml: line cut at 1 MiB]"

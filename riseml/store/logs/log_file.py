@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from riseml.log_cursor import FramePosition, LogCursor
-from riseml.model import Frame, JobKey
-from riseml.names import JobName
+from riseml.base.names import JobName
+from riseml.model import Frame, FramePosition, JobKey, LogCursor
 from riseml.store.logs.line_state import RecordKind
 from riseml.store.logs.records import OpenLines, RecordRun, encode_frames, feed_line, split_runs
 from riseml.store.logs.report_lines import KnownReports

@@ -9,10 +9,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from riseml.errors import LogUnreadable
-from riseml.log_cursor import LogCursor
-from riseml.model import Frame, JobKey
-from riseml.settings import DEFAULT_LOG_LIMIT
+from riseml.base.errors import LogUnreadable
+from riseml.base.settings import DEFAULT_LOG_LIMIT
+from riseml.model import Frame, JobKey, LogCursor
 from riseml.store.logs.blocks import LogBlock, OutputLine
 from riseml.store.logs.line_parser import find_open_lines
 from riseml.store.logs.line_state import RecordKind

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from riseml.base.names import JobName
 from riseml.model import Frame, JobKey
-from riseml.names import JobName
 from riseml.store.logs.records import measure_frames
 
 _SAVE_INTERVAL = 1 << 20  # bytes of a job between two saves of its count

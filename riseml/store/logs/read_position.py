@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
-from riseml.names import JobName
-from riseml.records import dataclass
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
 
 
 class LineOwner(NamedTuple):

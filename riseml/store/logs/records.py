@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from riseml.base.names import JobName
 from riseml.model import Frame, JobKey
-from riseml.names import JobName
 from riseml.store.logs.line_state import BETWEEN_LINES, LinePhase, LineState, RecordKind, cut_text
 
 OpenLines = Mapping[int, LineState]

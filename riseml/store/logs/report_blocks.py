@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.logs.line_parser import LineParser, has_pieces
 from riseml.store.logs.read_position import ReadPosition

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from riseml.metric_names import LONGEST, read_quoted_name
+from riseml.base.metric_names import LONGEST, read_quoted_name
 
 MARKER = b"riseml.report {"
 _SEPARATOR = b"\x1e"

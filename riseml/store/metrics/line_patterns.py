@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from riseml.errors import StoreError
-from riseml.names import BUILD
-from riseml.records import dataclass
+from riseml.base.errors import StoreError
+from riseml.base.names import BUILD
+from riseml.base.records import dataclass
+from riseml.base.terminal_text import plain_line
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_tally import MetricReport, read_reports
-from riseml.terminal_text import plain_line
 
 LONGEST_LINE = 1000
 """Characters of a line that are searched; of a progress bar, of its last state."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 
 MOST_BUCKETS = 256
 """An even number."""

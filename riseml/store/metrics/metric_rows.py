@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.store.database import Database
 from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_history import MetricHistory

@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 
-from riseml.errors import LogUnreadable
-from riseml.faultpoints import Point, reach
-from riseml.names import JobName
-from riseml.records import dataclass
+from riseml.base.errors import LogUnreadable
+from riseml.base.faultpoints import Point, reach
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
 from riseml.store.database import Database
 from riseml.store.logs.log_store import LogStore
 from riseml.store.logs.read_position import ReadPosition

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from riseml.base.metric_names import read_quoted_name
+from riseml.base.names import BUILD, JobName
 from riseml.job_programs.script_shell import SHELL_METRIC
-from riseml.metric_names import read_quoted_name
-from riseml.names import BUILD, JobName
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 

@@ -13,8 +13,8 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from riseml.records import dataclass
-from riseml.samples import Sample, Traffic
+from riseml.base.records import dataclass
+from riseml.model import Sample, Traffic
 
 AMOUNTS = (
     "cpu",
@@ -28,7 +28,7 @@ AMOUNTS = (
     "disk_read",
     "disk_write",
 )
-"""What a row counts, in the order of its numbers; the units are those of `riseml.samples`."""
+"""What a row counts, in the order of its numbers; the units are those of `riseml.model`."""
 
 _RECORD = struct.Struct(f"<IHH{len(AMOUNTS)}f")
 _CHECK = slice(6, 8)  # the bytes of the checksum

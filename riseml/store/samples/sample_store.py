@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from riseml.model import JobKey
-from riseml.names import JobName
-from riseml.samples import Sample
+from riseml.base.names import JobName
+from riseml.model import JobKey, Sample
 from riseml.store.samples.sample_file import SampleFile
 from riseml.store.samples.sample_rows import SampleRow, Span, make_row
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** The messages of a two-way stream into a job, as `riseml/stream_messages.py` has them: a byte for the kind, then fields. */
+/** The messages of a two-way stream into a job, as `riseml/base/stream_messages.py` has them: a byte for the kind, then fields. */
 
 const KIND = { INPUT: 0, OUTPUT: 1, ERRORS: 2, END: 3, GRANT: 4, WINDOW: 5, EXIT: 6, FAILURE: 7, COMMAND: 8, READY: 9 };
 export const WINDOW = 256 * 1024; // bytes of one direction that a sender may send before the receiver grants more

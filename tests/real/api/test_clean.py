@@ -15,39 +15,39 @@ from pathlib import Path
 import docker
 import pytest
 
+from riseml.base.errors import UsageError
+from riseml.base.names import STEP_REPOSITORY, HostName
+from riseml.base.settings import Settings
+from riseml.base.states import State
 from riseml.data_stores import data_cache
 from riseml.data_stores.data_cache import DataCache, remove_tree
 from riseml.data_stores.save_notes import SaveNote
-from riseml.errors import UsageError
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import InventoryKind
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.labels import ENVIRONMENT, EXPERIMENT, JOB, SERVER, STEP_SERVER
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Capacity, Experiment, Image, Owner
-from riseml.names import STEP_REPOSITORY, HostName
 from riseml.planning.plan import first_jobs
 from riseml.server.clock import now
-from riseml.server.pool.clean import Cleaner
-from riseml.server.pool.data_keeper import DataKeeper
-from riseml.server.pool.disk_keeper import DiskKeeper
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.leftover_judge import CleanRequest
-from riseml.settings import Settings
+from riseml.server.data.clean import Cleaner
+from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.data.leftover_judge import CleanRequest
+from riseml.server.hosts.host_set import HostSet
 from riseml.spec.pool.types import HostSpec
-from riseml.states import State
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.kept_outputs import KeptOutputs
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.usage import NOTHING_USED, UsageReader
 from tests.support.archives import find_digest, pack
 from tests.support.disks import mount_disk
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.rig import BASE, Rig, gang
 from tests.support.root import need_root
 from tests.support.waiting import DEADLINE, wait_for

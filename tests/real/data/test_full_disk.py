@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import EngineError
+from riseml.base.states import State
 from riseml.data_stores.data_cache import DataCache
 from riseml.data_stores.fetch import FetchOrder, fetch_set
-from riseml.data_stores.memory_remote import MemoryRemote
-from riseml.data_stores.memory_target import MemoryTarget
 from riseml.data_stores.save_notes import SaveNote
-from riseml.errors import EngineError
-from riseml.server.pool.save_keeper import SaveKeeper
+from riseml.server.data.save_keeper import SaveKeeper
 from riseml.spec.config.types import SaveSection
 from riseml.spec.scalars.data_url import parse_data_url
-from riseml.states import State
 from tests.chaos.harms import fill_disk
+from tests.support.memory_remote import MemoryRemote
+from tests.support.memory_target import MemoryTarget
 from tests.support.root import need_root
 from tests.unit.control.simulation import make_experiment, make_plan
 from tests.unit.server.test_data_keeper import make_keeper

@@ -15,22 +15,22 @@ from pathlib import Path
 import docker
 import pytest
 
-from riseml.archives.entries import ArchiveEntry
-from riseml.archives.project_files import KeptState, ProjectFiles
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Network
 from riseml.executors.base import BuildOrder, Cancellation
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.docker import code_layers, labels
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
+from riseml.files.archives.entries import ArchiveEntry
+from riseml.files.archives.project_files import KeptState, ProjectFiles
+from riseml.files.project.archive import pack_snapshot, take_snapshot
+from riseml.files.project.listing import list_project_files
 from riseml.model import Image, JobKey, Launch, Owner
-from riseml.names import HostName, JobName
-from riseml.project.archive import pack_snapshot, take_snapshot
-from riseml.project.listing import list_project_files
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.pool.types import HostSpec
-from riseml.states import Network
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 from tests.support.rig import BASE
 from tests.support.waiting import DEADLINE
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from riseml.base.settings import read_settings, read_size
 from riseml.executors.docker.containers import find_log_size
-from riseml.settings import read_settings, read_size
 from tests.support.hosts import Engine
 from tests.support.rig import Rig, single
 

@@ -18,9 +18,10 @@ from pathlib import Path
 import docker
 import pytest
 
+from riseml.base.errors import EngineError
+from riseml.base.names import FETCHED_VOLUME
 from riseml.data_stores.copy_set import Batch, check_copy, pack_batch
 from riseml.data_stores.data_cache import FileRow
-from riseml.errors import EngineError
 from riseml.executors.capabilities import DataVolume
 from riseml.executors.docker import labels
 from riseml.executors.docker.data_volumes import EngineData
@@ -28,7 +29,6 @@ from riseml.executors.docker.disk_sync import sync_volume
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Mount
-from riseml.names import FETCHED_VOLUME
 from riseml.spec.pool.types import Volume
 from tests.support.rig import BASE
 from tests.support.root import need_root

@@ -9,7 +9,7 @@ import uuid
 import docker
 import pytest
 
-from riseml.errors import EngineError, Unreachable
+from riseml.base.errors import EngineError, Unreachable
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.docker import environment_builds
 from riseml.executors.docker.environment_builds import SAVING

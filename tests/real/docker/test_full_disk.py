@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from riseml.names import CODE_REPOSITORY, STEP_REPOSITORY
+from riseml.base.names import CODE_REPOSITORY, STEP_REPOSITORY
 from tests.chaos.dockerd import PrivateEngine, private_engine
 from tests.support.disks import mount_ext4, write_filling
 from tests.support.rig import GO, Rig

@@ -9,8 +9,7 @@ import docker
 import pytest
 
 from riseml.executors.docker.log_stream import read_log_frames
-from riseml.log_cursor import LogCursor
-from riseml.model import Frame
+from riseml.model import Frame, LogCursor
 from tests.support.cursors import cursor_after
 from tests.support.rig import BASE
 from tests.support.waiting import DEADLINE

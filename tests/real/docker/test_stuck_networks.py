@@ -15,7 +15,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
 from riseml.executors.base import Share, SubnetTaken
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import container_name, container_request
@@ -24,7 +25,6 @@ from riseml.executors.docker.networks import remove_written_off
 from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Launch
-from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.support.launches import make_sleeping_launch
 from tests.support.rig import BASE

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from riseml.project.archive import Snapshot, pack_snapshot, take_snapshot
-from riseml.project.listing import list_project_files
-from riseml.store.snapshots import SnapshotStore
+from riseml.files.project.archive import Snapshot, pack_snapshot, take_snapshot
+from riseml.files.project.listing import list_project_files
+from riseml.store.projects.snapshots import SnapshotStore
 from tests.support.memory import read_peak_memory
 from tests.support.rig import Rig, single
 

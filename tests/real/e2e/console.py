@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
-from riseml.settings import read_settings
+from riseml.base.settings import read_settings
 from tests.support.command import plain_environ, run_riseml, start_riseml
 from tests.support.hosts import Engine
 from tests.support.server_process import SERVER, start_server

@@ -9,12 +9,12 @@ import docker
 import pytest
 import requests
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
 from riseml.executors.base import BuildOrder, Cancellation, Work, WorkReport
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Image
-from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.support.registry import running_registry, write_dockerfile
 from tests.support.waiting import DEADLINE

@@ -6,16 +6,16 @@ import uuid
 
 import pytest
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
+from riseml.base.states import Network
 from riseml.executors.base import Share
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.networks import remove_written_off
 from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Launch
-from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
-from riseml.states import Network
 from tests.real.pool.conftest import PoolRig
 from tests.real.pool.engines import EngineHost
 from tests.support.launches import make_sleeping_launch

@@ -11,13 +11,12 @@ from typing import TypeVar
 import psutil
 import pytest
 
-from riseml.archives.project_files import ProjectFiles
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
+from riseml.base.names import HostName, JobName
 from riseml.executors.base import Share
 from riseml.executors.process.executor import ProcessExecutor
-from riseml.log_cursor import LogCursor
-from riseml.model import ContainerSeen, Image, JobKey, Launch, Owner
-from riseml.names import HostName, JobName
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.model import ContainerSeen, Image, JobKey, Launch, LogCursor, Owner
 from riseml.spec.config.types import Limits, Resources
 from tests.support.builds import make_build_order
 from tests.support.hosts import Machine

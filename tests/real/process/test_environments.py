@@ -18,16 +18,16 @@ import psutil
 import pytest
 from uv import find_uv_bin
 
-from riseml.archives.project_files import TarFiles
+from riseml.base.errors import EngineError
+from riseml.base.states import Reason
 from riseml.control.advice.advise import advise
 from riseml.control.advice.known_failure import FailedJob
-from riseml.errors import EngineError
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.environments import this_machine
 from riseml.executors.environments.venv_recipe import choose_packages
+from riseml.files.archives.project_files import TarFiles
 from riseml.model import Image
 from riseml.planning.image import Manifest, plan_image
-from riseml.states import Reason
 from tests.real.process.conftest import message, wait
 from tests.support.archives import pack
 from tests.support.builds import make_build_order as order

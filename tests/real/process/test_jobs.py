@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from riseml.archives.project_files import TarFiles
+from riseml.base.errors import EngineError
 from riseml.control.actions import Signal
-from riseml.errors import EngineError
 from riseml.executors.base import Share
 from riseml.executors.process.job_folders import RESTARTED, ProcessJobFolders
 from riseml.executors.supervision import supervisor
-from riseml.log_cursor import LogCursor
+from riseml.files.archives.project_files import TarFiles
+from riseml.model import LogCursor
 from tests.real.process.conftest import SERVER, Bench, key, message, wait
 from tests.support.archives import pack
 from tests.support.hosts import kill

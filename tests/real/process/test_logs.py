@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from riseml.executors.base import OutputLost
-from riseml.executors.log_reader import JobLogReader
-from riseml.executors.output_log import HEADER, STDERR, STDOUT, OutputLog
-from riseml.executors.timestamps import to_nanoseconds, to_text
-from riseml.log_cursor import LogCursor
-from riseml.model import Frame
+from riseml.executors.logs.log_reader import JobLogReader
+from riseml.executors.logs.timestamps import to_nanoseconds, to_text
+from riseml.executors.supervision.output_log import HEADER, STDERR, STDOUT, OutputLog
+from riseml.model import Frame, LogCursor
 from tests.support.cursors import cursor_after
 
 PIECES = [b"one\ntwo\n", b"a half", b" line\n", b"\r\n", b"\n\n\n", b"x" * 70_000, b"y\n" * 3, b"\xff\x00 end"]

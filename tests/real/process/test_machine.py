@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from riseml.consent import record_processes
+from riseml.base.consent import record_processes
+from riseml.base.errors import UsageError
+from riseml.base.names import LOCAL_HOST, THIS_MACHINE, HostName, JobName
+from riseml.base.settings import ExecutorName, Settings, read_settings
+from riseml.base.states import Part
 from riseml.control.placement.addresses import PORTS
-from riseml.errors import UsageError
-from riseml.executors import machine
 from riseml.executors.pool import HostPool
+from riseml.executors.this_machine import machine
 from riseml.model import Experiment, Image, Job, Owner, Plan, World
-from riseml.names import LOCAL_HOST, THIS_MACHINE, HostName, JobName
-from riseml.server.pool import choose_executor
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.last_executor import record_executor
-from riseml.settings import ExecutorName, Settings, read_settings
+from riseml.server.hosts import choose_executor
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.last_executor import record_executor
 from riseml.spec.config.types import Resources
-from riseml.states import Part
 from tests.support.hosts import Machine, kill
 from tests.support.rig import Rig, filter_entries, gang, single
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import ArchiveEntry
-from riseml.archives.project_files import ProjectFiles, StateChanges
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.environments.shared_blocks import can_share_blocks
 from riseml.executors.process import shared_code
+from riseml.files.archives.entries import ArchiveEntry
+from riseml.files.archives.project_files import ProjectFiles, StateChanges
+from riseml.files.project.archive import take_snapshot
+from riseml.files.project.listing import list_project_files
 from riseml.model import JobKey
-from riseml.project.archive import take_snapshot
-from riseml.project.listing import list_project_files
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 from tests.real.process.conftest import Bench
 from tests.support.root import need_root
 from tests.unit.store.test_states import send

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from riseml.executors.removal import remove_tree
+from riseml.executors.this_machine.removal import remove_tree
 from tests.support.disks import write_filling
 from tests.support.rig import GO, Rig
 from tests.support.slurm_cluster import SlurmCluster

@@ -9,7 +9,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import unix_connect
 from websockets.typing import Origin
 
-from riseml.stream_messages import StreamFailure, decode_message
+from riseml.base.stream_messages import StreamFailure, decode_message
 from tests.real.streams.conftest import Hands, use_two_shells
 from tests.support.rig import GO, gang, single
 from tests.support.waiting import DEADLINE

@@ -11,14 +11,14 @@ from pathlib import Path
 import docker
 import pytest
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.names import HostName, JobName
 from riseml.executors.docker.containers import container_name
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.executors.transports.routes import Keepalive, Timeouts
 from riseml.executors.transports.tunnel_phases import TunnelTiming
 from riseml.model import JobKey
-from riseml.names import HostName, JobName
 from riseml.spec.pool.types import HostSpec, Tls
 from tests.real.transports.servers import FarNetwork, Sshd, TlsEngine
 from tests.real.transports.shell import pack_shell

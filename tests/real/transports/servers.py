@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import psutil
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
 from riseml.executors.transports.engine_client import Engine
 from tests.support.authority import Pair
 from tests.support.dockerd import dockerd_command

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Conflict, Unreachable, UsageError
+from riseml.base.errors import Conflict, Unreachable, UsageError
+from riseml.base.names import HostName
 from riseml.executors.transports.engine_client import Engine
 from riseml.executors.transports.hostkeys import HostKey, Pinned, pin_keys, scan_keys
 from riseml.executors.transports.ssh_command import Destination, find_destination
-from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.real.transports.conftest import Connect, refusal, ssh_url
 from tests.real.transports.servers import Sshd, make_key, public_key, wait

@@ -16,10 +16,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.names import HostName
 from riseml.executors.transports.engine_client import Engine
-from riseml.log_cursor import LogCursor
-from riseml.names import HostName
+from riseml.model import LogCursor
 from riseml.spec.pool.types import HostSpec
 from tests.real.transports.conftest import BASE, HASTE, Connect, Talker, refusal, ssh_url
 from tests.real.transports.servers import (
@@ -38,7 +38,7 @@ HOLDER = """\
 import sys
 from pathlib import Path
 from riseml.executors.transports.engine_client import Engine
-from riseml.names import HostName
+from riseml.base.names import HostName
 from riseml.spec.pool.types import HostSpec
 url, identity, known_hosts, home = sys.argv[1:]
 engine = Engine.of_host(HostSpec(HostName("far"), url, identity=identity, known_hosts=known_hosts), Path(home))

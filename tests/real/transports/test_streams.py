@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.stream_messages import Channel, ChannelEnd, CommandOrder, Piece, WindowSize
 from riseml.executors.base import PortClosed
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.job_streams import JobStream
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import JobKey
 from riseml.spec.pool.types import Tls
-from riseml.stream_messages import Channel, ChannelEnd, CommandOrder, Piece, WindowSize
 from tests.real.transports.conftest import BASE, Connect, Talker
 from tests.real.transports.servers import TlsEngine
 from tests.support.waiting import DEADLINE

@@ -15,12 +15,12 @@ import docker
 import psutil
 import pytest
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.settings import Settings
 from riseml.executors.transports.engine_client import Engine
 from riseml.executors.transports.routes import TcpTransport
-from riseml.log_cursor import LogCursor
-from riseml.server.pool.choose_executor import check_executor
-from riseml.settings import Settings
+from riseml.model import LogCursor
+from riseml.server.hosts.choose_executor import check_executor
 from riseml.spec.pool.types import Tls
 from riseml.spec.scalars.engine_url import parse_engine_url
 from tests.real.transports.conftest import BASE, HASTE, Connect, Talker, refusal

@@ -23,7 +23,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from riseml.stream_messages import Channel, CommandOrder, Piece, decode_message, encode_message
+from riseml.base.stream_messages import Channel, CommandOrder, Piece, decode_message, encode_message
 from tests.support.rig import Rig, single
 from tests.support.waiting import DEADLINE
 from tests.support.web_scene import enter, go, open_door

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
-from riseml.archives.manifest import digest_manifest, list_contents, load_manifest, read_manifest, write_manifest
-from riseml.errors import RisemlError, TooLarge, UsageError
+from riseml.base.errors import RisemlError, TooLarge, UsageError
+from riseml.files.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
+from riseml.files.archives.manifest import digest_manifest, list_contents, load_manifest, read_manifest, write_manifest
 
 CONTENT = hashlib.sha256(b"").hexdigest()
 NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: not set(b"\0/") & set(name) and name.strip(b"."))
@@ -87,6 +87,6 @@ def test_any_bytes_are_read_or_refused(put: bytes, at: int, removed: int) -> Non
 
 
 def test_too_many_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.archives.tree.MOST_FILES", 2)
+    monkeypatch.setattr("riseml.files.archives.tree.MOST_FILES", 2)
     with pytest.raises(TooLarge):
         read_manifest(write_manifest([make_file(name) for name in "abc"]))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.archives.pieces import PIECE, RECORD, PieceReader, RecordReader, write_pieces
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.files.archives.pieces import PIECE, RECORD, PieceReader, RecordReader, write_pieces
 from tests.support.archives import ContentCollector
 
 SIZES = st.sampled_from([0, PIECE, PIECE * 2 + 7])

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.reader import read_content, read_entries
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.reader import read_content, read_entries
 from tests.support.archives import END, craft_member, craft_pax, seal_header
 
 LONG = "long/" * 40 + "name"

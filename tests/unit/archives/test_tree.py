@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.tree import ProjectTree
-from riseml.errors import TooLarge, UsageError
+from riseml.base.errors import TooLarge, UsageError
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.tree import ProjectTree
 
 
 def make_tree(*rows: str) -> ProjectTree:
@@ -119,7 +119,7 @@ def test_links_that_lead_to_each_other_take_a_bounded_time() -> None:
 
 
 def test_names_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.archives.tree.LONGEST_NAMES", 10)
+    monkeypatch.setattr("riseml.files.archives.tree.LONGEST_NAMES", 10)
     with pytest.raises(TooLarge, match="more than 10 bytes together"):
         make_tree("a", "b -> cdefg", "hijk")
     with pytest.raises(TooLarge, match="more than 10 bytes together"):
@@ -133,7 +133,7 @@ def test_folders_that_are_only_there_for_a_deep_file_count() -> None:
 
 
 def test_folders_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.archives.tree.MOST_FOLDERS", 3)
+    monkeypatch.setattr("riseml.files.archives.tree.MOST_FOLDERS", 3)
     make_tree("a/b/c/d", "a/b/e")
     with pytest.raises(TooLarge, match="more than 3 folders"):
         make_tree("a/b/c/d", "a/e/f")

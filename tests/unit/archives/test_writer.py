@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
-from riseml.archives.reader import read_entries
-from riseml.archives.writer import END, FileOwner, write_header
+from riseml.files.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
+from riseml.files.archives.reader import read_entries
+from riseml.files.archives.writer import END, FileOwner, write_header
 
 PARTS = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
     lambda part: part not in (".", "..")

@@ -18,11 +18,11 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from riseml import wire
+from riseml.base.errors import UsageError
 from riseml.capsules.compose_files import write_compose
 from riseml.capsules.exported_run import ExportedFile, ExportedRun, describe_run, make_run, write_dockerfiles
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
 from riseml.capsules.shell_files import list_image_gaps, write_sh, write_slurm
-from riseml.errors import UsageError
 from riseml.spec.config.types import Shell
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.capsules.kubeflow import make_schema

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, UsageError
 from riseml.capsules.checkout import unpack_code
 from riseml.capsules.folder import find_capsule_folder, read_archive, read_capsule, read_project_file
-from riseml.errors import Conflict, NotFound, Refused, RisemlError, UsageError
 from riseml.planning.capsule import write_capsule
 from riseml.wire.capsules import MOST_CODE
 from tests.support.archives import find_digest, pack
@@ -113,9 +113,9 @@ def test_an_archive_that_no_capsule_holds_is_not_read(folder: Path) -> None:
 
 
 def test_a_link_of_the_code_that_leads_out_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    from riseml.archives.digest import digest_entries
-    from riseml.archives.entries import ArchiveEntry, EntryKind
-    from riseml.archives.writer import END, write_header
+    from riseml.files.archives.digest import digest_entries
+    from riseml.files.archives.entries import ArchiveEntry, EntryKind
+    from riseml.files.archives.writer import END, write_header
 
     link = ArchiveEntry("out", EntryKind.LINK, target="../../etc")
     archive = tmp_path / "project.tar"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from riseml.base.errors import UsageError
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
 from riseml.capsules.manifest_import import import_manifest
-from riseml.errors import UsageError
 from riseml.frameworks.registry import find_framework
 from riseml.planning.image import Manifest
 from riseml.planning.launch import is_reserved

@@ -22,10 +22,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from riseml import __version__, wire
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.manifest import read_manifest
-from riseml.archives.pieces import INCOMING, PieceReader, RecordReader
-from riseml.wire_revision import find_package, read_revision
+from riseml.base.wire_revision import find_package, read_revision
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.manifest import read_manifest
+from riseml.files.archives.pieces import INCOMING, PieceReader, RecordReader
 from tests.support.archives import ContentCollector
 
 NOW = "2026-08-31T07:23:46Z"

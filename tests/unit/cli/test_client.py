@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from riseml import errors, wire
+from riseml import wire
+from riseml.base import errors
+from riseml.base.settings import Settings
 from riseml.client.server_client import Address, Client, LogQuery, RetryPolicy, make_error, read_address
-from riseml.settings import Settings
 from riseml.spec.yaml.problems import SpecError
 from tests.unit.cli.fake_server import FakeServer, end, line, make_experiment, state
 

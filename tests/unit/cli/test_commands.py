@@ -281,7 +281,7 @@ def test_users_see_no_traceback(riseml: Riseml, monkeypatch: pytest.MonkeyPatch)
     def fail(*_: object) -> object:
         raise ZeroDivisionError("oops\nmore")
 
-    monkeypatch.setattr("riseml.project.folder.find_project", fail)
+    monkeypatch.setattr("riseml.files.project.folder.find_project", fail)
     monkeypatch.setattr("riseml.cli.config_source.find_project", fail)
     result = riseml("validate")
     assert (result.code, result.err.splitlines()[0]) == (1, "error: riseml itself failed: ZeroDivisionError: oops")

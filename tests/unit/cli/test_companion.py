@@ -10,6 +10,8 @@ from queue import Queue
 
 import pytest
 
+from riseml.base.errors import UsageError
+from riseml.base.states import NO_PROGRAM
 from riseml.cli import companion
 from riseml.cli.commands.notebook import parse_duration
 from riseml.cli.companion import open_browser
@@ -17,8 +19,6 @@ from riseml.cli.output.experiment_views import list_experiment, list_experiments
 from riseml.cli.output.style import Style
 from riseml.client.exchange import Address
 from riseml.client.server_client import Client
-from riseml.errors import UsageError
-from riseml.states import NO_PROGRAM
 from tests.support.waiting import DEADLINE
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer, end, make_experiment

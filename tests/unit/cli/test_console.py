@@ -148,7 +148,14 @@ def test_training_a_file_again_imports_neither_its_parser_nor_git(fake_server: F
     fake_server.entries = [end()]
     assert "yaml" in _list_modules(fake_server, folder, ["train", "-d"])
     modules = _list_modules(fake_server, folder, ["train", "-d"])
-    absent = {"yaml", "decimal", "tempfile", "riseml.spec.config", "riseml.job_programs", "riseml.project.git_state"}
+    absent = {
+        "yaml",
+        "decimal",
+        "tempfile",
+        "riseml.spec.config",
+        "riseml.job_programs",
+        "riseml.files.project.git_state",
+    }
     assert modules & absent == set()
 
 

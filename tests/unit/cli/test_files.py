@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from riseml.base.errors import UsageError
 from riseml.cli.files.addresses import parse_storage_address
-from riseml.errors import UsageError
 from riseml.job_programs.folder_paths import show_name
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from riseml import errors
+from riseml.base import errors
 from riseml.client.exchange import Address, Exchange
 from riseml.client.refusals import make_error
 from riseml.client.server_client import Client, LogQuery, RetryPolicy

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.writer import END, pad_content, write_header
+from riseml.base.errors import NotFound, Refused
+from riseml.base.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece
 from riseml.cli.job_copy import JobPath, copy_in, copy_out
 from riseml.client.exchange import Address
-from riseml.errors import NotFound, Refused
-from riseml.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.writer import END, pad_content, write_header
 
 MOST_PIECES = 10  # a command that asks for more would go on without end
 ADDRESS = Address(Path("/nowhere"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from riseml.base.stream_messages import CommandOrder
 from riseml.cli.context import CommandContext
 from riseml.client.exchange import Address
-from riseml.stream_messages import CommandOrder
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer, make_experiment, make_job
 

@@ -19,8 +19,8 @@ from riseml.cli.output.sparklines import draw_sparkline
 from riseml.cli.output.style import Style
 from riseml.cli.output.widths import measure_width
 from riseml.cli.pause import wait_or_resize
-from riseml.stragglers import find_stragglers
-from riseml.trends import MEMORY, Trends
+from riseml.results.stragglers import find_stragglers
+from riseml.results.trends import MEMORY, Trends
 from riseml.wire import SampleView
 from tests.support.screen import Screen, read_screen
 from tests.unit.cli.test_views import SAMPLE

@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
-from riseml import __version__, wire_revision
+from riseml import __version__
+from riseml.base import wire_revision
+from riseml.base.errors import Refused, StoreError, Unreachable
+from riseml.base.settings import Settings, read_settings
 from riseml.cli import local_server
 from riseml.cli.context import CommandContext
 from riseml.cli.local_server import connect_client, ensure_server
@@ -25,8 +28,6 @@ from riseml.cli.output.printer import Printer
 from riseml.cli.server_process import ServerProcess, ServerStarter, spawn_server
 from riseml.client import socket_http
 from riseml.client.server_client import Address, Client
-from riseml.errors import Refused, StoreError, Unreachable
-from riseml.settings import Settings, read_settings
 from tests.support.waiting import DEADLINE
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
@@ -419,7 +420,7 @@ def test_a_server_of_another_revision_in_use_is_named_with_what_to_do(
 def test_the_revision_is_that_of_every_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = wire_revision.read_revision()
     shutil.copytree(Path(wire_revision.find_package()) / "wire", tmp_path / "wire")
-    monkeypatch.setattr(wire_revision, "__file__", str(tmp_path / "wire_revision.py"))
+    monkeypatch.setattr(wire_revision, "__file__", str(tmp_path / "base" / "wire_revision.py"))
     assert wire_revision.read_revision() == before
     with (tmp_path / "wire" / "experiments.py").open("a") as module:
         module.write("\n\nclass New(TypedDict):\n    field: str\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.consent import FILE, read_consent
+from riseml.base.consent import FILE, read_consent
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
 from tests.unit.cli.test_train import PLAN

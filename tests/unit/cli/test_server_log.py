@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import NotFound
 from riseml.cli.server_log import ServerLogReader
-from riseml.errors import NotFound
 from tests.unit.cli.conftest import Riseml
 
 

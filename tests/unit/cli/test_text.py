@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml import wire
+from riseml.base.errors import UsageError
 from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width
 from riseml.cli.output.problem_lines import describe_error, describe_problems
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import clean_lines, clean_text, escape_json, format_age, format_seconds
 from riseml.cli.output.widths import cut_to_width, measure_width, shorten_to_width
-from riseml.errors import UsageError
 from riseml.spec.yaml.problems import Problem, Severity
 from tests.unit.cli.fake_server import end, line, make_experiment, make_job, state
 

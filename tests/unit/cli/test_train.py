@@ -13,11 +13,11 @@ from riseml.cli.config_source import ConfigSource, check_config_source
 from riseml.cli.context import CommandContext
 from riseml.cli.main import execute
 from riseml.cli.output.printer import Printer
+from riseml.files.project.archive import Snapshot, take_snapshot
+from riseml.files.project.file_index import FileIndex
+from riseml.files.project.listing import Listing
 from riseml.frameworks import registry
 from riseml.frameworks.plain import Plain
-from riseml.project.archive import Snapshot, take_snapshot
-from riseml.project.file_index import FileIndex
-from riseml.project.listing import Listing
 from riseml.spec.config.loader import Overrides
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment
@@ -75,7 +75,7 @@ def test_a_project_that_changes_while_it_is_read_is_sent_again_as_it_is_then(
         return snapshot
 
     changes = ["print('third')", "print('second')"]
-    monkeypatch.setattr("riseml.project.archive.take_snapshot", change_after)
+    monkeypatch.setattr("riseml.files.project.archive.take_snapshot", change_after)
     result = riseml("train")
     assert result.code == 0
     assert result.err.count("note: train.py changed while the project was being synced: it is sent again") == 2
@@ -227,7 +227,7 @@ def test_ctrl_c_before_the_submission_is_one_line(riseml: Riseml, monkeypatch: p
     def interrupt(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("riseml.project.archive.take_snapshot", interrupt)
+    monkeypatch.setattr("riseml.files.project.archive.take_snapshot", interrupt)
     result = riseml("train")
     assert (result.code, result.err) == (130, "\nInterrupted.\n")
 
@@ -310,7 +310,7 @@ def test_a_dry_run_shows_the_jobs_of_every_combination_when_they_differ(
 def test_a_refused_submission_reads_no_file(
     riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("riseml.project.archive.take_snapshot", None)
+    monkeypatch.setattr("riseml.files.project.archive.take_snapshot", None)
     fake_server.refuse("POST /experiments/check", "Refused", "this can never run", exit_code=4, status=403)
     result = riseml("train")
     assert (result.code, result.out) == (4, "")

@@ -6,9 +6,9 @@ while no server looks.
 
 from __future__ import annotations
 
-from riseml.executors.memory_cluster import MemoryCluster
+from riseml.base.names import HostName
 from riseml.model import Capacity
-from riseml.names import HostName
+from tests.support.memory_cluster import MemoryCluster
 from tests.unit.control.history import NAMES, History
 from tests.unit.control.laws import Laws
 from tests.unit.control.steps import choice, integer, rule, several

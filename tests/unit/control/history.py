@@ -11,13 +11,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from riseml.base.names import HostName
+from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
-from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, Gpu, HostSeen, Image
-from riseml.names import HostName
 from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
-from riseml.states import TERMINAL, Network
+from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.laws import Laws, count_attempts
 from tests.unit.control.simulation import Crash, Simulation, Witness, make_experiment, make_hosts, make_plan
 from tests.unit.control.steps import choice, flag, integer, rule, several, shuffled

@@ -55,6 +55,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
+from riseml.base.names import HostName, JobName, job_type
+from riseml.base.states import PLACED, TERMINAL, Network, Part, Reason, State, Wanted
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, ShareImage, StartGang, StartJob, StopJob
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
@@ -62,11 +64,9 @@ from riseml.control.placement.candidates import CandidateHost, find_candidates, 
 from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import FreeResources, find_held_jobs, free_after
 from riseml.control.placement.leaders import list_leaderless
-from riseml.executors.memory_cluster import MemoryCluster
 from riseml.model import Experiment, HostSeen, Job, JobKey, Launch, World
-from riseml.names import HostName, JobName, job_type
 from riseml.spec.config.types import RetryScope
-from riseml.states import PLACED, TERMINAL, Network, Part, Reason, State, Wanted
+from tests.support.memory_cluster import MemoryCluster
 from tests.unit.control.simulation import LOST_AFTER, Simulation, Witness
 
 MOST_ENDS = 7

@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from riseml.base.states import TERMINAL, Part, State, Wanted
 from riseml.control import converge, decide, images, networks, observation, saving, settle, verdict
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
 from riseml.control.explanation import Obstacle
 from riseml.control.placement import candidates, fit, place, reserve, room
 from riseml.model import Experiment, Job, JobKey, World
-from riseml.states import TERMINAL, Part, State, Wanted
 from riseml.store import experiments as rows
 from riseml.store.experiments import ExperimentStore
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from riseml.base.names import HostName
+from riseml.base.states import Network, Part, State
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
 from riseml.model import Capacity, Experiment, HostSeen, Job, World
-from riseml.names import HostName
 from riseml.spec.config.types import Resources
-from riseml.states import Network, Part, State
 from tests.unit.control.simulation import START, make_experiment, make_plan
 
 H1, H2, H3 = HostName("h1"), HostName("h2"), HostName("h3")

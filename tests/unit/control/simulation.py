@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from riseml.base.errors import EngineError, RisemlError
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Network, Part, State, Wanted
 from riseml.control.actions import (
     Action,
     CancelData,
@@ -30,11 +33,8 @@ from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, choose_image, list_resolved
 from riseml.control.observation import NEVER_SAVED, Observation, SaveSeen
 from riseml.control.saving import find_attempt
-from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, ImageMissing, Share, SubnetTaken
 from riseml.executors.gangs import make_gang_order
-from riseml.executors.memory import MemoryExecutor
-from riseml.executors.memory_cluster import MemoryCluster
 from riseml.model import (
     ActionFailure,
     Capacity,
@@ -48,11 +48,11 @@ from riseml.model import (
     PlannedJob,
     World,
 )
-from riseml.names import HostName, JobName
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
 from riseml.planning.plan import first_jobs
 from riseml.spec.config.types import Limits, Resources, Retry
-from riseml.states import Network, Part, State, Wanted
+from tests.support.memory_cluster import MemoryCluster
+from tests.support.memory_executor import MemoryExecutor
 
 START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 LAUNCH_TARGET = LaunchTarget("5e7a" * 8, StorageRoots("/home/paul/output", "/home/paul/data"))

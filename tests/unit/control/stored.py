@@ -14,15 +14,15 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from riseml.base.names import HostName
+from riseml.base.states import State
 from riseml.control.observation import Observation
-from riseml.executors.memory import MemoryExecutor
 from riseml.model import Experiment, World
-from riseml.names import HostName
-from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.schema import events, experiments, jobs, sets
+from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.history import History
 from tests.unit.control.simulation import START, Simulation
 

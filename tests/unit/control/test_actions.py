@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from riseml.base.names import HostName, JobName
 from riseml.control.actions import (
     Action,
     CancelData,
@@ -27,7 +28,6 @@ from riseml.control.actions import (
     owner_of,
 )
 from riseml.model import JobKey
-from riseml.names import HostName, JobName
 
 GPU1, GPU2 = HostName("gpu1"), HostName("gpu2")
 WORKER = JobKey(4, JobName("worker.1"), 1)

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from riseml.base.names import HostName
+from riseml.base.states import Reason, State
 from riseml.model import Capacity
-from riseml.names import HostName
-from riseml.states import Reason, State
 from tests.unit.control.simulation import LOST_AFTER, Simulation, job_of, make_experiment, make_plan, make_simulation
 
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from riseml.base.states import CompanionKind, Reason, State
 from riseml.control.verdict import find_left_end
 from riseml.model import Capacity, Companion
-from riseml.states import CompanionKind, Reason, State
 from tests.unit.control.simulation import Simulation, make_experiment, make_plan, make_simulation
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.base.names import HostName
+from riseml.base.states import Reason, State
 from riseml.control.actions import Action, CancelData, CopyData, FetchData, StartJob
 from riseml.control.explain import explain_experiment
 from riseml.control.explanation import BlockerKind
 from riseml.control.observation import Observation
 from riseml.model import Capacity, Plan
-from riseml.names import HostName
 from riseml.spec.config.types import DataSource
-from riseml.states import Reason, State
 from tests.unit.control.simulation import Simulation, Witness, job_of, make_experiment, make_plan, make_simulation
 
 

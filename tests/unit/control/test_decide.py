@@ -7,15 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from riseml.archives.project_files import ProjectFiles
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
+from riseml.base.states import SENTENCES, Reason, State
 from riseml.control.actions import StartJob
 from riseml.control.rollup import roll_up_set
-from riseml.errors import EngineError
-from riseml.executors.memory import MemoryExecutor
+from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Capacity, ContainerSeen, Launch
-from riseml.names import HostName
 from riseml.spec.config.types import Resources, Retry, RetryOn, RetryScope
-from riseml.states import SENTENCES, Reason, State
+from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan, make_simulation
 
 GANG = ("master", "worker.1", "worker.2", "ps.1")

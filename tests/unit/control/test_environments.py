@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.base.names import HostName
+from riseml.base.states import Reason, State
 from riseml.control.actions import Action, EnsureImage, StartJob
 from riseml.control.observation import Observation
 from riseml.control.settle import GIVE_UP_STARTING
 from riseml.model import Capacity, Image
-from riseml.names import HostName
 from riseml.spec.config.types import Resources, Retry
-from riseml.states import Reason, State
 from tests.unit.control.pools import site
 from tests.unit.control.simulation import (
     Simulation,

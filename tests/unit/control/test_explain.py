@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.base.states import Network, Reason, State
 from riseml.control.actions import ReleaseHost
 from riseml.control.explain import explain_experiment, explain_queue, list_concerned_hosts
 from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, Lack, Obstacle, QueuePlace
@@ -12,7 +13,6 @@ from riseml.control.placement.addresses import PORTS
 from riseml.control.placement.place import place_gangs
 from riseml.model import Experiment, Gpu, Owner, World
 from riseml.spec.config.types import Resources
-from riseml.states import Network, Reason, State
 from tests.unit.control.pools import GANG, GPU, H1, ONE, look, ready, site
 from tests.unit.control.simulation import START, make_experiment, make_plan
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Network, Reason, State
 from riseml.control.explain import explain_experiment
 from riseml.control.placement.refusal import describe_misfit
-from riseml.executors.memory_cluster import PREEMPTED, WAITS, MemoryCluster
 from riseml.model import Capacity, JobKey
-from riseml.names import HostName, JobName
 from riseml.spec.config.types import Resources, Retry, RetryOn, RetryScope
-from riseml.states import Network, Reason, State
+from tests.support.memory_cluster import PREEMPTED, WAITS, MemoryCluster
 from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan
 
 TWO_CORES = Resources(cpus=2, mem=64)

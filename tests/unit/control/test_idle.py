@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Reason, State
 from riseml.control.explain import explain_experiment
 from riseml.model import Capacity, JobKey
-from riseml.names import HostName, JobName
 from riseml.spec.config.types import Retry, RetryOn
-from riseml.states import Reason, State
 from tests.unit.control.simulation import job_of, make_experiment, make_plan, make_simulation
 
 

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
+from riseml.base.names import JobName
+from riseml.base.states import Network, Reason, State
 from riseml.control.explain import explain_experiment
 from riseml.control.explanation import BlockerKind
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.refusal import describe_misfit
 from riseml.model import HostSeen, World
-from riseml.names import JobName
 from riseml.spec.config.types import Resources
-from riseml.states import Network, Reason, State
 from tests.unit.control.pools import GANG, ONE, hosts_of, look, place_all, ready, site
 from tests.unit.control.simulation import START, make_pool
 

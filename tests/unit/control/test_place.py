@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from riseml.base.names import JobName
+from riseml.base.states import Network, Part, State
 from riseml.control.placement.addresses import PORTS, SubnetAllocator, choose_addresses, count_addresses
 from riseml.control.placement.candidates import CandidateHost
 from riseml.control.placement.fit import find_hosts, make_gang
@@ -17,9 +19,7 @@ from riseml.control.placement.gpu_models import matches_model
 from riseml.control.placement.place import place_gangs
 from riseml.control.placement.refusal import describe_misfit, suggest_remedy
 from riseml.model import Gpu, HostSeen, World
-from riseml.names import JobName
 from riseml.spec.config.types import Resources
-from riseml.states import Network, Part, State
 from tests.unit.control.pools import GANG, GPU, H1, H2, ONE, gang_of, hosts_of, look, place_all, ready, site
 
 

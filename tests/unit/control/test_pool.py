@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.base.states import Part, Reason, State
 from riseml.control.actions import PrepareHost, ReleaseHost, ShareImage, StartJob
 from riseml.control.decide import decide
 from riseml.model import ActionFailure
 from riseml.spec.config.types import Resources, Retry
-from riseml.states import Part, Reason, State
 from tests.unit.control.pools import GANG, H1, H2, ready, site
 from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan, make_pool
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riseml.base.names import HostName
+from riseml.base.states import PLACED, Network, Part, Reason, State
 from riseml.control.observation import Observation
 from riseml.control.placement.free import FreeResources
 from riseml.control.placement.place import place_gangs
 from riseml.control.placement.queue import make_queue
 from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment, Job, Owner, World
-from riseml.names import HostName
 from riseml.spec.config.types import Resources
-from riseml.states import PLACED, Network, Part, Reason, State
 from tests.unit.control.pools import look, place_all, ready, site
 from tests.unit.control.simulation import START
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.base.states import Reason, State
 from riseml.control.rollup import describe_set_end, find_usual_failure, roll_up_set
-from riseml.states import Reason, State
 from tests.unit.control.simulation import make_experiment, make_plan
 
 

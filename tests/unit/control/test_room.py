@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.base.names import JobName
+from riseml.base.states import Network, Part, State
 from riseml.control.placement import queue
 from riseml.control.placement.candidates import find_candidates
 from riseml.control.placement.connect import FreeAddresses, needs_ports
@@ -15,9 +17,7 @@ from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.queue import QueueProgress
 from riseml.control.placement.room import Room, could_hold_when_empty
 from riseml.model import Capacity, Experiment, HostSeen, Job, World
-from riseml.names import JobName
 from riseml.spec.config.types import Resources
-from riseml.states import Network, Part, State
 from tests.unit.control.pools import GANG, H1, H2, ONE, gang_of, look, place_all, ready, site
 from tests.unit.control.simulation import START
 

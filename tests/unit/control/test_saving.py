@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from riseml.base.names import HostName
+from riseml.base.states import Reason, State
 from riseml.control.actions import Action, CancelRestore, RestoreOutput, SaveOutput, StartJob
 from riseml.control.observation import Observation, SaveSeen
 from riseml.control.saving import GIVE_UP_BEFORE_RETRY, GIVE_UP_SAVING
 from riseml.model import Capacity, Plan
-from riseml.names import HostName
 from riseml.spec.config.types import Retry, SaveSection
-from riseml.states import Reason, State
 from tests.unit.control.simulation import START, Simulation, Witness, make_experiment, make_plan, make_simulation
 
 H1, H2 = HostName("h1"), HostName("h2")

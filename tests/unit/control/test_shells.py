@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.base.names import HostName
+from riseml.base.states import State
 from riseml.control.observation import Observation
 from riseml.control.settle import note_shells
 from riseml.model import Capacity, ContainerSeen, HostSeen
-from riseml.names import HostName
 from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.types import Shell
-from riseml.states import State
 from tests.unit.control.simulation import START, make_experiment, make_plan
 
 HOST = HostName("h1")

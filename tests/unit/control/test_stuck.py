@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from riseml.base.names import JobName
+from riseml.base.states import Reason, State
 from riseml.model import Capacity, JobKey
-from riseml.names import JobName
-from riseml.states import Reason, State
 from tests.unit.control.simulation import make_experiment, make_plan, make_simulation
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
 from riseml.data_stores.copy_set import Batch, check_copy, pack_batch, split_set
 from riseml.data_stores.data_cache import FileRow
 from riseml.data_stores.host_copies import HostCopies, HostCopy
-from riseml.errors import EngineError
-from riseml.names import HostName
 
 CONTENTS = {
     "a b/ü": b"one",

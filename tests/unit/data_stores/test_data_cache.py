@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import EngineError
 from riseml.data_stores import data_cache
 from riseml.data_stores.data_cache import DataCache
 from riseml.data_stores.fetch import FetchOrder, fetch_set
-from riseml.data_stores.memory_remote import MemoryRemote
-from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import parse_data_url
+from tests.support.memory_remote import MemoryRemote
 from tests.support.waiting import DEADLINE
 
 

@@ -14,13 +14,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from riseml.base.errors import EngineError
 from riseml.data_stores import fetch
 from riseml.data_stores.data_cache import DataCache
 from riseml.data_stores.fetch import FetchOrder, fetch_set
-from riseml.data_stores.memory_remote import MemoryRemote
 from riseml.data_stores.remote import Away, Broken, RemoteFile
-from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import parse_data_url
+from tests.support.memory_remote import MemoryRemote
 
 URL = parse_data_url("s3://datasets/mnist")
 FILES = {"train/images": bytes(range(256)) * 40_000, "labels": b"0 1 2", "empty": b""}

@@ -14,11 +14,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from riseml.base.errors import EngineError
 from riseml.data_stores.remote import Away, Broken, Changed, RemoteFile, check_names, open_remote
 from riseml.data_stores.save_target import open_target
 from riseml.data_stores.store_errors import Purpose, explain_status
 from riseml.data_stores.store_file import Store
-from riseml.errors import EngineError
 from riseml.spec.scalars.data_url import parse_data_url
 from tests.support.authority import Authority, Pair
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import EngineError
 from riseml.data_stores import save_manifest
 from riseml.data_stores.save_manifest import SavedFile, SaveManifest, read_manifest, write_manifest
-from riseml.errors import EngineError
 from riseml.job_programs.folder_contents import PART
 
 PLACE = "s3://runs/paul/toaster/4"

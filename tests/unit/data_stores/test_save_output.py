@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from riseml.data_stores.memory_target import MemoryTarget
+from riseml.base.errors import EngineError
 from riseml.data_stores.remote import Away
 from riseml.data_stores.restore_output import Restored, RestoreOrder, restore_output
 from riseml.data_stores.save_manifest import ASIDE, MANIFEST, SaveManifest, read_manifest
 from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, Taken, claim_place, save_output
-from riseml.errors import EngineError
 from riseml.executors.base import WorkCancelled
+from riseml.files.local_files import LocalFiles
 from riseml.job_programs.folder_contents import PART
-from riseml.local_files import LocalFiles
 from riseml.spec.scalars.globs import parse_glob
+from tests.support.memory_target import MemoryTarget
 
 PLACE = "s3://runs/paul/toaster/4"
 LINK = "it is a link, and a store has none"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from riseml.base.errors import EngineError, NotFound, Refused, RisemlError, UsageError
 from riseml.data_stores.store_file import (
     Store,
     add_passed_keys,
@@ -16,7 +17,6 @@ from riseml.data_stores.store_file import (
     find_store,
     read_stores,
 )
-from riseml.errors import EngineError, NotFound, Refused, RisemlError, UsageError
 from riseml.spec.scalars.data_url import parse_data_url
 
 LAB: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 import docker
 import pytest
 
-from riseml.archives.project_files import StateChanges
+from riseml.base.names import JobName
 from riseml.executors.docker import labels
 from riseml.executors.docker.code_layers import (
     LEAST_COMPRESSED,
@@ -25,8 +25,8 @@ from riseml.executors.docker.code_layers import (
 )
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.transports.engine_client import Engine
+from riseml.files.archives.project_files import StateChanges
 from riseml.model import Image, ImageSeen, JobKey, Launch, Owner
-from riseml.names import JobName
 from riseml.spec.config.types import Limits, Resources
 
 HELPERS = Helpers(Engine("unix:///none"), "5e17e4", HelperRegistry())

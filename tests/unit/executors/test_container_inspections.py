@@ -11,7 +11,7 @@ from typing import Any
 import docker
 import pytest
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
 from riseml.executors.base import NotThere
 from riseml.executors.docker.container_inspections import ContainerInspections
 from riseml.executors.transports.engine_client import Engine

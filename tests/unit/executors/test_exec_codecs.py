@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml.base.stream_messages import Channel, ChannelEnd, Piece, WindowSize
 from riseml.executors.docker.exec_codecs import END_OF_INPUT, FramedCodec
 from riseml.executors.job_streams import RawCodec
-from riseml.stream_messages import Channel, ChannelEnd, Piece, WindowSize
 
 STREAMS = {1: Channel.OUTPUT, 2: Channel.ERRORS, 3: Channel.ERRORS}
 

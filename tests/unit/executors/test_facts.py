@@ -8,8 +8,8 @@ from typing import Any
 import docker
 import pytest
 
+from riseml.base.names import HostName
 from riseml.executors.docker.facts import FRESH, STILL_FRESH, FactsReader
-from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from riseml.base.names import HostName
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.gpu_probe import offers_gpus
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
-from riseml.executors.gpus import GpuReader
+from riseml.executors.gpus.nvml import GpuReader
 from riseml.executors.transports.engine_client import Engine
-from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.unit.executors.test_gpus import Nvml
 

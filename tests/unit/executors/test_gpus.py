@@ -13,13 +13,12 @@ from typing import Any
 import docker
 import pytest
 
+from riseml.base.names import HostName, JobName
 from riseml.executors.capabilities import GpuReading
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.gpus import GpuReader, GpuUse, _has_driver, with_gpu_use
+from riseml.executors.gpus.nvml import GpuReader, GpuUse, _has_driver, with_gpu_use
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import Gpu, JobKey
-from riseml.names import HostName, JobName
-from riseml.samples import Sample
+from riseml.model import Gpu, JobKey, Sample
 from riseml.spec.pool.types import HostSpec
 
 MIB = 2**20
@@ -153,7 +152,7 @@ def test_a_machine_without_a_driver_has_no_gpus() -> None:
 
 def test_pynvml_is_imported_only_where_a_driver_is() -> None:
     """It takes 3 MiB of a server."""
-    program = "import sys\nfrom riseml.executors.gpus import GpuReader\n"
+    program = "import sys\nfrom riseml.executors.gpus.nvml import GpuReader\n"
     program += "GpuReader().read_all()\nprint('pynvml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == f"{_has_driver()}\n"

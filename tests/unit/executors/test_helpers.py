@@ -12,13 +12,13 @@ import docker
 import pytest
 import requests
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.names import HostName
 from riseml.executors.docker import labels
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.inventory import list_items
 from riseml.executors.docker.swarm import SwarmManagement
 from riseml.executors.transports.engine_client import Engine
-from riseml.names import HostName
 from tests.support.waiting import DEADLINE, wait_for
 
 SERVER = "5e17e4a0" * 4

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from riseml.base.names import HostName
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import GpuReporter, HostCheck, ImageMover, Inventory, Outcome
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.host_check import check_clock, check_data_root, check_gpus, check_version
 from riseml.executors.docker.output_parts import keeps_modes, lets_others_replace, to_unix_mode
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.model import Mount
-from riseml.names import HostName
-from riseml.server.pool.checkup import compare_swarms
+from riseml.server.hosts.checkup import compare_swarms
 from riseml.spec.pool.types import HostSpec, Volume
+from tests.support.memory_executor import MemoryExecutor
 
 PLAIN = HostSpec(HostName("h1"), "unix:///run/docker.sock")
 WITH_GPUS = HostSpec(HostName("h1"), "unix:///run/docker.sock", gpus=("0",))

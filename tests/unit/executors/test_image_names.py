@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import split_reference
 from riseml.executors.docker.image_names import is_fixed, refuse_own_name, resolve_tag
-from riseml.names import split_reference
 
 ID = "sha256:" + "1" * 64
 DIGEST = "sha256:" + "2" * 64

@@ -9,11 +9,11 @@ import pytest
 import requests
 from docker.errors import APIError, NotFound
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import JobName
 from riseml.executors.docker import labels
 from riseml.executors.docker.job_starts import inspect_own, start_container
 from riseml.model import Image, JobKey, Launch, Owner
-from riseml.names import JobName
 from riseml.spec.config.types import Limits, Resources
 
 KEY = JobKey(4, JobName("master"), 1)

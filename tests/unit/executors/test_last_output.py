@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from riseml.executors import output_log
-from riseml.executors.command_runner import CommandRunner
-from riseml.executors.output_log import HEADER, LONGEST_LOG, OWN, STDOUT, OutputLog, count_last_reads
 from riseml.executors.slurm.role_wrapper import RoleWrapper
+from riseml.executors.supervision import output_log
+from riseml.executors.supervision.command_runner import CommandRunner
+from riseml.executors.supervision.output_log import HEADER, LONGEST_LOG, OWN, STDOUT, OutputLog, count_last_reads
 from riseml.executors.supervision.supervisor import Supervisor
 
 Take = Callable[[int], bool]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import docker
 import pytest
 
-from riseml.errors import EngineError, Unreachable
+from riseml.base.errors import EngineError, Unreachable
 from riseml.executors.docker.leader_watch import LeaderAnswer, LeaderWatch
 from riseml.executors.transports.engine_client import Engine
 

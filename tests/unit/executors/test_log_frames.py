@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml.executors.docker.log_frames import ChunkReader, FrameReader, format_since
-from riseml.executors.frames_after import FramesAfter, holds_end
-from riseml.log_cursor import FramePosition, LogCursor
-from riseml.model import Frame
+from riseml.executors.logs.frames_after import FramesAfter, holds_end
+from riseml.model import Frame, FramePosition, LogCursor
 from tests.support.cursors import cursor_after
 
 frames = st.lists(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from riseml.executors.base import NotThere
-from riseml.executors.log_reader import JobLogReader
-from riseml.executors.output_log import HEADER
-from riseml.log_cursor import LogCursor
+from riseml.executors.logs.log_reader import JobLogReader
+from riseml.executors.supervision.output_log import HEADER
+from riseml.model import LogCursor
 
 
 def make_record(text: bytes, at: int = 1) -> bytes:

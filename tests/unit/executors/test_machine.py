@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from riseml.executors import machine
-from riseml.executors.machine import list_routed_subnets
+from riseml.executors.this_machine import machine
+from riseml.executors.this_machine.machine import list_routed_subnets
 
 
 def test_subnets_are_those_that_the_kernel_routes() -> None:

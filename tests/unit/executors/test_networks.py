@@ -8,12 +8,12 @@ from typing import Any
 import docker
 import pytest
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
 from riseml.executors.docker import labels
 from riseml.executors.docker.network_list import NetworkList
 from riseml.executors.docker.networks import NetworkSubnets, list_network_subnets
 from riseml.executors.docker.stuck_networks import StuckNetworks
-from riseml.names import HostName
 
 SERVER = "5e17e4"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.capabilities import GpuReading
-from riseml.executors.nvidia_smi import UnknownField, add_slices, has_slices, make_query, parse_table
+from riseml.executors.gpus.nvidia_smi import UnknownField, add_slices, has_slices, make_query, parse_table
 from riseml.model import Gpu
 
 HEAD = (

@@ -13,7 +13,8 @@ from typing import Any
 import docker
 import pytest
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.names import HostName, JobName
 from riseml.executors.docker import labels
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.exit_events import ContainerEvents, ExitEvents
@@ -30,7 +31,6 @@ from riseml.executors.docker.observation import (
 from riseml.executors.docker.outages import STOPPED, Outages
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import ContainerSeen, JobKey
-from riseml.names import HostName, JobName
 from riseml.spec.pool.types import HostSpec
 from tests.support.waiting import DEADLINE, wait_for
 

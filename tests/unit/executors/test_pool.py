@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from riseml.errors import RisemlError
-from riseml.executors.memory import MemoryExecutor
+from riseml.base.errors import RisemlError
+from riseml.base.names import HostName
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, HostSeen
-from riseml.names import HostName
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import wait_for
 
 NOW = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)

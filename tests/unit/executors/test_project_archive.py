@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.project_files import TarFiles
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.docker.project_archive import pack_working_directory
+from riseml.files.archives.project_files import TarFiles
 from riseml.model import Owner
 
 OWNER = Owner("paul", 1234, 5678)

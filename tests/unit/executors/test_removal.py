@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.removal import fill_new_folder, remove_tree
+from riseml.executors.this_machine.removal import fill_new_folder, remove_tree
 from tests.support.deep_folders import make_deep_folders
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 
-from riseml.executors.memory import MemoryExecutor
+from riseml.base.names import HostName
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, HostSeen
-from riseml.names import HostName
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)

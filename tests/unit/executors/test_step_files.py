@@ -6,8 +6,8 @@ import io
 import tarfile
 from pathlib import Path
 
-from riseml.archives.project_files import TarFiles
 from riseml.executors.docker.step_files import write_step_files
+from riseml.files.archives.project_files import TarFiles
 from riseml.model import Image
 from tests.support.archives import pack
 

@@ -17,17 +17,17 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Conflict, EngineError, NotFound, Refused
+from riseml.base.errors import Conflict, EngineError, NotFound, Refused
+from riseml.base.names import HostName
 from riseml.executors.capabilities import StorageAccess, StorageOrder
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.storage_helper import HelperFiles, HelperSession, StorageHelpers, choose_names
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.transports.engine_client import Engine
+from riseml.files.storage_files import ListOrder, StorageFiles
 from riseml.job_programs import read_file_service
 from riseml.job_programs.folder_contents import Incoming
 from riseml.model import Capacity, Mount
-from riseml.names import HostName
-from riseml.storage_files import ListOrder, StorageFiles
+from tests.support.memory_executor import MemoryExecutor
 
 ORDER = StorageOrder("output://4", Mount("root", "/output"), "me/4")
 BIG = bytes(range(256)) * 10_000

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from riseml.errors import Refused
+from riseml.base.errors import Refused
+from riseml.base.names import HostName
 from riseml.executors.docker.swarm import check_one_swarm
-from riseml.names import HostName
 
 
 def _manager(cluster: str | None, *known: str) -> dict[str, Any]:

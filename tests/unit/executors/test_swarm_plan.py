@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
+from riseml.base.names import HostName
 from riseml.executors.docker.swarm_plan import SwarmNode, count_managers, find_next_change, keeps_majority, parse_node
-from riseml.names import HostName
 
 
 def worker(number: int) -> SwarmNode:

@@ -10,7 +10,7 @@ import pytest
 
 from riseml.executors.docker.stats import parse_samples
 from riseml.executors.process.process_use import ProcessMeter
-from riseml.samples import Traffic
+from riseml.model import Traffic
 
 
 def make_row(second: int, **more: Any) -> dict[str, Any]:

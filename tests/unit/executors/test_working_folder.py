@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.errors import Refused, UsageError
-from riseml.executors import working_folder
-from riseml.executors.working_folder import read_written_files
+from riseml.base.errors import Refused, UsageError
+from riseml.base.names import JobName
+from riseml.executors.supervision import working_folder
+from riseml.executors.supervision.working_folder import read_written_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.local_files import LocalFiles
 from riseml.job_programs.folder_contents import Incoming
-from riseml.local_files import LocalFiles
 from riseml.model import JobKey
-from riseml.names import JobName
 from riseml.spec.scalars.output_patterns import parse_output_pattern
 from tests.support.waiting import wait_for
 

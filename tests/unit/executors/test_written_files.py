@@ -14,13 +14,13 @@ import pytest
 import requests
 from docker.errors import NotFound
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.base.names import JobName
 from riseml.executors.docker import written_files
 from riseml.executors.docker.written_files import ListedFile, parse_list, read_container_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder, is_cache
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
 from riseml.job_programs.group_shell import LISTING_END
 from riseml.model import JobKey
-from riseml.names import JobName
 from riseml.spec.scalars.output_patterns import parse_output_pattern
 
 KEY = JobKey(1, JobName("train"), 1)

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from riseml.base.states import Part
 from riseml.model import Experiment, Job, Owner
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
@@ -15,7 +16,6 @@ from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
 from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS
-from riseml.states import Part
 
 START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 VERSIONS = ("1.2.1-gpu", "1.12.0", "2.21.0")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riseml.base.states import Part
 from riseml.frameworks.registry import choose_framework
 from riseml.model import Experiment
 from riseml.planning.launch import JobFolders, bind_job, job_command, job_variables
 from riseml.spec.config.types import Horovod, PyTorch, Resources, Spec, TensorFlow, Train
-from riseml.states import Part
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE
 from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback

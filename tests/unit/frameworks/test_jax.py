@@ -12,11 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from riseml import job_programs
+from riseml.base.states import Part
 from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_command, job_variables
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.types import JAX, ProcessGroup, Resources, Spec, Train
-from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, list_ranks, make_experiment, on_loopback
 
 FILE = """

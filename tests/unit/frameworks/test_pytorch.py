@@ -6,11 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from riseml.base.states import Part
 from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_command, job_variables
 from riseml.spec.config.loader import check_config, load_config
 from riseml.spec.config.types import ProcessGroup, PyTorch, Resources, Spec, Train
-from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback
 
 FILE = """

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.base.states import Part
 from riseml.frameworks import base
 from riseml.frameworks.base import Framework
 from riseml.frameworks.registry import FRAMEWORKS, choose_framework, find_framework
@@ -18,7 +19,6 @@ from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.types import Horovod, RoleEnd, RoleSection, Spec, TensorFlow, Train
 from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS
 from riseml.spec.scalars.role_names import list_role_placeholders
-from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, make_experiment
 
 ROOT = Path(__file__).parents[3]

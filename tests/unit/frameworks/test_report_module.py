@@ -168,11 +168,12 @@ def test_outside_of_a_job_it_does_nothing(tmp_path: Path, installed: bool) -> No
 
 
 def test_the_installed_package_stays_what_it_is(tmp_path: Path) -> None:
-    program = "import riseml, riseml.errors\nriseml.report(loss=1)\nprint(riseml.__version__, riseml.errors.__name__)\n"
+    says = "print(riseml.__version__, riseml.base.errors.__name__)"
+    program = f"import riseml, riseml.base.errors\nriseml.report(loss=1)\n{says}\n"
     lines, errors = run(tmp_path, program, {**INSIDE, "PYTHONPATH": str(PACKAGE)})
     assert errors == ""
     assert body(lines[0]) == '{"loss": 1.0}'
-    assert lines[1].endswith(" riseml.errors")
+    assert lines[1].endswith(" riseml.base.errors")
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml.base.names import hostname
+from riseml.base.states import Part
 from riseml.model import Experiment
-from riseml.names import hostname
 from riseml.planning.launch import bind_job, job_addresses, job_command, job_lines, job_variables
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.types import Resources, RoleEnd, RoleSection, Spec, Train
-from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback
 
 FILE = """

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.frameworks.tensorboard import is_outside
 from riseml.planning.image import Manifest
 from riseml.planning.plan import make_plan

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml.base.names import job_type
+from riseml.base.states import Part
 from riseml.model import Experiment
-from riseml.names import job_type
 from riseml.planning.launch import bind_job, job_addresses, job_variables
 from riseml.spec.config.types import ChiefKey, Distributed, Resources, Spec, TensorBoard, TensorFlow, Train
-from riseml.states import Part
 from tests.unit.frameworks.layouts import (
     FLAGS,
     LAYOUTS,

@@ -8,12 +8,11 @@ from dataclasses import replace
 from jsonschema import Draft202012Validator
 
 from riseml import wire
-from riseml.model import Experiment
-from riseml.names import HostName
-from riseml.origins import Origin
+from riseml.base.names import HostName
+from riseml.base.states import State
+from riseml.model import Experiment, Origin
 from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
 from riseml.planning.launch import CONTAINER_FOLDERS
-from riseml.states import State
 from scripts.capsule_schema import SCHEMA, make_schema
 from tests.unit.control.simulation import make_experiment, make_plan
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Refused
+from riseml.base.errors import Refused
+from riseml.base.names import HOST_LABEL, HostName
+from riseml.base.states import NO_LOGS, NO_PROGRAM, CompanionKind, Part, State
 from riseml.model import Companion, Experiment, Image, Mount
-from riseml.names import HOST_LABEL, HostName
 from riseml.planning.companions import (
     NamedOutputs,
     name_run,
@@ -23,7 +24,6 @@ from riseml.planning.companions import (
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.pool.types import Volume
-from riseml.states import NO_LOGS, NO_PROGRAM, CompanionKind, Part, State
 from tests.support.waiting import DEADLINE
 from tests.unit.control.simulation import make_experiment, make_plan
 

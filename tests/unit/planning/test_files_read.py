@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.planning import files_read
 from riseml.planning.files_read import list_files_read
 

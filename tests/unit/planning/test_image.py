@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.model import Image, copy_name
 from riseml.planning.image import (
     PACKAGES_FILE,

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.base.names import HostName, JobName, job_type
+from riseml.base.states import State
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import FRAMEWORKS
 from riseml.job_programs import add_report_module
 from riseml.job_programs.group_shell import wait_for_group
 from riseml.model import Experiment, Image, Job, Launch, Mount, Plan
-from riseml.names import HostName, JobName, job_type
 from riseml.planning.launch import (
     LaunchTarget,
     StorageRoots,
@@ -30,7 +31,6 @@ from riseml.spec.config.parameters import FRAMEWORK_VARIABLES, RESERVED_VARIABLE
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import list_role_variables
-from riseml.states import State
 from tests.unit.control.simulation import make_experiment, make_plan
 
 HOST = LaunchTarget("5e7a", StorageRoots("/home/paul/output", "/home/paul/data", "/home/paul"))

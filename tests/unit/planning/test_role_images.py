@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from riseml.base.names import JobName
 from riseml.model import Experiment, Image
-from riseml.names import JobName
 from riseml.planning.companions import plan_notebook
 from riseml.planning.image import Manifest, plan_image
 from riseml.planning.plan import make_plan

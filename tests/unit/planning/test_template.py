@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.planning.template import check_values, fill_placeholders
 
 values = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)

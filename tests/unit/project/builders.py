@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from riseml.project.archive import pack_snapshot, take_snapshot
-from riseml.project.listing import list_project_files
+from riseml.files.project.archive import pack_snapshot, take_snapshot
+from riseml.files.project.listing import list_project_files
 
 
 def list_paths(folder: Path) -> list[str]:

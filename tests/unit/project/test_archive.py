@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from riseml.archives.entries import ArchiveEntry
-from riseml.errors import UsageError
-from riseml.project import archive
-from riseml.project.archive import pack_snapshot, take_snapshot
-from riseml.project.listing import Surroundings, list_project_files
+from riseml.base.errors import UsageError
+from riseml.files.archives.entries import ArchiveEntry
+from riseml.files.project import archive
+from riseml.files.project.archive import pack_snapshot, take_snapshot
+from riseml.files.project.listing import Surroundings, list_project_files
 from tests.unit.project.builders import fill_folder, list_paths, open_tar
 
 NAMES = (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import ArchiveEntry
-from riseml.project import archive
-from riseml.project.archive import Snapshot, take_snapshot
-from riseml.project.file_index import FileIndex
-from riseml.project.listing import list_project_files
+from riseml.files.archives.entries import ArchiveEntry
+from riseml.files.project import archive
+from riseml.files.project.archive import Snapshot, take_snapshot
+from riseml.files.project.file_index import FileIndex
+from riseml.files.project.listing import list_project_files
 from tests.unit.project.builders import fill_folder
 
 LONG_AGO = 5_000_000_000  # ns

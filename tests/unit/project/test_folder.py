@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import NotFound, UsageError
-from riseml.project.folder import find_project, find_project_name, read_config
+from riseml.base.errors import NotFound, UsageError
+from riseml.files.project.folder import find_project, find_project_name, read_config
 from tests.unit.project.builders import fill_folder
 
 

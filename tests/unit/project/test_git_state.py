@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.project.git_state import ask_git
+from riseml.files.project.git_state import ask_git
 
 Git = Callable[..., str]
 

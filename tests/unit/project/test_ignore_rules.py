@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import UsageError
-from riseml.project.ignore_rules import RuleFile, is_ignored, parse_rules, read_rules
+from riseml.base.errors import UsageError
+from riseml.files.project.ignore_rules import RuleFile, is_ignored, parse_rules, read_rules
 from tests.support.waiting import DEADLINE
 from tests.unit.project.builders import drop_privileges
 
@@ -134,7 +134,7 @@ def test_rules_of_many_stars_mean_what_they_mean_to_git(place: tuple[Path, list[
 def test_a_rule_of_many_stars_needs_no_exponential_search(rule: str, path: str) -> None:
     """Backtracking through these would take longer than the universe exists; in another process, it can be ended."""
     program = (
-        "import sys; from riseml.project.ignore_rules import is_ignored, parse_rules;"
+        "import sys; from riseml.files.project.ignore_rules import is_ignored, parse_rules;"
         "rules = parse_rules([sys.argv[1].encode()]); assert rules;"
         "print(is_ignored((rules,), sys.argv[2].encode(), is_folder=False))"
     )

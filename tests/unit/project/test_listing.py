@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import EntryKind
-from riseml.errors import UsageError
-from riseml.project.archive import take_snapshot
-from riseml.project.listing import list_project_files
-from riseml.project.messages import format_size
+from riseml.base.errors import UsageError
+from riseml.files.archives.entries import EntryKind
+from riseml.files.project.archive import take_snapshot
+from riseml.files.project.listing import list_project_files
+from riseml.files.project.messages import format_size
 from tests.unit.project.builders import drop_privileges, fill_folder, list_paths, open_tar
 
 

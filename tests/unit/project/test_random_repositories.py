@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import EntryKind
-from riseml.project.listing import list_project_files
+from riseml.files.archives.entries import EntryKind
+from riseml.files.project.listing import list_project_files
 
 NAMES = ("a.py", "b.key", "c.bin", "d.log", "out", "data", "run1", "[x]", "e f", "é")
 RULES = (

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import EntryKind
-from riseml.errors import UsageError
-from riseml.project.git_config import find_last, parse_config
-from riseml.project.git_files import find_repository
-from riseml.project.git_index import LazyIndex
-from riseml.project.git_state import ask_git
-from riseml.project.index_parser import BadIndex, parse_index
-from riseml.project.listing import Listing, ReservedName, Surroundings, list_project_files
+from riseml.base.errors import UsageError
+from riseml.files.archives.entries import EntryKind
+from riseml.files.project.git_config import find_last, parse_config
+from riseml.files.project.git_files import find_repository
+from riseml.files.project.git_index import LazyIndex
+from riseml.files.project.git_state import ask_git
+from riseml.files.project.index_parser import BadIndex, parse_index
+from riseml.files.project.listing import Listing, ReservedName, Surroundings, list_project_files
 from tests.unit.project.builders import fill_folder, list_paths
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0123456789abcdef" * 4 + "\nsize 12345678\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.metric_names import LONGEST, is_metric_name
+from riseml.base.metric_names import LONGEST, is_metric_name
 from riseml.results.column_names import quote_name, split_exact, split_names
 from riseml.results.filters import filter_rows, parse_where
 from riseml.results.ranking import choose_objective, parse_sort, sort_rows

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.results.filters import filter_rows, parse_where
 from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
 from riseml.results.rows import Columns, ResultRow, find_varying, read_number

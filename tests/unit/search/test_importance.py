@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from riseml.model import SearchPlan, Trial, TrialOutcome
 from riseml.search.importance import FEWEST_TRIALS, find_importances
 from riseml.search.propose import Proposer
 from riseml.spec.config.types import Goal, Parameter, SearchMethod
-from riseml.trials import SearchPlan, Trial, TrialOutcome
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 
 SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.model import Point, SearchPlan, Trial, TrialOutcome
 from riseml.search.propose import Proposer
 from riseml.spec.config.types import Distribution, Parameter, Scale, SearchMethod
-from riseml.trials import Point, SearchPlan, Trial, TrialOutcome
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 
 SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)

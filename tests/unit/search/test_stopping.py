@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.model import SearchPlan, Trial, TrialOutcome
 from riseml.search.stopping import StopJudge, find_checkpoints
 from riseml.spec.config.types import Goal, StopMethod, StopRule
-from riseml.trials import SearchPlan, Trial, TrialOutcome
 from tests.support.searches import LR, make_search
 
 ASHA = StopRule(StopMethod.ASHA, after=2, factor=3)

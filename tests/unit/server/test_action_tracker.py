@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName, JobName
 from riseml.control.actions import (
     Action,
     CancelData,
@@ -18,10 +20,8 @@ from riseml.control.actions import (
     Signal,
     StopJob,
 )
-from riseml.errors import EngineError
 from riseml.executors.base import WorkCancelled, WorkInterrupted
 from riseml.model import Experiment, JobKey
-from riseml.names import HostName, JobName
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.wake import Wake
 

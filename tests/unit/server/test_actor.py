@@ -16,38 +16,38 @@ from typing import NoReturn
 import pytest
 import yaml
 
+from riseml.base.errors import DiskFull, EngineError, RisemlError, StoreError
+from riseml.base.names import HostName, JobName
+from riseml.base.settings import Settings
+from riseml.base.states import State
 from riseml.control.actions import Action, EnsureImage, PrepareHost, ReleaseHost, ShareImage, StartGang, StartJob
-from riseml.errors import DiskFull, EngineError, RisemlError, StoreError
 from riseml.executors.base import BuildOrder, Share, Work, WorkReport
 from riseml.executors.capabilities import DiskUse, InventoryItem, never
-from riseml.executors.memory import MemoryExecutor
-from riseml.executors.memory_cluster import MemoryCluster
 from riseml.executors.pool import HostPool
+from riseml.files.storage.outputs import RECORD
 from riseml.model import Capacity, Frame, JobKey, Owner
-from riseml.names import HostName, JobName
 from riseml.planning.launch import make_address_tokens
 from riseml.planning.plan import first_jobs
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.clock import now
-from riseml.server.pool.clean import Cleaner
-from riseml.server.pool.data_keeper import DataKeeper
-from riseml.server.pool.disk_keeper import DiskKeeper
-from riseml.server.pool.host_set import HostSet
+from riseml.server.data.clean import Cleaner
+from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
 from riseml.server.reconcile.notifier import Notifier
-from riseml.settings import Settings
-from riseml.states import State
-from riseml.storage.outputs import RECORD
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.metrics.metric_summary import MetricSummary
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
+from tests.support.memory_cluster import MemoryCluster
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.simulation import make_plan
 

@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from riseml import wire
-from riseml.errors import Conflict, Refused, RisemlError, Unreachable, UsageError
+from riseml.base.errors import Conflict, Refused, RisemlError, Unreachable, UsageError
+from riseml.base.names import LOCAL_HOST, HostName
+from riseml.base.settings import Settings
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostReport, Outcome
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, HostSeen, World
-from riseml.names import LOCAL_HOST, HostName
 from riseml.server.clock import now
-from riseml.server.pool.admission import admit_host
-from riseml.server.pool.dismissal import dismiss_host
-from riseml.server.pool.host_set import HostSet
-from riseml.settings import Settings
+from riseml.server.hosts.admission import admit_host
+from riseml.server.hosts.dismissal import dismiss_host
+from riseml.server.hosts.host_set import HostSet
 from riseml.spec.pool.loader import load_pool
 from riseml.spec.pool.types import HostSpec
+from tests.support.memory_executor import MemoryExecutor
 
 ROOM = Capacity(8.0, 32_768)
 POOL = "hosts:\n  - {name: one, url: 'unix:///one', address: 192.0.2.1}  # the first\nnetwork: host\n"

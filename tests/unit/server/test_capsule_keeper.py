@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from itertools import repeat
 from pathlib import Path
 
-from riseml.executors.memory import MemoryExecutor
+from riseml.base.names import HostName
+from riseml.base.settings import Settings
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Image
-from riseml.names import HostName
-from riseml.server.pool.host_set import HostSet
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper, join_archive
-from riseml.settings import Settings
 from riseml.store.capsules import CapsuleStore
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.wire.capsules import MOST_CODE
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE
 from tests.unit.control.simulation import make_experiment, make_plan
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Unreachable
-from riseml.server.pool.choose_executor import check_executor
-from riseml.settings import read_settings
+from riseml.base.errors import Unreachable
+from riseml.base.settings import read_settings
+from riseml.server.hosts.choose_executor import check_executor
 
 
 def test_a_missing_engine_names_what_runs_without_it(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Conflict, NotFound, Refused, RisemlError, Unreachable
+from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, Unreachable
+from riseml.base.names import HOST_LABEL, HostName
+from riseml.base.settings import Settings
 from riseml.model import Owner, Plan
-from riseml.names import HOST_LABEL, HostName
 from riseml.planning.plan import first_jobs
 from riseml.server.api.submissions.companions import make_tensorboard
 from riseml.server.app import make_application
 from riseml.server.services import Services
-from riseml.settings import Settings
 from riseml.store.insertion import NewExperiments
 from tests.unit.control.simulation import make_plan
 

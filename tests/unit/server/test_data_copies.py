@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from riseml.base.errors import EngineError, Unreachable
+from riseml.base.names import HostName
 from riseml.data_stores.data_cache import DataCache, FileRow
-from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import WorkCancelled, WorkInterrupted, WorkReport
 from riseml.executors.capabilities import DataVolume
-from riseml.executors.memory import MemoryExecutor
-from riseml.executors.memory_data import MemoryData
-from riseml.names import HostName
-from riseml.server.pool.data_copies import CopyOrder, DataCopies
+from riseml.server.data.data_copies import CopyOrder, DataCopies
+from tests.support.memory_data import MemoryData
+from tests.support.memory_executor import MemoryExecutor
 from tests.unit.server.test_data_keeper import make_keeper
 
 H1 = HostName("h1")

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import EngineError, Refused, RisemlError
+from riseml.base.errors import EngineError, Refused, RisemlError
+from riseml.base.names import HostName
+from riseml.base.settings import Settings
 from riseml.executors.base import ignore_report
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Plan, World
-from riseml.names import HostName
-from riseml.server.pool.data_keeper import DataKeeper
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.mode import PoolMode
-from riseml.settings import Settings
+from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.mode import PoolMode
 from riseml.spec.config.types import DataSource
 from riseml.spec.pool.types import CacheSpec, PoolSpec, Volume
+from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.simulation import make_experiment, make_plan
 
 

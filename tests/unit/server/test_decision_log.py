@@ -8,6 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Part, Reason, State
 from riseml.control.actions import (
     Action,
     CancelImage,
@@ -22,10 +24,8 @@ from riseml.control.actions import (
 )
 from riseml.control.observation import Observation
 from riseml.model import Experiment, Job, JobKey, Verdict, World
-from riseml.names import HostName, JobName
 from riseml.server.reconcile.decision_log import describe_done, describe_failure, describe_hosts, describe_pass
 from riseml.spec.config.types import Resources
-from riseml.states import Part, Reason, State
 from tests.unit.control.pools import look, ready, site
 from tests.unit.control.simulation import START
 

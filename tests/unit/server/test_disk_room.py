@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml.base.names import STEP_REPOSITORY, HostName
+from riseml.base.records import dataclass
 from riseml.executors.capabilities import InventoryItem, InventoryKind
-from riseml.names import STEP_REPOSITORY, HostName
-from riseml.records import dataclass
-from riseml.server.pool.clean import Leftover
-from riseml.server.pool.disk_room import make_room, order_removals
-from riseml.server.pool.leftover_judge import CleanRequest, LeftoverJudge, is_step
+from riseml.server.data.clean import Leftover
+from riseml.server.data.disk_room import make_room, order_removals
+from riseml.server.data.leftover_judge import CleanRequest, LeftoverJudge, is_step
 from riseml.store.usage import LastUses
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

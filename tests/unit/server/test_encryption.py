@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.capabilities import Finding, HostReport, Outcome
 from riseml.model import Mount
-from riseml.server.pool.encryption import can_encrypt, check_encryption
+from riseml.server.hosts.encryption import can_encrypt, check_encryption
 
 RELEASE = "6.1.0-18-amd64"
 WITH = b"CONFIG_XFRM=y\nCONFIG_INET_ESP=m\n"

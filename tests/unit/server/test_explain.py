@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.base.errors import RisemlError, Unreachable
+from riseml.base.names import HostName
 from riseml.control.observation import Observation
-from riseml.errors import RisemlError, Unreachable
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Experiment, HostSeen, World
-from riseml.names import HostName
 from riseml.server.api.views.explain import show_explanation
 from riseml.spec.config.types import Resources
+from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.pools import look, ready, site
 from tests.unit.control.simulation import START
 

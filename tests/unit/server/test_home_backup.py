@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import NotFound, Refused, RisemlError, StoreError, advise_on_write
+from riseml.base.errors import NotFound, Refused, RisemlError, StoreError, advise_on_write
+from riseml.base.settings import Settings
 from riseml.server.home_backup import back_up_home, restore_home
 from riseml.server.home_move import move_home
-from riseml.settings import Settings
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.journal import ExperimentJournal, LastNumbers

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Refused
+from riseml.base.errors import Refused
 from riseml.server.home_lock import HomeLock
 
 

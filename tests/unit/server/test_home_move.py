@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import NotFound, Refused, StoreError
-from riseml.home_location import find_location
+from riseml.base.errors import NotFound, Refused, StoreError
+from riseml.base.home_location import find_location
+from riseml.base.settings import Settings
 from riseml.server.home_lock import HomeLock
 from riseml.server.home_move import move_home
-from riseml.settings import Settings
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.home_record import OwnHome, load_home_record
@@ -93,7 +93,7 @@ def test_of_two_homes_on_one_database_one_is_the_owner(tmp_path: Path, postgres_
 
 
 def test_a_home_on_another_machine_is_named_and_not_looked_for(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.home_location._read_machine", lambda: "this")  # a machine may have no id
+    monkeypatch.setattr("riseml.base.home_location._read_machine", lambda: "this")  # a machine may have no id
     here = find_location(home.home)
     with closing(Database(home.database)) as database, database.write_transaction() as connection:
         elsewhere = replace(here, machine="another", host="node7")

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.memory import MemoryExecutor
+from riseml.base.names import THIS_MACHINE, HostName
+from riseml.base.settings import Settings
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, World
-from riseml.names import THIS_MACHINE, HostName
 from riseml.planning.launch import LaunchTarget, StorageRoots
-from riseml.server.pool.host_set import HostSet
-from riseml.settings import Settings
+from riseml.server.hosts.host_set import HostSet
 from riseml.spec.pool.loader import load_pool
 from riseml.spec.pool.types import PoolSpec
+from tests.support.memory_executor import MemoryExecutor
 
 GONE = HostName("gpu9")
 
@@ -43,7 +43,7 @@ def test_a_changed_file_is_outdated_until_it_is_in_force_or_refused(
     hosts = HostSet(
         Settings(tmp_path, tmp_path / "output", tmp_path / "data"), "5e17e4", HostPool((), 2.0, lambda *_: None)
     )
-    monkeypatch.setattr("riseml.server.pool.pool_file.load_pool", load)
+    monkeypatch.setattr("riseml.server.hosts.pool_file.load_pool", load)
     (tmp_path / "pool.yml").write_text("hosts: []")
     hosts.refresh(World(()))
     assert hosts.trouble is not None

@@ -13,15 +13,15 @@ from typing import Any, cast
 
 import pytest
 
+from riseml.base.settings import Settings
 from riseml.server import process
 from riseml.server.app import Application
 from riseml.server.clock import now
+from riseml.server.data.save_keeper import SaveKeeper, SaveProgress
 from riseml.server.home_lock import HomeLock
-from riseml.server.pool.save_keeper import SaveKeeper, SaveProgress
 from riseml.server.process import _answer_requests, _bind_socket, _is_idle, _Pause
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
-from riseml.settings import Settings
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.server.test_data_keeper import make_keeper
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.executors.memory import MemoryExecutor
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Part, State
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, ContainerSeen, Experiment, JobKey, World
-from riseml.names import HostName, JobName
-from riseml.server.pool.idle_watch import IdleWatch
-from riseml.states import Part, State
+from riseml.server.usage.idle_watch import IdleWatch
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.simulation import make_experiment, make_plan
 
@@ -58,7 +58,7 @@ class Scene:
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    monkeypatch.setattr("riseml.server.pool.idle_watch._SHORTEST", 0.001)
+    monkeypatch.setattr("riseml.server.usage.idle_watch._SHORTEST", 0.001)
     made = Scene()
     yield made
     made.watch.find_quiet(World(()))

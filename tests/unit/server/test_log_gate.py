@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.names import JobName
+from riseml.base.names import JobName
+from riseml.base.states import TERMINAL, Reason, State
 from riseml.server.api.merged_log.log_gate import PATIENCE, Gate, LogState, gate
 from riseml.server.api.merged_log.stream_cursor import StreamPosition, parse_stream_cursor
-from riseml.states import TERMINAL, Reason, State
 from riseml.store.experiments import StateEvent
 
 END = StateEvent(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.names import JobName
 from riseml.model import Frame, JobKey
-from riseml.names import JobName
 from riseml.server.reconcile.metric_keeper import MetricKeeper
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore

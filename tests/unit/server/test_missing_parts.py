@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import EngineError
-from riseml.executors.memory import MemoryExecutor
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
+from riseml.base.settings import Settings
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity
-from riseml.names import HostName
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.missing_parts import find_missing_data, find_missing_image
-from riseml.settings import Settings
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.missing_parts import find_missing_data, find_missing_image
+from tests.support.memory_executor import MemoryExecutor
 
 IMAGE_ID, DIGEST = "sha256:" + "a" * 64, "python@sha256:" + "b" * 64
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from riseml.names import HostName
-from riseml.server.pool.mode import HostMode, LocalMode, PoolMode, choose_network, find_registry, shares_output
-from riseml.server.pool.storage_mounts import find_mounts, find_roots
-from riseml.settings import Settings
+from riseml.base.names import HostName
+from riseml.base.settings import Settings
+from riseml.base.states import Network
+from riseml.server.hosts.mode import HostMode, LocalMode, PoolMode, choose_network, find_registry, shares_output
+from riseml.server.hosts.storage_mounts import find_mounts, find_roots
 from riseml.spec.pool.types import HostSpec, PoolSpec, Volume
-from riseml.states import Network
 
 SETTINGS = Settings(Path("/home/ann/.riseml"), Path("/home/ann/out"), Path("/home/ann/data"))
 ONE = (HostSpec(HostName("h1"), "unix:///a.sock"),)

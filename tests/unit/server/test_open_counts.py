@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
 from riseml.server import open_counts
 from riseml.server.open_counts import OpenCounter, OpenCounts
 from tests.support.waiting import DEADLINE

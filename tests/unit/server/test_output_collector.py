@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import EngineError, Unreachable
+from riseml.base.errors import EngineError, Unreachable
+from riseml.base.names import HostName, JobName
 from riseml.executors.base import NotThere
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.model import Capacity, JobKey, Owner
-from riseml.names import HostName, JobName
 from riseml.planning.launch import output_folder
 from riseml.planning.plan import first_jobs
 from riseml.server.reconcile import output_collector
@@ -27,8 +26,9 @@ from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore, read_all_lines
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.written_files import WrittenRecord, WrittenStore
+from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.simulation import START, make_plan
 from tests.unit.server.test_data_keeper import make_keeper
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Conflict, UsageError
-from riseml.server.pool import pool_edit
-from riseml.server.pool.pool_edit import rewrite_pool_file
+from riseml.base.errors import Conflict, UsageError
+from riseml.server.hosts import pool_edit
+from riseml.server.hosts.pool_edit import rewrite_pool_file
 from tests.support.waiting import DEADLINE
 
 

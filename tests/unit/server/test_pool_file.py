@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import RisemlError, UsageError
-from riseml.server.pool.pool_file import PoolFile
+from riseml.base.errors import RisemlError, UsageError
+from riseml.server.hosts.pool_file import PoolFile
 
 POOL = "hosts:\n  - {name: gpu1, url: 'unix:///var/run/docker.sock'}\n"
 

@@ -9,18 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.names import HostName, JobName
 from riseml.executors.base import OutputLost
-from riseml.executors.memory import MemoryExecutor
-from riseml.log_cursor import LogCursor
-from riseml.model import Capacity, ContainerSeen, Frame, JobKey
-from riseml.names import HostName, JobName
+from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
 from riseml.server.reconcile import log_pump
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import Shell
 from riseml.store.logs.log_store import LogStore, read_all_lines
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import wait_for
 
 KEY = JobKey(4, JobName("master"), 1)

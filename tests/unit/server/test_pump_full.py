@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from riseml.executors.memory import MemoryExecutor
-from riseml.log_cursor import LogCursor
-from riseml.model import Capacity, ContainerSeen, Frame, JobKey
-from riseml.names import HostName, JobName
+from riseml.base.names import HostName, JobName
+from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
 from riseml.server.clock import now
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.store.logs.log_store import LogStore, read_all_lines
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE, wait_for
 
 KEY = JobKey(1, JobName("train"), 1)

@@ -9,18 +9,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from riseml.errors import NotFound, UsageError
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.names import HostName, JobName
+from riseml.base.settings import Settings
+from riseml.base.states import Reason, State
 from riseml.model import Frame, JobKey, Owner
-from riseml.names import HostName, JobName
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plans
 from riseml.server.api.views.results import ResultQuery, read_results
 from riseml.server.app import make_application
 from riseml.server.services import Services
-from riseml.settings import Settings
 from riseml.spec.config.loader import load_config
-from riseml.states import Reason, State
 from riseml.store.insertion import NewExperiments
 from tests.support.rig import single
 

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
-from riseml.model import Capacity, ContainerSeen, World
-from riseml.samples import Sample
-from riseml.server.pool.monitor import Monitor
-from riseml.server.pool.sample_keeper import SampleKeeper
+from riseml.model import Capacity, ContainerSeen, Sample, World
+from riseml.server.usage.monitor import Monitor
+from riseml.server.usage.sample_keeper import SampleKeeper
 from riseml.store.samples.sample_rows import ALWAYS, SampleRow
 from riseml.store.samples.sample_store import SampleStore
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.server.test_idle_watch import HOST, KEY, make_running
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from riseml.data_stores.memory_target import MemoryTarget
+from riseml.base.errors import EngineError, RisemlError
+from riseml.base.names import HostName
+from riseml.base.states import State
 from riseml.data_stores.remote import Away
 from riseml.data_stores.save_manifest import MANIFEST, read_manifest
 from riseml.data_stores.save_notes import SaveNote, SaveNotes
-from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import WorkCancelled, ignore_report
 from riseml.model import Owner, World
-from riseml.names import HostName
 from riseml.planning.launch import output_folder
-from riseml.server.pool.save_keeper import SaveKeeper
+from riseml.server.data.save_keeper import SaveKeeper
 from riseml.spec.config.types import SaveSection
-from riseml.states import State
+from tests.support.memory_target import MemoryTarget
 from tests.unit.control.simulation import START, make_experiment, make_plan
 from tests.unit.server.test_data_keeper import make_keeper
 

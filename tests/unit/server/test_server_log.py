@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import UsageError
-from riseml.names import HostName
+from riseml.base.errors import UsageError
+from riseml.base.names import HostName
+from riseml.base.settings import LogFormat, read_settings
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.server_log import JsonFormatter, ServerLogHandler, TextFormatter, is_same_file
-from riseml.settings import LogFormat, read_settings
 
 LINE = LogLine("4 placed: master on gpu1 (first in the queue)", experiment="4", host=HostName("gpu1"), seconds=0.21)
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Unreachable, UsageError
+from riseml.base.errors import Unreachable, UsageError
+from riseml.base.names import SLURM_CLUSTER
+from riseml.base.settings import ExecutorName, Settings
+from riseml.base.states import Network
 from riseml.executors.pool import HostPool
 from riseml.executors.slurm.executor import SlurmExecutor
 from riseml.model import World
-from riseml.names import SLURM_CLUSTER
-from riseml.server.pool.choose_executor import check_executor
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.last_executor import record_executor
-from riseml.settings import ExecutorName, Settings
-from riseml.states import Network
+from riseml.server.hosts.choose_executor import check_executor
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.last_executor import record_executor
 from tests.unit.control.simulation import make_experiment, make_plan
 
 NOTHING = World(())

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import Refused
+from riseml.base.settings import Settings, read_settings
 from riseml.client.exchange import read_address
-from riseml.errors import Refused
 from riseml.server.process import _bind_socket
-from riseml.settings import Settings, read_settings
 
 
 @pytest.fixture

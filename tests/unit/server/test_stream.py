@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from riseml.base.names import BUILD, JobName, parse_id
+from riseml.base.states import Part, Reason, State
 from riseml.model import Experiment, Frame, JobKey, Owner
-from riseml.names import BUILD, JobName, parse_id
 from riseml.planning.plan import first_jobs
 from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
 from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.server.reconcile.notifier import Notifier
-from riseml.states import Part, Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments

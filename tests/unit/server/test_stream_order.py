@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from riseml.base.names import JobName, parse_id
+from riseml.base.states import Part, Reason, State
 from riseml.model import Frame, JobKey, Owner
-from riseml.names import JobName, parse_id
 from riseml.planning.plan import first_jobs
 from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
 from riseml.server.api.merged_log.stream_request import StreamRequest
-from riseml.states import Part, Reason, State
 from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import _READ_AT_ONCE
 from tests.unit.control.simulation import make_plan

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from riseml.names import parse_id
+from riseml.base.names import parse_id
+from riseml.base.states import State
 from riseml.server.api.merged_log import log_stream
 from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
 from riseml.server.api.merged_log.stream_request import StreamRequest
-from riseml.states import State
 from tests.unit.server.test_stream import DEADLINE, Scene, parse, shown
 
 

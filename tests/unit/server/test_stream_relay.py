@@ -7,10 +7,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 
-from riseml.executors.job_streams import JobStream, NoControl, RawCodec
-from riseml.executors.memory import MemoryCommand
-from riseml.server.pool.stream_relay import relay_stream
-from riseml.stream_messages import (
+from riseml.base.stream_messages import (
     WINDOW,
     Channel,
     ChannelEnd,
@@ -23,6 +20,9 @@ from riseml.stream_messages import (
     StreamReady,
     WindowSize,
 )
+from riseml.executors.job_streams import JobStream, NoControl, RawCodec
+from riseml.server.access.stream_relay import relay_stream
+from tests.support.memory_executor import MemoryCommand
 from tests.support.waiting import DEADLINE
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.names import JobName
+from riseml.base.states import Part, State
 from riseml.model import Experiment, Frame, JobKey, World
-from riseml.names import JobName
 from riseml.server.reconcile.stuck_waits import StuckWaits
 from riseml.spec.config.loader import load_config
-from riseml.states import Part, State
 from riseml.store.logs.log_store import LogStore
 from tests.unit.frameworks.layouts import make_experiment
 

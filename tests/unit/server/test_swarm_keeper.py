@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName
+from riseml.base.settings import Settings
+from riseml.base.states import Network
 from riseml.control.observation import Observation
-from riseml.errors import EngineError
 from riseml.executors.pool import HostPool
 from riseml.executors.swarm_changes import Membership
-from riseml.names import HostName
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.swarm_ids import find_swarms
-from riseml.server.pool.swarm_keeper import SwarmKeeper
-from riseml.settings import Settings
-from riseml.states import Network
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.swarm_ids import find_swarms
+from riseml.server.hosts.swarm_keeper import SwarmKeeper
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.pools import look, site
 from tests.unit.control.simulation import START

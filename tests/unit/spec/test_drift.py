@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
 from riseml.spec.config import types
 from riseml.spec.config.loader import check_config, load_config
 from riseml.spec.config.reference import render_config_reference

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
+from riseml.base.errors import UsageError
 from riseml.cli.passed_variables import take_variables
-from riseml.errors import UsageError
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
 from riseml.spec.config.loader import check_config, load_config
 from riseml.spec.scalars.text_sizes import LONGEST, measure_variable

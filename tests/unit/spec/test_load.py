@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.states import State
 from riseml.spec.config.loader import Overrides, check_config, load_config
 from riseml.spec.config.types import (
     ChiefKey,
@@ -33,7 +34,6 @@ from riseml.spec.config.types import (
 from riseml.spec.scalars.quantities import parse_duration, parse_memory
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import Severity
-from riseml.states import State
 from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
 
 ROOT = Path(__file__).parents[3]

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from riseml.names import HostName
+from riseml.base.names import HostName
+from riseml.base.states import Network
 from riseml.spec.pool import types
 from riseml.spec.pool.loader import check_pool, load_pool
 from riseml.spec.pool.reference import render_pool_reference
@@ -22,7 +23,6 @@ from riseml.spec.schema.contract import POOL_CONTRACT
 from riseml.spec.schema.sentences import format_flow
 from riseml.spec.yaml.document import MappingNode, Node, parse_document
 from riseml.spec.yaml.problems import KeyPath, SpecError
-from riseml.states import Network
 
 ROOT = Path(__file__).parents[3]
 KEYS = dict(POOL_CONTRACT.walk())

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from riseml.sizes import BadSize, Size, parse_size
+from riseml.base.sizes import BadSize, Size, parse_size
 
 
 @pytest.mark.parametrize("unit", ["M", "MB", "Mi", "MiB", "MIB", "m", "mb", "mB", "mi", "mib", " M", " MB"])

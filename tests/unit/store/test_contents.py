@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.pieces import RECORD, write_pieces
-from riseml.errors import EngineError
-from riseml.store.content_receiver import ContentReceiver, StreamReceiver
-from riseml.store.contents import ContentStore, DamagedContent
+from riseml.base.errors import EngineError
+from riseml.files.archives.pieces import RECORD, write_pieces
+from riseml.store.projects.content_receiver import ContentReceiver, StreamReceiver
+from riseml.store.projects.contents import ContentStore, DamagedContent
 
 TEXTS = [b"", b"a", b"bc", b"x" * 300_000, os.urandom(2_000)]
 
@@ -59,7 +59,7 @@ def test_contents_that_are_not_wanted_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_many_packs_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.store.content_receiver._PACK", 100)
+    monkeypatch.setattr("riseml.store.projects.content_receiver._PACK", 100)
     store = ContentStore(tmp_path)
     contents = [b"%d" % number * 20 for number in range(40)]
     put(store, contents)
@@ -114,7 +114,7 @@ def test_a_read_that_fails_for_a_while_loses_nothing(
         return int(real(file, *more))
 
     with monkeypatch.context() as failing:
-        failing.setattr(f"riseml.store.packs.os.{call}", fail)
+        failing.setattr(f"riseml.store.projects.packs.os.{call}", fail)
         with pytest.raises(EngineError, match=os.strerror(number)) as raised:
             read(store, TEXTS)
         assert not raised.value.permanent
@@ -142,7 +142,7 @@ def test_a_damaged_table_is_made_again(tmp_path: Path, harm: str) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from riseml.store.contents import ContentStore
+from riseml.store.projects.contents import ContentStore
 from tests.unit.store.test_contents import TEXTS, put
 put(ContentStore(Path(sys.argv[1])), [b"late"])
 """

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.errors import LogUnreadable
-from riseml.log_cursor import LogCursor
-from riseml.model import Frame, JobKey
-from riseml.names import JobName, parse_id
+from riseml.base.errors import LogUnreadable
+from riseml.base.names import JobName, parse_id
+from riseml.model import Frame, JobKey, LogCursor
 from riseml.store.logs.line_index import LineIndexes, Selection
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.logs.read_position import ReadPosition

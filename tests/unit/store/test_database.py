@@ -13,10 +13,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import riseml.store
-from riseml.errors import NotFound, StoreError
+from riseml.base.errors import NotFound, StoreError
+from riseml.base.states import State, Wanted
 from riseml.model import Experiment, Image, Owner, copy_name
 from riseml.planning.plan import first_jobs
-from riseml.states import State, Wanted
 from riseml.store.database import NEWEST_MIGRATION, Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments

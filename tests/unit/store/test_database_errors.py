@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
 from riseml.store.database import Database
 from riseml.store.database_errors import read_address, show_address
 from riseml.store.experiments import ExperimentStore

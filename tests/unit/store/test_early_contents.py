@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.archives.manifest import write_manifest
-from riseml.archives.pieces import INCOMING, RECORD
-from riseml.errors import Unreachable, UsageError
-from riseml.project import early_contents, handed_packs
-from riseml.project.archive import take_snapshot
-from riseml.project.early_contents import EarlyContents
-from riseml.project.file_index import FileIndex
-from riseml.project.handed_packs import hand_over_packs
-from riseml.project.listing import Listing, list_project_files
-from riseml.store.snapshots import SnapshotStore
+from riseml.base.errors import Unreachable, UsageError
+from riseml.files.archives.manifest import write_manifest
+from riseml.files.archives.pieces import INCOMING, RECORD
+from riseml.files.project import early_contents, handed_packs
+from riseml.files.project.archive import take_snapshot
+from riseml.files.project.early_contents import EarlyContents
+from riseml.files.project.file_index import FileIndex
+from riseml.files.project.handed_packs import hand_over_packs
+from riseml.files.project.listing import Listing, list_project_files
+from riseml.store.projects.snapshots import SnapshotStore
 from tests.support.waiting import DEADLINE
 from tests.unit.project.builders import drop_privileges
 from tests.unit.store.test_states import NAMES, read_tree, unpack

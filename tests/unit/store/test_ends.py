@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from riseml.states import State
+from riseml.base.states import State
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
 from riseml.store.experiments import ExperimentStore

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from riseml.base.states import State
 from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.spec.config.types import SaveSection
-from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments

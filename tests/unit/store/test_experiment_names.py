@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from riseml.states import State
+from riseml.base.states import State
 from riseml.store.database import Database
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiments import ExperimentStore

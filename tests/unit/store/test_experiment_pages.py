@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from riseml.base.states import State
 from riseml.model import Owner
 from riseml.planning.plan import first_jobs
-from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiment_pages import ExperimentPages, PageQuery, PageSort
 from riseml.store.experiments import ExperimentStore

@@ -11,9 +11,9 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.growth import copy_first_experiment
+from riseml.base.states import Reason, State
 from riseml.model import Owner
 from riseml.planning.plan import first_jobs
-from riseml.states import Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments

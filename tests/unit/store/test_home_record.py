@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import StoreError
-from riseml.home_location import HomeLocation, find_location, read_text
+from riseml.base.errors import StoreError
+from riseml.base.home_location import HomeLocation, find_location, read_text
 from riseml.store.database import Database
 from riseml.store.home_record import OwnHome, load_home_record
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.pieces import INCOMING, RECORD
-from riseml.errors import NotFound, StoreError, TooLarge, UsageError
-from riseml.store.snapshots import SnapshotStore
+from riseml.base.errors import NotFound, StoreError, TooLarge, UsageError
+from riseml.files.archives.pieces import INCOMING, RECORD
+from riseml.store.projects.snapshots import SnapshotStore
 from tests.unit.store.test_early_contents import CONTENT_TABLE, count_bytes, incoming
 
 ONE = RECORD.pack(1) + b"x"
@@ -78,7 +78,7 @@ def test_what_a_client_left_is_removed(tmp_path: Path) -> None:
 def test_a_disk_without_its_reserve_takes_no_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshots = SnapshotStore(tmp_path / "snapshots")
     name = leave_pack(snapshots, ONE)
-    monkeypatch.setattr("riseml.store.uploads._RESERVE", 2**63)
+    monkeypatch.setattr("riseml.store.projects.uploads._RESERVE", 2**63)
     with pytest.raises(StoreError, match="is full"):
         snapshots.take_pack(name)
 
@@ -131,12 +131,12 @@ def test_a_folder_on_another_disk_is_named(tmp_path: Path, caplog: pytest.LogCap
 
 def test_a_pack_has_a_bound_for_its_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight zeros are a content, and a file without blocks has as many as its size says."""
-    monkeypatch.setattr("riseml.store.incoming_packs.MOST_FILES", 9)
+    monkeypatch.setattr("riseml.store.projects.incoming_packs.MOST_FILES", 9)
     snapshots = SnapshotStore(tmp_path / "snapshots")
     snapshots.take_pack(leave_pack(snapshots, bytes(72)))
     with pytest.raises(TooLarge, match="more than 9 contents"):
         snapshots.take_pack(leave_pack(snapshots, bytes(80)))
-    monkeypatch.setattr("riseml.store.incoming_packs._MOST", 79)
+    monkeypatch.setattr("riseml.store.projects.incoming_packs._MOST", 79)
     with pytest.raises(TooLarge, match="more than 79 bytes"):
         snapshots.take_pack(leave_pack(snapshots, bytes(80)))
 
@@ -149,7 +149,7 @@ def test_a_pack_that_no_table_names_leaves_the_disk(tmp_path: Path, monkeypatch:
         raise StoreError("the table cannot be written")
 
     with monkeypatch.context() as patch:
-        patch.setattr("riseml.store.contents.ContentStore._enter_contents", fail)
+        patch.setattr("riseml.store.projects.contents.ContentStore._enter_contents", fail)
         with pytest.raises(StoreError, match="cannot be written"):
             snapshots.take_pack(leave_pack(snapshots, ONE))
     assert count_bytes(tmp_path / "snapshots") == 0

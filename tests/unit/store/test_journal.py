@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from riseml.base.states import Reason, State
 from riseml.server.end_recovery import recover_ends
-from riseml.states import Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.journal import ExperimentJournal, LastNumbers

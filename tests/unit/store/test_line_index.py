@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.names import JobName, parse_id
 from riseml.model import Frame, JobKey
-from riseml.names import JobName, parse_id
 from riseml.store.logs.levels import LogLevel
 from riseml.store.logs.line_index import LineIndexes, Selection
 from riseml.store.logs.log_store import LogStore

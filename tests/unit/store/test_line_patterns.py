@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
+from riseml.base.names import BUILD, JobName
 from riseml.model import Frame, JobKey
-from riseml.names import BUILD, JobName
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore

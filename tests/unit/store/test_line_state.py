@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml.base.names import JobName
 from riseml.model import Frame, JobKey
-from riseml.names import JobName
 from riseml.store.logs.line_state import BETWEEN_LINES, LONGEST_LINE, LinePhase, LineState, RecordKind, cut_text
 from riseml.store.logs.records import OpenLines, RecordRun, encode_frames, feed_line, split_runs
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
 from riseml.store import log_reserve
 from riseml.store.database import Database
 from riseml.store.schema import drained_hosts

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.log_cursor import FramePosition, LogCursor
-from riseml.model import Frame, JobKey
-from riseml.names import JobName
+from riseml.base.names import JobName
+from riseml.model import Frame, FramePosition, JobKey, LogCursor
 from riseml.store.logs.line_state import LONGEST_LINE
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.logs.read_position import ReadPosition

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
+from riseml.base.names import JobName
 from riseml.model import Frame, JobKey
-from riseml.names import JobName
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.blocks import LogBlock

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from riseml.base.names import HostName
+from riseml.base.states import CompanionKind, Part, State
 from riseml.model import Companion, Owner
-from riseml.names import HostName
 from riseml.planning.plan import first_jobs
-from riseml.states import CompanionKind, Part, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments

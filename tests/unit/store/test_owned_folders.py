@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
+from riseml.files.storage.owned_folders import open_owned_folder, replace_file
 from riseml.model import Owner
-from riseml.storage.owned_folders import open_owned_folder, replace_file
 from tests.support.root import only_root
 
 ME = Owner("paul", os.geteuid(), os.getegid())

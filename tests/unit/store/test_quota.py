@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import UsageError
-from riseml.settings import read_settings
+from riseml.base.errors import UsageError
+from riseml.base.settings import read_settings
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from tests.support.rig import Rig, single
 from tests.unit.store.test_logs import KEY, OTHER, frame

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riseml.base.names import BUILD, JobName
 from riseml.model import Frame, JobKey
-from riseml.names import BUILD, JobName
 from riseml.store.logs.blocks import LogBlock, OutputLine
 from riseml.store.logs.line_parser import find_open_lines
 from riseml.store.logs.read_position import ReadPosition

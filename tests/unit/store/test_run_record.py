@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import yaml
 
-from riseml.states import State
-from riseml.storage.outputs import describe_run
+from riseml.base.states import State
+from riseml.files.storage.outputs import describe_run
 from tests.unit.cli.test_results import make_metric
 from tests.unit.control.simulation import make_experiment, make_plan
 

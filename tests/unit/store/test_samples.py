@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.model import JobKey
-from riseml.names import JobName
-from riseml.samples import Sample, Traffic
+from riseml.base.names import JobName
+from riseml.model import JobKey, Sample, Traffic
 from riseml.store.samples.sample_rows import ALWAYS, SIZE, Span, make_row, pack_row, resample_rows, unpack_rows
 from riseml.store.samples.sample_store import SampleStore
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from riseml.errors import EngineError, Refused, StoreError
+from riseml.base.errors import EngineError, Refused, StoreError
 from riseml.model import Environment, Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.store.experiments import ExperimentStore

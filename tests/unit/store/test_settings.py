@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Refused, UsageError
+from riseml.base.errors import Refused, UsageError
+from riseml.base.settings import DEFAULT_LOG_LIMIT, DEFAULT_UPLOAD_LIMIT, read_settings
 from riseml.executors.build_limits import BuildLimits, read_build_limits
-from riseml.settings import DEFAULT_LOG_LIMIT, DEFAULT_UPLOAD_LIMIT, read_settings
 from riseml.spec.scalars.quantities import parse_memory
 
 GIVEN = "postgresql+psycopg://paul:secret@db/riseml?sslmode=require"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
-from riseml.store.snapshots import SnapshotStore
+from riseml.base.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.store.projects.snapshots import SnapshotStore
 from tests.support.archives import find_digest, pack
 
 FILES = {"riseml.yml": "project: a", "requirements.txt": "numpy", "run.sh": "#!/bin/sh"}
@@ -115,7 +115,7 @@ def test_an_upload_of_single_bytes_is_too_slow(tmp_path: Path) -> None:
 
 
 def test_an_upload_with_too_many_files_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.archives.tree.MOST_FILES", 2)
+    monkeypatch.setattr("riseml.files.archives.tree.MOST_FILES", 2)
     with pytest.raises(TooLarge, match="more than 2 files"):
         receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     assert left(tmp_path) == []

@@ -9,10 +9,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.manifest import write_manifest
-from riseml.store.contents import ContentStore
-from riseml.store.stored_files import StoredFiles, compare_states
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.manifest import write_manifest
+from riseml.store.projects.contents import ContentStore
+from riseml.store.projects.stored_files import StoredFiles, compare_states
 
 FILE, LINK, FOLDER = EntryKind.FILE, EntryKind.LINK, EntryKind.FOLDER
 

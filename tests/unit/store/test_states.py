@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.manifest import digest_manifest, write_manifest
-from riseml.archives.pieces import write_pieces
-from riseml.errors import EngineError, NotFound, StoreError, TooLarge, UsageError
-from riseml.project import file_index
-from riseml.project.archive import Snapshot, pack_contents, take_snapshot
-from riseml.project.file_index import FileIndex
-from riseml.project.listing import list_project_files
-from riseml.project.unpacking import OpenFolder, unpack_entries
-from riseml.store.content_receiver import ContentReceiver
-from riseml.store.snapshots import SnapshotStore
+from riseml.base.errors import EngineError, NotFound, StoreError, TooLarge, UsageError
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.manifest import digest_manifest, write_manifest
+from riseml.files.archives.pieces import write_pieces
+from riseml.files.project import file_index
+from riseml.files.project.archive import Snapshot, pack_contents, take_snapshot
+from riseml.files.project.file_index import FileIndex
+from riseml.files.project.listing import list_project_files
+from riseml.files.project.unpacking import OpenFolder, unpack_entries
+from riseml.store.projects.content_receiver import ContentReceiver
+from riseml.store.projects.snapshots import SnapshotStore
 from tests.unit.project.builders import fill_folder
 
 NAMES = st.sampled_from([b"a", b"b.py", b"d/x", b"d/e/y", b"\xff\n", b"d/\xc3\xbc \xfe", b"run.sh", b"-"])
@@ -172,7 +172,7 @@ def test_only_what_is_missing_is_sent(tmp_path: Path) -> None:
 
 
 def test_a_sync_that_broke_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.archives.pieces.PIECE", 1000)
+    monkeypatch.setattr("riseml.files.archives.pieces.PIECE", 1000)
     snapshots = SnapshotStore(tmp_path / "snapshots")
     project = tmp_path / "project"
     project.mkdir()
@@ -322,8 +322,8 @@ def test_contents_that_come_again_and_again_are_not_kept_again(tmp_path: Path) -
 
 
 def test_the_disk_keeps_its_reserve_of_what_is_inflated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.store.uploads._CHECK_INTERVAL", 100_000)
-    monkeypatch.setattr("riseml.store.uploads._RESERVE", 1 << 62)
+    monkeypatch.setattr("riseml.store.projects.uploads._CHECK_INTERVAL", 100_000)
+    monkeypatch.setattr("riseml.store.projects.uploads._RESERVE", 1 << 62)
     snapshots = SnapshotStore(tmp_path / "snapshots")
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "zeros").write_bytes(bytes(200_000))

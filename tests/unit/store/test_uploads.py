@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.store.uploads import UploadLimits, read_chunks
+from riseml.store.projects.uploads import UploadLimits, read_chunks
 
 CHUNK = b"x" * (1 << 20)
 

@@ -21,13 +21,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riseml.base.names import JobName, parse_id
+from riseml.base.states import State
+from riseml.base.terminal_text import plain_line
 from riseml.model import Frame, JobKey
-from riseml.names import JobName, parse_id
 from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.stream_cursor import StreamPosition, check_stream_cursor, parse_stream_cursor
 from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.server.reconcile.notifier import Notifier
-from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.line_index import LineIndexes, Selection
@@ -38,7 +39,6 @@ from riseml.store.logs.report_lines import split_report
 from riseml.store.metrics.line_patterns import LONGEST_LINE as LONGEST_SEARCHED
 from riseml.store.metrics.line_patterns import PatternSearch
 from riseml.store.metrics.metric_store import MetricStore
-from riseml.terminal_text import plain_line
 from tests.unit.store.test_database import NOW, submit
 
 EXAMPLES = {"soak": 10_000, "few": 20}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 300)

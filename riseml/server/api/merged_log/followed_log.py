@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 
+from riseml.base.names import JobName
+from riseml.base.records import dataclass
+from riseml.base.states import Part, State
 from riseml.model import Experiment
-from riseml.names import JobName
-from riseml.records import dataclass
 from riseml.server.api.merged_log import log_gate
 from riseml.server.api.merged_log.log_entries import format_moment
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
-from riseml.states import Part, State
 from riseml.store.experiments import StateEvent
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.logs.read_position import ReadPosition

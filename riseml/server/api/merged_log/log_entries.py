@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
+from riseml.base.names import CanonicalId, JobName, experiment_name
+from riseml.base.states import SENTENCES, State
 from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
 from riseml.model import Experiment
-from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.api.views.metric_views import show_number
 from riseml.server.api.views.record_views import exit_code_of, find_exit_code, name_cause
-from riseml.states import SENTENCES, State
 from riseml.store.experiments import StateEvent
 from riseml.store.logs.blocks import LogBlock, OutputLine
 from riseml.store.metrics.metric_tally import MetricReport

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import enum
 
+from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL, Part, Reason
 from riseml.model import Experiment
-from riseml.records import dataclass
-from riseml.states import TERMINAL, Part, Reason
 from riseml.store.experiments import StateEvent
 
 PATIENCE = 5.0

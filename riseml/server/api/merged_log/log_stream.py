@@ -13,8 +13,9 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 from riseml import wire
+from riseml.base.names import JobName
+from riseml.base.states import TERMINAL, Part, State
 from riseml.model import Experiment, Job, JobKey
-from riseml.names import JobName
 from riseml.server.api.merged_log import log_gate
 from riseml.server.api.merged_log.followed_log import FollowedLog, StreamHead
 from riseml.server.api.merged_log.log_entries import (
@@ -35,7 +36,6 @@ from riseml.server.api.merged_log.stream_cursor import StreamPosition
 from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.server.clock import now
 from riseml.server.reconcile.notifier import Notifier
-from riseml.states import TERMINAL, Part, State
 from riseml.store.experiments import ExperimentStore, StateEvent
 from riseml.store.logs.blocks import LogBlock, join_blocks
 from riseml.store.logs.log_store import LogStore

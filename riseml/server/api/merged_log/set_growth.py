@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from riseml.base.records import dataclass
 from riseml.model import Experiment
-from riseml.records import dataclass
 from riseml.server.api.views.search_view import describe_end
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.searches import SearchStore

@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from riseml import wire
+from riseml.base.names import experiment_name
+from riseml.base.records import dataclass
+from riseml.base.states import SENTENCES, TERMINAL, Reason, State
 from riseml.control.rollup import describe_set_end, roll_up_set
-from riseml.names import experiment_name
-from riseml.records import dataclass
 from riseml.server.api.merged_log.log_entries import format_moment
-from riseml.states import SENTENCES, TERMINAL, Reason, State
 from riseml.store.experiments import ExperimentStore, StateEvent
 
 _ORDER = (State.CREATED, State.BUILDING, State.PENDING, State.STARTING, State.RUNNING)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from riseml.errors import UsageError
-from riseml.records import dataclass
+from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.store.logs.log_store import LogStore
 from riseml.store.logs.read_position import ReadPosition
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from riseml.names import CanonicalId
-from riseml.records import dataclass
+from riseml.base.names import CanonicalId
+from riseml.base.records import dataclass
 from riseml.server.api.merged_log.set_growth import SetGrowth
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
 

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Body
 from fastapi.responses import StreamingResponse
 
 from riseml import wire
-from riseml.archives.project_files import ProjectFiles, write_tar
-from riseml.errors import NotFound, UsageError
-from riseml.names import parse_id
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.names import parse_id
+from riseml.files.archives.project_files import ProjectFiles, write_tar
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.routes.submission_routes import Digest
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.named_experiments import find_details
-from riseml.server.pool.missing_parts import find_missing_data, find_missing_image
+from riseml.server.hosts.missing_parts import find_missing_data, find_missing_image
 from riseml.server.services import Services
 
 Needs = Annotated[wire.RerunNeeds, Body()]

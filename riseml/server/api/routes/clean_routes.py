@@ -8,12 +8,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from riseml import wire
-from riseml.records import dataclass
+from riseml.base.records import dataclass
 from riseml.server.api.views.record_views import show_time
 from riseml.server.clock import now
-from riseml.server.pool.clean import Cleaner, Cleaning, Leftover
-from riseml.server.pool.disk_keeper import DiskKeeper, DiskState
-from riseml.server.pool.leftover_judge import CleanRequest
+from riseml.server.data.clean import Cleaner, Cleaning, Leftover
+from riseml.server.data.disk_keeper import DiskKeeper, DiskState
+from riseml.server.data.leftover_judge import CleanRequest
 
 
 @dataclass(frozen=True, slots=True)

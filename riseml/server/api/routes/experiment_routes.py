@@ -8,10 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from riseml import wire
+from riseml.base.errors import UsageError
+from riseml.base.names import CanonicalId, parse_id
+from riseml.base.states import TERMINAL, State
 from riseml.control.explain import list_concerned_hosts
 from riseml.control.observation import Observation
-from riseml.errors import UsageError
-from riseml.names import CanonicalId, parse_id
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submissions.dry_run import show_tf_configs
 from riseml.server.api.views.explain import describe_stuck_disks, show_activities, show_explanation
@@ -24,10 +25,9 @@ from riseml.server.api.views.named_experiments import (
 )
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
+from riseml.server.data.disk_keeper import CACHE
 from riseml.server.log_line import write_line
-from riseml.server.pool.disk_keeper import CACHE
 from riseml.server.services import Services
-from riseml.states import TERMINAL, State
 
 log = logging.getLogger(__name__)
 

@@ -12,17 +12,17 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from riseml import wire
-from riseml.errors import Conflict, RisemlError, TooSlow, UsageError
+from riseml.base.errors import Conflict, RisemlError, TooSlow, UsageError
+from riseml.base.names import parse_id
+from riseml.base.records import dataclass
+from riseml.files.storage_files import MOST_ENTRIES, FileWriter, ListOrder, StorageFiles
 from riseml.job_programs.folder_contents import Incoming
 from riseml.job_programs.folder_listing import Page
 from riseml.job_programs.folder_paths import Seen
-from riseml.names import parse_id
-from riseml.records import dataclass
 from riseml.server.api.output_rules import check_removable
 from riseml.server.api.views.named_experiments import find_details
-from riseml.server.pool.file_places import open_data, open_output
+from riseml.server.data.file_places import open_data, open_output
 from riseml.server.services import Services
-from riseml.storage_files import MOST_ENTRIES, FileWriter, ListOrder, StorageFiles
 
 _PROOF = 33  # bytes after a content: one that says whether it is complete, and its SHA-256
 _BUFFER = 1 << 20  # bytes that are written at once

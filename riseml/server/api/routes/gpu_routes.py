@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query
 
 from riseml import wire
 from riseml.server.api.waiting import wait_for_hosts
-from riseml.server.pool.gpu_readings import find_holders, read_all_gpus, show_gpus
 from riseml.server.services import Services
+from riseml.server.usage.gpu_readings import find_holders, read_all_gpus, show_gpus
 
 
 def add_gpu_routes(router: APIRouter, services: Services) -> None:

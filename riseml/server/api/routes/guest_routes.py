@@ -6,11 +6,11 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from riseml import wire
-from riseml.errors import Conflict
-from riseml.names import experiment_name, parse_id
+from riseml.base.errors import Conflict
+from riseml.base.names import experiment_name, parse_id
+from riseml.server.access.stream_relay import end_in_thread
 from riseml.server.api.guest_program import find_program
 from riseml.server.api.routes.experiment_routes import Name
-from riseml.server.pool.stream_relay import end_in_thread
 from riseml.server.services import Services
 from riseml.server.web.guest_gate import OWN_PLACE
 

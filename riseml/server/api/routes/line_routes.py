@@ -7,15 +7,15 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from riseml import wire
+from riseml.base.names import experiment_name, parse_id
+from riseml.base.states import SENTENCES
 from riseml.model import Experiment
-from riseml.names import experiment_name, parse_id
 from riseml.server.api.merged_log.log_check import prepare_log
 from riseml.server.api.merged_log.log_entries import format_moment, name_stream
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.named_experiments import find_single_experiment
 from riseml.server.services import Services
-from riseml.states import SENTENCES
 from riseml.store.experiments import StateEvent
 from riseml.store.logs.levels import LogLevel
 from riseml.store.logs.line_index import LineIndexes, NumberedOutput, Selection

@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 
 from riseml import wire
-from riseml.errors import UsageError
-from riseml.names import experiment_name
+from riseml.base.errors import UsageError
+from riseml.base.names import experiment_name
+from riseml.base.states import State
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.record_views import show_all
 from riseml.server.services import Services
-from riseml.states import State
 from riseml.store.experiment_pages import LONGEST_TEXT, PageQuery, PageSort
 from riseml.store.experiments import ExperimentDetail
 

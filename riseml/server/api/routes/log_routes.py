@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.base.names import parse_id
+from riseml.base.records import dataclass
+from riseml.base.settings import HEARTBEAT_HEADER, MOST_TAIL
 from riseml.model import Experiment
-from riseml.names import parse_id
-from riseml.records import dataclass
 from riseml.server.api.merged_log.log_check import prepare_log
 from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.set_growth import SetGrowth
@@ -23,7 +24,6 @@ from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import show_time
 from riseml.server.attendance import Attendance
 from riseml.server.services import Services
-from riseml.settings import HEARTBEAT_HEADER, MOST_TAIL
 
 _NDJSON: dict[int | str, dict[str, Any]] = {
     200: {"description": "one `Entry` a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}

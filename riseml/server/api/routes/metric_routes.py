@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from riseml import wire
-from riseml.errors import NotFound
-from riseml.names import experiment_name, parse_id
+from riseml.base.errors import NotFound
+from riseml.base.names import experiment_name, parse_id
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.metric_views import show_history, show_summary
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment

@@ -11,20 +11,20 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from riseml import wire
-from riseml.errors import NotFound, RisemlError
+from riseml.base.errors import NotFound, RisemlError
+from riseml.base.names import CanonicalId, experiment_name, parse_id
+from riseml.base.records import dataclass
+from riseml.files.storage_files import MOST_ENTRIES, ListOrder, StorageFiles
 from riseml.model import Experiment
-from riseml.names import CanonicalId, experiment_name, parse_id
-from riseml.records import dataclass
 from riseml.server.api.output_rules import check_removable
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
 from riseml.server.api.views.record_views import show_time
 from riseml.server.clock import now
+from riseml.server.data.file_places import open_output
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.pool.file_places import open_output
 from riseml.server.services import Services
-from riseml.storage_files import MOST_ENTRIES, ListOrder, StorageFiles
 
 _NUMBERS = 50  # experiments and sets that one request examines
 _BUDGET = 10.0  # seconds of one request

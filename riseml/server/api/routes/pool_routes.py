@@ -8,24 +8,24 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Path, Query
 
 from riseml import wire
-from riseml.errors import NotFound, UsageError
-from riseml.names import HostName
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.names import HostName
+from riseml.base.states import Network
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.pool_views import list_file_findings, list_jobs_on, show_hosts, show_pool
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
+from riseml.server.hosts.admission import admit_host
+from riseml.server.hosts.checkup import check_pool
+from riseml.server.hosts.choose_executor import PROCESS
+from riseml.server.hosts.dismissal import dismiss_host
+from riseml.server.hosts.host_keys import pin_host_keys, scan_host_keys
+from riseml.server.hosts.mode import PoolMode
+from riseml.server.hosts.swarm_members import show_members, show_recovery
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.pool.admission import admit_host
-from riseml.server.pool.checkup import check_pool
-from riseml.server.pool.choose_executor import PROCESS
-from riseml.server.pool.dismissal import dismiss_host
-from riseml.server.pool.host_keys import pin_host_keys, scan_host_keys
-from riseml.server.pool.mode import PoolMode
-from riseml.server.pool.swarm_members import show_members, show_recovery
 from riseml.server.services import Services
 from riseml.spec.pool.slurm import make_login_entry
 from riseml.spec.pool.types import EngineKind, HostSpec
-from riseml.states import Network
 
 log = logging.getLogger(__name__)
 

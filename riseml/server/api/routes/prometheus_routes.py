@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
-from riseml.server.pool.gpu_readings import GpuScrapes
 from riseml.server.services import Services
+from riseml.server.usage.gpu_readings import GpuScrapes
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 

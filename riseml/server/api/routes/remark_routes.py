@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from fastapi import APIRouter
 
 from riseml import wire
-from riseml.names import parse_id
+from riseml.base.names import parse_id
+from riseml.results.stragglers import Remark, find_stragglers
+from riseml.results.trends import Trends
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.named_experiments import find_single_experiment
 from riseml.server.api.views.record_views import show_sample
 from riseml.server.services import Services
-from riseml.stragglers import Remark, find_stragglers
-from riseml.trends import Trends
 
 _MOST_WATCHED = 32  # experiments whose samples are remembered
 

@@ -9,16 +9,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from riseml import wire
-from riseml.errors import UsageError
+from riseml.base.errors import UsageError
+from riseml.base.names import CanonicalId, parse_id
+from riseml.base.states import PLACED
 from riseml.model import Experiment, Job
-from riseml.names import CanonicalId, parse_id
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import show_sample
 from riseml.server.api.views.sample_views import show_job_samples
 from riseml.server.clock import now
 from riseml.server.services import Services
-from riseml.states import PLACED
 from riseml.store.samples.sample_rows import Span
 
 _LONGEST_STEP = 366 * 86400  # seconds

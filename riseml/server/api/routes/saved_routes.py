@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from riseml import wire
-from riseml.errors import NotFound, Refused
+from riseml.base.errors import NotFound, Refused
+from riseml.base.names import parse_id
 from riseml.model import Environment, Experiment
-from riseml.names import parse_id
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.named_experiments import find_single_experiment
 from riseml.server.api.views.saved_views import show_saved, show_saved_summary

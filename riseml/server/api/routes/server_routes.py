@@ -7,12 +7,12 @@ import logging
 from fastapi import APIRouter, Response
 
 from riseml import wire
+from riseml.base.wire_revision import find_package
 from riseml.server.api.views.pool_views import find_swarm_trouble, show_hosts
 from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts
-from riseml.server.pool.mode import LocalMode
+from riseml.server.hosts.mode import LocalMode
 from riseml.server.services import Services
-from riseml.wire_revision import find_package
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from riseml import wire
-from riseml.names import experiment_name, parse_id
+from riseml.base.names import experiment_name, parse_id
 from riseml.search.importance import find_importances
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text

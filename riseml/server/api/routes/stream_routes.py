@@ -1,7 +1,7 @@
 """The routes of streams into running jobs: a command, a port, and the presence of a client, which keeps a companion
 running.
 
-Each is one WebSocket (`riseml.stream_messages`).
+Each is one WebSocket (`riseml.base.stream_messages`).
 
 Every error after the handshake is a message of the stream. Every client that may connect to the server's socket may
 open a stream, except web pages: browsers name their page in `Origin`, and the server refuses such a handshake.
@@ -16,13 +16,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 
-from riseml.errors import RisemlError, StoreError, UsageError
+from riseml.base.errors import RisemlError, StoreError, UsageError
+from riseml.base.stream_messages import CommandOrder, StreamMessage, StreamReady, decode_message, encode_message
+from riseml.server.access.stream_relay import make_failure, relay_stream
 from riseml.server.api.job_doors import find_door, find_running
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.pool.stream_relay import make_failure, relay_stream
 from riseml.server.services import Services
-from riseml.stream_messages import CommandOrder, StreamMessage, StreamReady, decode_message, encode_message
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Request, Response
 
 from riseml import wire
-from riseml.faultpoints import Point, reach
+from riseml.base.faultpoints import Point, reach
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.request_log import describe_accepted
 from riseml.server.api.submissions.companions import make_tensorboard

@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 
 from riseml import wire
-from riseml.errors import Refused, UsageError
-from riseml.model import Environment
-from riseml.names import parse_id
+from riseml.base.errors import Refused, UsageError
+from riseml.base.names import parse_id
+from riseml.model import Environment, SearchRecord, TrialOutcome
 from riseml.search.space import list_points
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
@@ -18,7 +18,6 @@ from riseml.server.api.views.named_experiments import find_details, find_search,
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
 from riseml.spec.config.types import SearchMethod
-from riseml.trials import SearchRecord, TrialOutcome
 
 log = logging.getLogger(__name__)
 

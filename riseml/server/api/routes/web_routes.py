@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from riseml import wire
-from riseml.errors import NotFound
+from riseml.base.errors import NotFound
 from riseml.server.api.views.record_views import show_time
 from riseml.server.web.access import OpenSession
 from riseml.server.web.door import WebDoor

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from riseml import wire
-from riseml.errors import Conflict, NotFound, Refused, Unreachable, UsageError
+from riseml.base.errors import Conflict, NotFound, Refused, Unreachable, UsageError
+from riseml.base.names import HostName, experiment_name, parse_id
+from riseml.base.states import TERMINAL
 from riseml.model import Experiment
-from riseml.names import HostName, experiment_name, parse_id
 from riseml.planning.companions import NamedOutputs, choose_environment, plan_tensorboard
 from riseml.planning.plan import first_jobs
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.services import Services
-from riseml.states import TERMINAL
 from riseml.store.insertion import NewExperiments
 
 MOST_SHOWN = 500  # experiments in one TensorBoard

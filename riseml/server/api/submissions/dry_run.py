@@ -8,12 +8,15 @@ from dataclasses import replace
 from datetime import datetime
 
 from riseml import wire
+from riseml.base.errors import RisemlError
+from riseml.base.names import CanonicalId, HostName, experiment_name, show_framework
+from riseml.base.records import dataclass
+from riseml.base.states import Part, State
 from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
-from riseml.errors import RisemlError
+from riseml.files.storage.outputs import show_output
 from riseml.model import Experiment, HostSeen, Image, Job, Plan, PlannedJob, World, resolve_base
-from riseml.names import CanonicalId, HostName, experiment_name, show_framework
 from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
     JobFolders,
@@ -26,14 +29,11 @@ from riseml.planning.launch import (
     job_variables,
 )
 from riseml.planning.plan import first_jobs
-from riseml.records import dataclass
 from riseml.server.api.submissions.submit import Planned, list_passed
-from riseml.server.pool.environment_review import review_environment
-from riseml.server.pool.observe import make_observation, observe_environment
+from riseml.server.hosts.environment_review import review_environment
+from riseml.server.hosts.observe import make_observation, observe_environment
 from riseml.server.services import Services
 from riseml.spec.config.types import Goal, Spec
-from riseml.states import Part, State
-from riseml.storage.outputs import show_output
 
 _PASSED = "\0"
 """Stands for a value from the user's environment, which no answer shows. A real value has no NUL character."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from riseml.archives.manifest import LONGEST_MANIFEST
-from riseml.archives.pieces import PieceReader
-from riseml.errors import TooLarge
+from riseml.base.errors import TooLarge
+from riseml.files.archives.manifest import LONGEST_MANIFEST
+from riseml.files.archives.pieces import PieceReader
 
 
 async def read_manifest_body(chunks: AsyncIterator[bytes]) -> bytes:
-    """Return the manifest that a client sends in pieces (see `riseml.archives.pieces`).
+    """Return the manifest that a client sends in pieces (see `files.archives.pieces`).
 
     Raises:
         UsageError: the pieces are malformed, or cut off.

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from riseml.model import Plan
 from riseml.server.api.submissions.submit import Planned
-from riseml.server.pool.ask_registry import ask_registry
+from riseml.server.hosts.ask_registry import ask_registry
 from riseml.server.services import Services
 
 

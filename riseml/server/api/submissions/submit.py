@@ -8,31 +8,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from riseml import wire
-from riseml.consent import make_process_refusal
+from riseml.base.consent import make_process_refusal
+from riseml.base.errors import Refused, Unreachable, UsageError
+from riseml.base.names import JobName, name_repository
+from riseml.base.records import dataclass
 from riseml.control.placement.refusal import describe_misfit, suggest_remedy
-from riseml.errors import Refused, Unreachable, UsageError
-from riseml.model import Environment, Owner, Plan, Resolved
-from riseml.names import JobName, name_repository
-from riseml.origins import Origin
+from riseml.model import Environment, Origin, Owner, Plan, Resolved, SearchPlan
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan, make_plans
 from riseml.planning.template import check_values
 from riseml.planning.trial_plan import make_templates, plan_trial
-from riseml.records import dataclass
 from riseml.search.propose import choose_first_point
 from riseml.server.clock import now
-from riseml.server.pool.choose_executor import PROCESS
-from riseml.server.pool.environment_review import review_environment
-from riseml.server.pool.observe import make_observation
+from riseml.server.hosts.choose_executor import PROCESS
+from riseml.server.hosts.environment_review import review_environment
+from riseml.server.hosts.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.resolved import resolve_config
 from riseml.spec.config.types import Resources, Spec, Train
 from riseml.store.insertion import NewExperiments, NewSearch
-from riseml.store.snapshots import SnapshotStore
-from riseml.trials import SearchPlan
+from riseml.store.projects.snapshots import SnapshotStore
 
 _IDLE_TIMEOUT = 3600.0  # seconds without anything to do after which a notebook ends
 _TOKEN_BYTES = 24

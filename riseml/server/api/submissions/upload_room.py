@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from riseml.errors import StoreError
-from riseml.server.pool.disk_keeper import HOME, DiskKeeper
+from riseml.base.errors import StoreError
+from riseml.server.data.disk_keeper import HOME, DiskKeeper
 
 
 @asynccontextmanager

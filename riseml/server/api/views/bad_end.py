@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from riseml.base.errors import LogUnreadable
+from riseml.base.names import experiment_name
+from riseml.base.states import Part, Reason, State
 from riseml.control.advice.advise import advise
 from riseml.control.advice.known_failure import FailedJob
 from riseml.control.advice.last_lines import PRINTED_LINES, choose_last_lines, drop_frames
 from riseml.control.rollup import find_failed_job
-from riseml.errors import LogUnreadable
 from riseml.model import Experiment, Job
-from riseml.names import experiment_name
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd
 from riseml.server.written_lines import is_about_files
-from riseml.states import Part, Reason, State
 from riseml.store.logs.log_store import LogStore
 
 _MOST_OTHERS = 8  # jobs whose logs are searched for the cause of a lost connection

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 from riseml import wire
-from riseml.errors import NotFound, UsageError
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.names import experiment_name, job_type, parse_id
 from riseml.model import Experiment, Image, Plan, PlannedJob, resolve_base
-from riseml.names import experiment_name, job_type, parse_id
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import count_run_seconds, show_time
@@ -19,7 +19,7 @@ from riseml.spec.config.loader import Overrides, check_config
 from riseml.store.codec import to_json
 from riseml.store.experiments import ExperimentDetail
 from riseml.store.metrics.metric_summary import MetricSummary
-from riseml.store.snapshots import SnapshotStore
+from riseml.store.projects.snapshots import SnapshotStore
 
 _MOST_FILES = 10_000  # files in an answer
 _MOST_NAMED = 3  # members of a set, in a hint

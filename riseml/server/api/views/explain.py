@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from riseml import wire
+from riseml.base.errors import RisemlError
+from riseml.base.names import HostName, experiment_name
 from riseml.control.explain import explain_experiment, explain_queue
 from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, HostFit, JobPlace, Obstacle, Shortage
 from riseml.control.observation import Observation
-from riseml.errors import RisemlError
 from riseml.model import Experiment, World
-from riseml.names import HostName, experiment_name
 from riseml.server.api.views.record_views import show_time
-from riseml.server.pool.disk_keeper import DiskState
+from riseml.server.data.disk_keeper import DiskState
 from riseml.server.reconcile.activities import Activity
 
 Names = Mapping[int, str]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from riseml import wire
-from riseml.errors import RisemlError
+from riseml.base.errors import RisemlError
+from riseml.base.names import CanonicalId, experiment_name
 from riseml.model import Experiment, Job
-from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import bind_job, job_folders
 from riseml.planning.shown_variables import hide_values, list_variables
 from riseml.server.services import Services

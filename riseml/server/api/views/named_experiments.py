@@ -6,10 +6,10 @@ import logging
 from collections.abc import Mapping
 
 from riseml import wire
+from riseml.base.errors import NotFound, RisemlError, UsageError
+from riseml.base.names import CanonicalId
 from riseml.control.rollup import find_usual_failure
-from riseml.errors import NotFound, RisemlError, UsageError
-from riseml.model import Experiment
-from riseml.names import CanonicalId
+from riseml.model import Experiment, SearchRecord
 from riseml.server.api.views.bad_end import explain_bad_end
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import NO_BAD_END, show_experiment, show_set
@@ -17,7 +17,6 @@ from riseml.server.api.views.saved_views import show_saved_summary
 from riseml.server.api.views.written_views import show_written
 from riseml.server.services import Services
 from riseml.store.experiments import ExperimentDetail
-from riseml.trials import SearchRecord
 
 log = logging.getLogger(__name__)
 

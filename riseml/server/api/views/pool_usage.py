@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from riseml import wire
+from riseml.base.records import dataclass
 from riseml.model import Job
-from riseml.records import dataclass
 from riseml.store.samples.sample_rows import AMOUNTS, SampleRow, Span, resample_rows
 
 _CPU, _MEMORY, _GPU = (AMOUNTS.index(name) for name in ("cpu", "mem_used", "gpu"))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 from riseml import wire
+from riseml.base.names import HostName, experiment_name
+from riseml.base.states import PLACED
 from riseml.control.placement.free import find_free_resources
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.model import Experiment, HostSeen
-from riseml.names import HostName, experiment_name
 from riseml.server.clock import now
-from riseml.server.pool.host_set import HostSet
-from riseml.server.pool.mode import PoolMode
-from riseml.server.pool.storage_mounts import describe_root
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.mode import PoolMode
+from riseml.server.hosts.storage_mounts import describe_root
 from riseml.server.services import Services
-from riseml.states import PLACED
 
 HostState = Literal["up", "silent", "draining", "drained"]
 

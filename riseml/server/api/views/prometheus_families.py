@@ -11,13 +11,13 @@ from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Met
 from prometheus_client.registry import Collector
 
 from riseml import wire
+from riseml.base.names import experiment_name
+from riseml.base.states import PLACED, State
 from riseml.model import Experiment, Job
-from riseml.names import experiment_name
 from riseml.server.clock import now
-from riseml.server.pool.gpu_readings import GpuScrapes
 from riseml.server.services import Services
 from riseml.server.timings import BOUNDS, DurationCounts
-from riseml.states import PLACED, State
+from riseml.server.usage.gpu_readings import GpuScrapes
 
 _MIB = 2**20
 _WAITING = frozenset({State.CREATED, State.BUILDING, State.PENDING})

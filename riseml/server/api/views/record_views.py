@@ -8,19 +8,17 @@ from types import MappingProxyType
 from typing import Literal
 
 from riseml import wire
+from riseml.base.names import CanonicalId, experiment_name, show_framework
+from riseml.base.records import dataclass
+from riseml.base.states import SENTENCES, TERMINAL, CompanionKind, State
 from riseml.control.rollup import find_failed_job, find_usual_failure, roll_up_set
 from riseml.control.settle import signal_name
-from riseml.model import Experiment, Job
-from riseml.names import CanonicalId, experiment_name, show_framework
+from riseml.files.storage.outputs import show_output
+from riseml.model import Experiment, Job, Sample, SearchRecord, Traffic
 from riseml.planning.launch import StorageRoots
-from riseml.records import dataclass
-from riseml.samples import Sample, Traffic
 from riseml.server.api.views.search_view import describe_end, show_search
-from riseml.states import SENTENCES, TERMINAL, CompanionKind, State
-from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
 from riseml.store.outcomes import ExperimentRun
-from riseml.trials import SearchRecord
 
 
 @dataclass(frozen=True, slots=True)

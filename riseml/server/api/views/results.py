@@ -7,9 +7,9 @@ from datetime import datetime
 from types import MappingProxyType
 
 from riseml import wire
-from riseml.errors import NotFound, UsageError
-from riseml.names import experiment_name, parse_id
-from riseml.records import dataclass
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.names import experiment_name, parse_id
+from riseml.base.records import dataclass
 from riseml.results.filters import filter_rows, parse_where
 from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
 from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import cast
 
 from riseml import wire
+from riseml.base.names import experiment_name
 from riseml.model import Experiment, Job
-from riseml.names import experiment_name
 from riseml.store.samples.sample_rows import AMOUNTS, SampleRow, resample_rows
 
 

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
+from riseml.base.names import experiment_name
+from riseml.base.states import TERMINAL
 from riseml.control.saving import find_attempt
 from riseml.data_stores.save_manifest import measure_files
 from riseml.data_stores.save_notes import SaveNote
 from riseml.model import Experiment
-from riseml.names import experiment_name
 from riseml.planning.launch import output_folder
 from riseml.server.api.views.record_views import show_time
-from riseml.server.pool.save_keeper import SaveKeeper, SaveProgress
-from riseml.states import TERMINAL
+from riseml.server.data.save_keeper import SaveKeeper, SaveProgress
 
 
 def show_saved_summary(experiment: Experiment, keeper: SaveKeeper) -> wire.SavedSummary | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from riseml import wire
+from riseml.base.names import experiment_name
 from riseml.control.rollup import SetMember, describe_set_end
 from riseml.control.search_steps import find_search_end
-from riseml.names import experiment_name
+from riseml.model import END_SENTENCES, SearchEnd, SearchRecord, TrialOutcome
 from riseml.spec.config.types import Goal
-from riseml.trials import END_SENTENCES, SearchEnd, SearchRecord, TrialOutcome
 
 _MOST_NAMES = 5  # names of metrics that are listed
 _UNEXPECTED = (SearchEnd.EXHAUSTED, SearchEnd.TOO_MANY_FAILED, SearchEnd.BROKEN)

@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from riseml.executors.output_log import STDOUT, OutputLog
+from riseml.base.names import JobName
 from riseml.executors.process.job_folders import COPIED, KILLED, RESTARTED, ProcessJobFolders, list_running_jobs
-from riseml.executors.removal import remove_tree
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_records import SupervisorRecord
+from riseml.executors.supervision.output_log import STDOUT, OutputLog
+from riseml.executors.this_machine.removal import remove_tree
 from riseml.model import JobKey
-from riseml.names import JobName
 from tests.support.deep_folders import make_deep_folders
 from tests.support.waiting import DEADLINE
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.project_files import TarFiles
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.environments.project_files import copy_files, unpack_project
+from riseml.files.archives.project_files import TarFiles
 
 MTIME = 1_700_000_000
 

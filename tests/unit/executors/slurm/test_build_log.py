@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from riseml.clusters import NodeKind
 from riseml.executors.slurm.job_queue import QueueAnswer
 from riseml.executors.slurm.node_environments import _BuildFollower
 from riseml.executors.slurm.queue_rows import parse_queue
-from riseml.model import Image
+from riseml.model import Image, NodeKind
 from tests.support.builds import make_environment_order
 
 ANSWER = QueueAnswer(tuple(parse_queue("7|RUNNING|None|N/A|name\n")), (NodeKind(1, 1, 1, 0),), 1.0)

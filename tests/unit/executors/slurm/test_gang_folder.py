@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import EngineError
+from riseml.base.names import JobName
 from riseml.control.actions import Signal
-from riseml.errors import EngineError
 from riseml.executors.slurm import gang_folder
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_records import read_orders, write_record
 from riseml.model import JobKey
-from riseml.names import JobName
 from tests.support.waiting import DEADLINE, wait_for
 
 MASTER, WORKER = JobName("master"), JobName("worker.1")

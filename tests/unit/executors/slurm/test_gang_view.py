@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from riseml.clusters import NodeKind
-from riseml.executors.output_log import STDOUT, OutputLog
+from riseml.base.names import JobName
+from riseml.base.states import Reason
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_view import LOST, GangWatch
 from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.queue_rows import parse_queue
 from riseml.executors.slurm.slurm_commands import SlurmCommands
-from riseml.model import ContainerSeen, JobKey
-from riseml.names import JobName
-from riseml.states import Reason
+from riseml.executors.supervision.output_log import STDOUT, OutputLog
+from riseml.model import ContainerSeen, JobKey, NodeKind
 
 NODES = (NodeKind(3, 4, 4000, 0),)
 MASTER, PS = JobName("master"), JobName("ps.1")

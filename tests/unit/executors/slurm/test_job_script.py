@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.clusters import NodeKind
+from riseml.base.names import JobName
 from riseml.executors.slurm.job_script import JobOrder, make_build_script, make_job_name, make_script, make_step_options
 from riseml.executors.slurm.shape import choose_shape, make_need
-from riseml.names import JobName
+from riseml.model import NodeKind
 from riseml.spec.config.types import Resources
 from riseml.spec.pool.types import SlurmSpec
 

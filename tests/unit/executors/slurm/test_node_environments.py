@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import EngineError
+from riseml.base.errors import EngineError
 from riseml.executors.environments import build_log
 from riseml.executors.slurm import node_environments
 from riseml.executors.slurm.job_queue import QueueAnswer

@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from riseml import stream_messages
-from riseml.executors import command_runner
+from riseml.base import stream_messages
+from riseml.base.names import JobName
+from riseml.base.stream_messages import (
+    Channel,
+    ChannelEnd,
+    CommandExit,
+    Piece,
+    StreamMessage,
+    WindowSize,
+    prefix_length,
+)
 from riseml.executors.environments import environment_builder
 from riseml.executors.slurm.gang_folder import PROGRAMS, GangFolders, GangKey
-from riseml.names import JobName
-from riseml.stream_messages import Channel, ChannelEnd, CommandExit, Piece, StreamMessage, WindowSize, prefix_length
+from riseml.executors.supervision import command_runner
 
 NAMES = [program.stem for program in PROGRAMS]
 BUILDER = Path(str(environment_builder.__file__))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.clusters import NodeKind
 from riseml.executors.slurm.queue_rows import (
     NodeState,
     PartitionRow,
@@ -15,6 +14,7 @@ from riseml.executors.slurm.queue_rows import (
     parse_partitions,
     parse_queue,
 )
+from riseml.model import NodeKind
 
 QUEUE = """\
 12|PENDING|Priority|2026-11-23T03:27:33|riseml-5e7a-4-1

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Part
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.executors.slurm.executor import SlurmExecutor
 from riseml.executors.slurm.gang_folder import GangFolder, GangKey
 from riseml.job_programs.rank_launcher import TREE_MARKER
 from riseml.model import Image, JobKey, Launch, Owner
-from riseml.names import HostName, JobName
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.pool.types import SlurmSpec
-from riseml.states import Part
 
 WORKER = JobName("worker.1")
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from riseml.base.names import JobName
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_lines import SUPERVISOR, LineConnection
-from riseml.names import JobName
 from tests.support.waiting import DEADLINE, wait_for
 
 ROLE = JobName("train")

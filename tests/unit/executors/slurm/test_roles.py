@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Unreachable
+from riseml.base.errors import Unreachable
+from riseml.base.names import JobName
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.role_access import RoleMeter, find_gpus, open_role_port, read_processor_time
 from riseml.executors.slurm.role_use import UseRecorder
-from riseml.names import JobName
 
 ROLE = JobName("train")
 TABLE = """index, uuid, name, driver_version, pci.bus_id, memory.total [MiB], memory.used [MiB], utilization.gpu [%], \

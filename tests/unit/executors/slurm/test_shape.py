@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.clusters import NodeKind
+from riseml.base.names import JobName
 from riseml.executors.slurm.shape import ShapeKind, choose_shape, make_need
-from riseml.names import JobName
+from riseml.model import NodeKind
 from riseml.spec.config.types import Resources
 
 NODES = (NodeKind(2, 4, 4000, 2), NodeKind(1, 4, 4000, 0))

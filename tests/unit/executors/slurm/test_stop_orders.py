@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from riseml.base.errors import EngineError
+from riseml.base.names import HostName, JobName
 from riseml.control.actions import Signal
-from riseml.errors import EngineError
 from riseml.executors.slurm import gang_records
 from riseml.executors.slurm.executor import SlurmExecutor
 from riseml.executors.slurm.gang_folder import GangFolder
@@ -25,7 +26,6 @@ from riseml.executors.slurm.gang_records import UNSAID, find_stop_cause, ran_out
 from riseml.executors.slurm.gang_roles import SupervisedRole
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
 from riseml.model import JobKey
-from riseml.names import HostName, JobName
 from riseml.spec.pool.types import SlurmSpec
 from tests.unit.executors.slurm.supervisors import make_pair, make_supervisor
 

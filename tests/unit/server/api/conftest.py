@@ -14,11 +14,11 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from riseml.base.names import JobName
+from riseml.base.settings import Settings
+from riseml.base.states import State
 from riseml.model import Frame, JobKey
-from riseml.names import JobName
 from riseml.server.app import Application, make_application
-from riseml.settings import Settings
-from riseml.states import State
 from tests.support.archives import find_digest, pack
 from tests.support.rig import single
 from tests.support.stores import open_database

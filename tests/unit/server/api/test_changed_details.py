@@ -10,11 +10,11 @@ from typing import NoReturn
 
 import pytest
 
-from riseml.errors import StoreError
-from riseml.names import parse_id
+from riseml.base.errors import StoreError
+from riseml.base.names import parse_id
+from riseml.base.settings import Settings
 from riseml.server.api.views.named_experiments import show_changed_details, show_details
 from riseml.server.app import make_application
-from riseml.settings import Settings
 from riseml.store.metrics.metric_store import MetricStore
 from tests.unit.server.api.conftest import close_all
 from tests.unit.store.test_database import submit

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import Conflict, NotFound, RisemlError, UsageError
+from riseml.base.settings import Settings
 from riseml.client.exchange import Address, RetryPolicy
 from riseml.client.file_client import FileClient, StoragePlace
-from riseml.errors import Conflict, NotFound, RisemlError, UsageError
+from riseml.files.storage_files import ListOrder
 from riseml.job_programs.folder_contents import Incoming, read_pieces
 from riseml.server.app import make_application
-from riseml.settings import Settings
-from riseml.storage_files import ListOrder
 from tests.unit.server.api.conftest import NOW, serve
 
 BIG = bytes(range(256)) * 40_000  # 10 MB

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.memory import MemoryExecutor
+from riseml.base.names import HostName
+from riseml.base.settings import Settings
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity
-from riseml.names import HostName
 from riseml.server.api.waiting import wait_for_any_host
-from riseml.server.pool.host_set import HostSet
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
-from riseml.settings import Settings
+from tests.support.memory_executor import MemoryExecutor
 from tests.unit.executors.test_slow_hosts import SlowExecutor
 from tests.unit.server.api.conftest import NOW
 

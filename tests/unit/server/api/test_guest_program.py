@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from riseml.errors import Conflict, RisemlError, StoreError
+from riseml.base.errors import Conflict, RisemlError, StoreError
+from riseml.base.settings import Settings
 from riseml.server.api import guest_program
 from riseml.server.app import Application, make_application
-from riseml.settings import Settings
 
 REQUEST: dict[str, Any] = {"type": "http", "method": "GET", "headers": [], "query_string": b"", "root_path": ""}
 

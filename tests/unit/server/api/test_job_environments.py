@@ -9,9 +9,9 @@ from pathlib import Path
 
 import httpx
 
-from riseml.names import HostName
+from riseml.base.names import HostName
+from riseml.base.settings import Settings
 from riseml.server.app import make_application
-from riseml.settings import Settings
 from tests.support.waiting import DEADLINE
 from tests.support.without_tls import NO_AUTHORITIES
 from tests.unit.server.api.conftest import ARCHIVE, DIGEST, NOW, SUBMISSION, serve

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.names import parse_id
+from riseml.base.settings import Settings
+from riseml.base.states import State
 from riseml.model import Experiment
-from riseml.names import parse_id
 from riseml.planning.plan import first_jobs
 from riseml.server.api.routes.experiment_routes import _request_kill
 from riseml.server.app import Application, make_application
-from riseml.settings import Settings
 from riseml.spec.config.types import SaveSection
-from riseml.states import State
 from riseml.store.insertion import NewExperiments
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.api.conftest import NOW, close_all

@@ -12,9 +12,9 @@ from fastapi import APIRouter, FastAPI, Query
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
+from riseml.base.settings import Settings
 from riseml.server.api.routes.late_route import LateRoute
 from riseml.server.app import Application, make_application
-from riseml.settings import Settings
 from tests.support.waiting import DEADLINE
 from tests.support.without_tls import NO_AUTHORITIES
 from tests.unit.server.api.conftest import serve

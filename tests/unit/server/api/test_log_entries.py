@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from riseml.base.names import JobName, parse_id
+from riseml.base.states import Reason, State
 from riseml.model import Verdict
-from riseml.names import JobName, parse_id
 from riseml.server.api.merged_log.log_entries import end_entry, state_entry
-from riseml.states import Reason, State
 from riseml.store.experiments import StateEvent
 from tests.unit.control.simulation import make_experiment, make_plan
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from riseml.base.names import HostName, JobName
+from riseml.base.states import Part
 from riseml.model import Job
-from riseml.names import HostName, JobName
 from riseml.server.api.views.pool_usage import UsageSum
 from riseml.spec.config.types import Resources
-from riseml.states import Part
 from riseml.store.samples.sample_rows import AMOUNTS, SampleRow, Span
 
 START = 1_700_000_040 - 1_700_000_040 % 120

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from riseml.errors import Conflict, RisemlError, StoreError
+from riseml.base.errors import Conflict, RisemlError, StoreError
+from riseml.base.settings import Settings
+from riseml.base.stream_messages import StreamFailure, StreamMessage, StreamReady, decode_message
 from riseml.server.api.routes import stream_routes
 from riseml.server.app import Application, make_application
-from riseml.settings import Settings
-from riseml.stream_messages import StreamFailure, StreamMessage, StreamReady, decode_message
 
 WEBSOCKET: dict[str, Any] = {"type": "websocket", "headers": [], "query_string": b"", "subprotocols": []}
 

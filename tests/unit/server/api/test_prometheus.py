@@ -12,16 +12,16 @@ import httpx
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from riseml.base.names import HostName
+from riseml.base.settings import Settings
 from riseml.executors.capabilities import GpuReading
-from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Gpu
-from riseml.names import HostName
 from riseml.server.api.views.prometheus_families import _list_gpus, make_exposition
 from riseml.server.app import make_application
-from riseml.server.pool.gpu_readings import GpuScrapes
 from riseml.server.timings import BOUNDS, DurationCounts
-from riseml.settings import Settings
+from riseml.server.usage.gpu_readings import GpuScrapes
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE
 
 UNITS = ("_seconds", "_bytes", "_ratio", "_cores")

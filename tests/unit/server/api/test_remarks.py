@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
+from riseml.base.states import State
+from riseml.results.stragglers import RemarkKind
 from riseml.server.api.routes.remark_routes import SeenTrends
-from riseml.states import State
-from riseml.stragglers import RemarkKind
 from tests.unit.cli.test_live import make_sample
 
 

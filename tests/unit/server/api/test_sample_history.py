@@ -9,12 +9,11 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from riseml.model import JobKey
-from riseml.names import JobName
-from riseml.samples import Sample
+from riseml.base.names import JobName
+from riseml.base.settings import Settings
+from riseml.model import JobKey, Sample
 from riseml.server.api.routes import sample_routes
 from riseml.server.app import Application, make_application
-from riseml.settings import Settings
 from riseml.store.samples.sample_rows import Span
 from tests.support.waiting import DEADLINE
 from tests.support.without_tls import NO_AUTHORITIES

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
 from riseml.model import Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.webhooks.milestone_keeper import MilestoneKeeper, find_reached

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import Refused, UsageError
+from riseml.base.errors import Refused, UsageError
+from riseml.base.states import State
 from riseml.server.webhooks.webhook_file import FILE, WebhookFormat, read_webhooks
-from riseml.states import State
 
 SECRET = "canary-5e1f"
 

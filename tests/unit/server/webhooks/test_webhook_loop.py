@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import StoreError
+from riseml.base.errors import StoreError
+from riseml.base.states import State
 from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.webhooks import webhook_loop
@@ -23,7 +24,6 @@ from riseml.server.webhooks.delivery import post
 from riseml.server.webhooks.webhook_file import FILE
 from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
-from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
 from riseml.store.experiments import ExperimentStore

@@ -1,0 +1,1 @@
+"""The NVIDIA GPUs of a machine: through NVML here, and from the output of nvidia-smi elsewhere."""

@@ -1,0 +1,1 @@
+"""Ways of a client into a running job: streams, and HTTP requests to its ports."""

@@ -1,0 +1,79 @@
+"""Where experiments run, as a value: on the hosts of pool.yml, or only on this machine (local mode)."""
+
+from __future__ import annotations
+
+from riseml.base.records import dataclass
+from riseml.base.states import Network
+from riseml.spec.pool.types import DiskSpec, PoolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMode:
+    """No pool.yml is in force: this machine is the only host."""
+
+    executor: str  # `docker` or `process`, as RISEML_EXECUTOR names it
+    note: str = ""  # why jobs run as processes although RISEML_EXECUTOR does not ask for it; empty otherwise
+    undecided: bool = False  # True when no engine answered, and the user has not chosen processes
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMode:
+    """The hosts of pool.yml are in force: Docker Engines, or a Slurm cluster."""
+
+    spec: PoolSpec
+
+
+HostMode = LocalMode | PoolMode
+
+
+def choose_network(mode: HostMode) -> Network:
+    """Return the network of gangs on several hosts. BRIDGE means that no gang spans several hosts."""
+    match mode:
+        case LocalMode():
+            return Network.BRIDGE
+        case PoolMode(spec) if spec.slurm is not None:
+            return Network.BRIDGE  # a cluster takes whole gangs
+        case PoolMode(spec):
+            alone = len(spec.hosts) == 1 and spec.network is Network.OVERLAY
+            return Network.BRIDGE if alone else spec.network
+
+
+def encrypts_networks(mode: HostMode) -> bool:
+    """Return True when networks across hosts are encrypted."""
+    match mode:
+        case LocalMode():
+            return True
+        case PoolMode(spec):
+            return spec.encrypted
+
+
+def shares_output(mode: HostMode) -> bool:
+    """Return True when every host sees the same output folders."""
+    match mode:
+        case LocalMode():
+            return True
+        case PoolMode(spec):
+            return len(spec.hosts) == 1 or spec.slurm is not None or spec.output is not None
+
+
+def find_registry(mode: HostMode) -> str | None:
+    """Return the registry that moves environments between hosts, `host[:port]/path`; None when the pool has none."""
+    match mode:
+        case LocalMode():
+            return None
+        case PoolMode(spec):
+            return spec.registry
+
+
+def find_clean_above(mode: HostMode, default: int | None) -> int | None:
+    """Return the per cent of a disk above which the server makes room; None: it never does.
+
+    Args:
+        mode: where experiments run.
+        default: what the server's settings say.
+    """
+    match mode:
+        case PoolMode(PoolSpec(disk=DiskSpec(clean_above))):
+            return clean_above
+        case _:
+            return default
