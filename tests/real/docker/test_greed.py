@@ -63,13 +63,14 @@ def test_a_fork_bomb_and_endless_output_hurt_no_other_job(greedy_rig: Rig) -> No
     )
     rig.submit(config, {"bomb.py": BOMB})
     rig.submit(single(COUNTER))
+    assert isinstance(rig.host, Engine)
+    rig.wait_state("1", "RUNNING")  # the gang may have ended when a busy server has read the flood
+    flood = rig.host.api.inspect_container(rig.host.find(rig.server_id(), "worker.2"))
     refused = rig.wait("the bomb is refused", lambda: rig.lines("1.worker.1", follow=False))
     assert PIDS - 10 <= int(refused[0].rpartition(" ")[2]) < PIDS
     mark = "1.worker.2 [riseml: the log of worker.2 has reached its limit of 1,048,576 bytes; the rest is not kept]"
     rig.wait("the flood is cut", lambda: mark in rig.lines("1.worker.2", follow=False)[-1:])
     assert rig.get("/v1/system")["hosts"], "it answers, and so does the engine"
-    assert isinstance(rig.host, Engine)
-    flood = rig.host.api.inspect_container(rig.host.find(rig.server_id(), "worker.2"))
     assert flood["HostConfig"]["LogConfig"]["Config"] == {"max-file": "2", "max-size": str(64 * 2**20)}
     assert rig.wait_closed("2")["state"] == "FINISHED"
     assert rig.wait_closed("1")["state"] == "FINISHED"
