@@ -1,4 +1,4 @@
-"""The files below a folder of this machine, for the server and for the host in memory."""
+"""The files below a folder of this machine, for a server that sees them without a host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The copies of data on a host in memory: the shipped fake of `capabilities.HostData`."""
+"""The copies of data on a host in memory: the fake of `capabilities.HostData`."""
 
 from __future__ import annotations
 

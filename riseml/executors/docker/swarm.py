@@ -34,7 +34,7 @@ _MOST_CHANGES = 30  # changes of roles in one arrangement
 _EFFECT_WITHIN = 20.0  # seconds within which a swarm carries out a change of a role
 _LOOK_AGAIN = 0.3  # seconds
 _STARTING = 600.0  # seconds: a younger container or network of another server may be about to be used
-_LATE = "context deadline exceeded"
+_LATE = "context deadline exceeded"  # what an engine says that gave up waiting for itself
 _WORK = (labels.JOB, labels.BUILD_SERVER)  # labels of the containers of jobs and of builds
 _AT_REST = ("created", "exited", "dead")  # states of a container in which nothing of it runs
 
