@@ -3,4 +3,5 @@ that: it sets the variable for its own server."""
 
 import os
 
-os.environ.setdefault("RISEML_CLEAN_ABOVE", "false")
+CLEAN_ABOVE = "RISEML_CLEAN_ABOVE"
+os.environ[CLEAN_ABOVE] = "false"

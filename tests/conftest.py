@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 
+from tests import CLEAN_ABOVE
 from tests.support.rig import KeptRigs, Rig
 from tests.support.side_by_side import GroupedScheduling, sort_tests
 from tests.support.stores import open_database, start_postgres
@@ -92,7 +93,8 @@ def provide_images(name: str) -> None:
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the settings of the person who runs it; the engine is named by `scripts/test`."""
     for name in [name for name in os.environ if name.startswith("RISEML_") and not name.startswith("RISEML_TEST_")]:
-        monkeypatch.delenv(name)
+        if name != CLEAN_ABOVE:
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="session")
