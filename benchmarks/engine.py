@@ -17,8 +17,7 @@ from docker.errors import APIError
 
 from benchmarks.common import print_progress
 from riseml.base.errors import EngineError
-from riseml.executors.docker.networks import describe_stuck, remove_network
-from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
+from riseml.executors.docker.networks import WRITE_OFF_AFTER, StuckNetworks, describe_stuck, remove_network
 
 BASE = "riseml-test/base:py311"
 PYTORCH = "riseml-test/pytorch:2.13.0"

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from riseml.base.records import dataclass
-from riseml.cli.pause import wait_or_resize
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.base.settings import Settings
     from riseml.cli.output.printer import Printer
     from riseml.client.server_client import Client
+
+
+def wait_or_resize(seconds: float) -> None:
+    """Wait, at most until the size of the terminal changes.
+
+    The handler writes to a pipe and nothing else, so that a signal at any moment is harmless. A thread other than the
+    main one gets no signals, and waits for the whole time.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        threading.Event().wait(seconds)
+        return
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def wake(_number: int, _frame: FrameType | None) -> None:
+        os.write(writing, b"!")
+
+    before = signal.signal(signal.SIGWINCH, wake)
+    try:
+        select.select([reading], [], [], seconds)
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+        os.close(reading)
+        os.close(writing)
 
 
 class Exit(Exception):

@@ -6,13 +6,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from riseml import __version__
 from riseml.base.errors import Refused, Unreachable
 from riseml.base.wire_revision import find_package, read_revision
 from riseml.cli.output.text import count_noun
-from riseml.cli.versions import VersionOrder, compare_versions
 from riseml.client.exchange import AnswerLate, AnswerLost, ServerAbsent
 from riseml.client.server_client import Client, read_address
 from riseml.client.socket_http import PATIENCE
@@ -22,6 +22,48 @@ if TYPE_CHECKING:
     from riseml.base.settings import Settings
     from riseml.cli.output.printer import Printer
     from riseml.cli.server_process import ServerProcess, ServerStarter
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+
+class VersionOrder(Enum):
+    """How one version relates to another."""
+
+    OLDER = "older"
+    SAME = "same"
+    NEWER = "newer"
+
+
+def compare_versions(foreign: str, own: str) -> VersionOrder:
+    """Return how `theirs` relates to `ours` in the order of PEP 440, without local labels such as `+cu12`.
+
+    A text that is not a version is older than every version.
+
+    `packaging` is imported (about 10 ms) only when the two texts differ, which is rare.
+
+    Example:
+        >>> compare_versions("2.0.0rc1", "2.0.0")
+        <VersionOrder.OLDER: 'older'>
+    """
+    if foreign == own:
+        return VersionOrder.SAME
+    left = _parse_version(foreign)
+    right = _parse_version(own)
+    if left is None or right is None:
+        if left is right:
+            return VersionOrder.SAME
+        return VersionOrder.OLDER if left is None else VersionOrder.NEWER
+    return VersionOrder.SAME if left == right else VersionOrder.OLDER if left < right else VersionOrder.NEWER
+
+
+def _parse_version(text: str) -> Version | None:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(Version(text).public)
+    except InvalidVersion:
+        return None
+
 
 _PROBE_INTERVAL = 0.03  # seconds between two requests while a server ends
 _START_INTERVAL = 0.01  # seconds between two tries to connect while a server starts

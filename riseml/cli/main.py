@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -18,8 +21,28 @@ from riseml import __version__
 from riseml.base.errors import Interrupted, Refused, RisemlError, UsageError
 from riseml.cli.command_table import add_commands
 from riseml.cli.context import CommandContext, Exit
-from riseml.cli.leaving import leave_process
 from riseml.cli.output.printer import discard_output, make_printer
+
+
+def leave_process(code: int) -> NoReturn:
+    """End this process with an exit code, after flushing the output and running the registered exit functions.
+
+    Python's clean-up of all modules takes 5 to 10 ms of processor time, a tenth of `riseml status`. When a thread must
+    be joined, or the output cannot be written, Python ends the process as usual.
+    """
+    if all(thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        atexit._run_exitfuncs()  # as Python itself does
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (OSError, ValueError):  # Python itself reports what is wrong with the stream
+            sys.exit(code)
+        with suppress(OSError, ValueError):  # no stream is left to report it
+            if sys.stderr is not None:
+                sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
 
 _DEBUG = "--debug"
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk

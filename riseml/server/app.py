@@ -26,8 +26,8 @@ from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.guest_program import GuestProgram
 from riseml.server.api.limits import BodyLimit
 from riseml.server.api.routes.late_route import LateRoute
-from riseml.server.api.routes.prometheus_routes import add_prometheus_routes
 from riseml.server.api.routes.router import make_router
+from riseml.server.api.routes.sample_routes import add_prometheus_routes
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
@@ -66,15 +66,14 @@ from riseml.server.webhooks.milestone_keeper import MilestoneKeeper
 from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
-from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.ends import EndStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
 from riseml.store.home_record import OwnHome
 from riseml.store.journal import ExperimentJournal
-from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
+from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.milestones import MilestoneStore
 from riseml.store.outcomes import OutcomeStore

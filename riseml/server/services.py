@@ -32,12 +32,11 @@ from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_keeper import SampleKeeper
 from riseml.server.web.door import WebDoor
-from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
-from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
+from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.projects.snapshots import SnapshotStore

@@ -29,7 +29,7 @@ from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
 from riseml.store.insertion import Seal, insert_member, insert_trial, keep_values
 from riseml.store.journal import AcceptedRecord, ExperimentJournal
-from riseml.store.kept_outputs import is_set_kept
+from riseml.store.marks import is_set_kept
 from riseml.store.schema import experiments, kept_outputs, sets, trials
 
 _IDS_PER_QUERY = 500

@@ -9,10 +9,9 @@ from contextlib import suppress
 from docker.errors import APIError
 
 from riseml.executors.build_limits import BuildLimits
-from riseml.executors.docker.environment_builds import BuildSettings, EnvironmentBuilds
+from riseml.executors.docker.environment_builds import BuildSettings, EnvironmentBuilds, write_step_files
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.step_containers import list_steps
-from riseml.executors.docker.step_files import write_step_files
 from riseml.executors.transports import engine_client
 from riseml.planning.image import Manifest, plan_image
 from tests.support.builds import make_build_order

@@ -17,8 +17,7 @@ from docker.errors import APIError
 from riseml.base.errors import EngineError
 from riseml.base.names import CODE_REPOSITORY
 from riseml.executors.docker.labels import BUILD_SERVER, HELPER, JOB, SERVER, is_helper
-from riseml.executors.docker.networks import remove_network
-from riseml.executors.docker.stuck_networks import StuckNetworks
+from riseml.executors.docker.networks import StuckNetworks, remove_network
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.process_tree import MARKER
 from tests.support.waiting import DEADLINE, wait_for

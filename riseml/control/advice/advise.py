@@ -1,11 +1,21 @@
-"""One sentence about an experiment that failed. Pure."""
+"""One sentence about an experiment that failed, from one table of known failures. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from riseml.control.advice.known_failure import FailedJob, FailureRole, Recognised, recognise
-from riseml.control.advice.table import KNOWN_FAILURES
+from riseml.control.advice.connection_failures import CONNECTION_FAILURES
+from riseml.control.advice.environment_failures import ENVIRONMENT_FAILURES
+from riseml.control.advice.known_failure import FailedJob, FailureRole, KnownFailure, Recognised, recognise
+from riseml.control.advice.machine_failures import MACHINE_FAILURES
+from riseml.control.advice.python_failures import PYTHON_FAILURES
+
+KNOWN_FAILURES: tuple[KnownFailure, ...] = (
+    *MACHINE_FAILURES,
+    *PYTHON_FAILURES,
+    *ENVIRONMENT_FAILURES,
+    *CONNECTION_FAILURES,
+)
 
 
 def advise(first: FailedJob, find_others: Callable[[], Sequence[FailedJob]]) -> str:

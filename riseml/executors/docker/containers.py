@@ -1,16 +1,21 @@
 """Turn a launch into the request that creates its container: a closed list of fields, so that riseml.yml can set no
-other."""
+other.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
+
+import docker
+from docker.errors import ImageNotFound
 
 from riseml.base.names import hostname
 from riseml.base.settings import DEFAULT_LOG_LIMIT
 from riseml.base.states import Network
-from riseml.executors.docker import labels
+from riseml.executors.docker import image_names, labels
 from riseml.model import JobKey, Launch, Mount
 
 PIDS = 4096  # processes and threads of one job at most
@@ -147,3 +152,22 @@ def _memory_config(launch: Launch, most_mem: int) -> dict[str, int]:
         "MemorySwap": limit * _MIB,
         "MemoryReservation": min(launch.resources.mem, limit) * _MIB,
     }
+
+
+def create_container(api: docker.APIClient, request: dict[str, Any], name: str, layer: str | None) -> bool:
+    """Create a container, from the layer if it still exists. Return True when the container has the code.
+
+    An image that was copied from another engine has a different name on this one.
+    """
+    if layer is not None:
+        with suppress(ImageNotFound):
+            api.create_container_from_config({**request, "Image": layer}, name)
+            return True
+    try:
+        api.create_container_from_config(request, name)
+    except ImageNotFound:
+        image = image_names.find_local_name(api, request["Image"])
+        if image is None:
+            raise
+        api.create_container_from_config({**request, "Image": image}, name)
+    return False

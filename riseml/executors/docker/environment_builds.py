@@ -7,6 +7,7 @@ The images of steps have names, too (`riseml/step`): an environment that begins 
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import tempfile
 import threading
@@ -18,7 +19,7 @@ from typing import IO, Any
 import docker
 from docker.errors import APIError, DockerException
 
-from riseml.base.errors import DiskFull, EngineError, RisemlError, Unreachable
+from riseml.base.errors import DiskFull, EngineError, RisemlError, Unreachable, UsageError
 from riseml.base.records import dataclass
 from riseml.executors.base import BuildOrder, NotThere, Work, WorkReport
 from riseml.executors.build_limits import EXCESS_HINTS, BuildLimits
@@ -28,6 +29,7 @@ from riseml.executors.docker.helper_container import send_archive
 from riseml.executors.docker.helpers import Helpers, remove_container
 from riseml.executors.docker.image_names import inspect_image
 from riseml.executors.docker.log_stream import read_log_frames
+from riseml.executors.docker.project_archive import WORKING_FOLDER
 from riseml.executors.docker.step_containers import (
     OUT_OF_MEMORY,
     BuildStep,
@@ -36,11 +38,45 @@ from riseml.executors.docker.step_containers import (
     make_host_config,
     step_request,
 )
-from riseml.executors.docker.step_files import write_step_files
 from riseml.executors.environments.build_log import STEP_MARK, BuildLog
 from riseml.executors.this_machine.disk_use import FULL_DISK_HINT, FULL_PERCENT
 from riseml.executors.transports.engine_client import raise_for_refusal
-from riseml.model import LogCursor
+from riseml.files.archives.project_files import ProjectFiles
+from riseml.files.archives.writer import END, pad_content, write_header
+from riseml.model import Image, LogCursor
+
+
+def write_step_files(archive: IO[bytes], image: Image, project: ProjectFiles | None) -> str:
+    """Write the files as a tar; return the digest of their names, modes and contents, whatever their times are.
+
+    Args:
+        archive: the binary file to write to.
+        image: the environment; `image.files` are the project files that it may read.
+        project: its files; None: it has none.
+
+    Raises:
+        EngineError: a file is damaged.
+    """
+    digest = hashlib.sha256()
+    if project is not None and image.files:
+        try:
+            _copy_files(project, frozenset(image.files), archive, digest)
+        except UsageError as error:
+            raise EngineError(f"the project's files cannot be read: {error.message}", permanent=True) from error
+    archive.write(END)
+    return digest.hexdigest()
+
+
+def _copy_files(project: ProjectFiles, paths: frozenset[str], archive: IO[bytes], digest: hashlib._Hash) -> None:
+    for entry, content in project.read_files():
+        if entry.path in paths:
+            digest.update(write_header(entry._replace(mtime=0)))
+            archive.write(write_header(entry, below=WORKING_FOLDER))
+            for piece in content:
+                digest.update(piece)
+                archive.write(piece)
+            archive.write(pad_content(entry.size))
+
 
 SAVING = "Saving the image"
 """How the line begins that says what the engine does after a step, where that takes longer than a moment."""

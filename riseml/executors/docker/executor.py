@@ -40,7 +40,7 @@ from riseml.executors.capabilities import (
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
 from riseml.executors.docker.container_inspections import ContainerInspections
-from riseml.executors.docker.containers import container_name, container_request
+from riseml.executors.docker.containers import container_name, container_request, create_container
 from riseml.executors.docker.data_volumes import EngineData, demand_volumes
 from riseml.executors.docker.engine_disk import read_engine_disk
 from riseml.executors.docker.environment_builds import BuildSettings, EnvironmentBuilds
@@ -51,13 +51,13 @@ from riseml.executors.docker.facts import FRESH, STILL_FRESH, EngineFacts, Facts
 from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.host_check import inspect_host
-from riseml.executors.docker.job_containers import create_container
 from riseml.executors.docker.job_starts import inspect_own, start_container
 from riseml.executors.docker.leader_watch import LeaderAnswer, LeaderWatch
 from riseml.executors.docker.log_stream import read_log_frames
-from riseml.executors.docker.network_list import NetworkList
 from riseml.executors.docker.networks import (
+    NetworkList,
     NetworkSubnets,
+    StuckNetworks,
     describe_stuck,
     ensure_network,
     find_networks,
@@ -76,10 +76,8 @@ from riseml.executors.docker.observation import (
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import pack_working_directory
 from riseml.executors.docker.reach_check import check_reach
-from riseml.executors.docker.stats import find_gpus, parse_samples, read_processor_time
+from riseml.executors.docker.stats import ContainerMeter, find_gpus, parse_samples, read_processor_time
 from riseml.executors.docker.storage_helper import HelperFiles, StorageHelpers
-from riseml.executors.docker.stuck_networks import StuckNetworks
-from riseml.executors.docker.use_meter import ContainerMeter
 from riseml.executors.docker.written_files import read_container_files
 from riseml.executors.gpus.nvml import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream

@@ -14,7 +14,7 @@ from riseml.base.names import CODE_REPOSITORY, STEP_REPOSITORY, HostName
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.docker import labels, networks
 from riseml.executors.docker.code_layers import find_layer_name, is_layer
-from riseml.executors.docker.stuck_networks import StuckNetworks
+from riseml.executors.docker.networks import StuckNetworks
 
 _MISSING = 404
 _UNNAMED = "<none>:<none>"

@@ -1,4 +1,4 @@
-"""The engine's statistics as samples.
+"""The engine's statistics as samples, and the meter of one container.
 
 The CPU percentage is the CPU time of the container over the wall time between two readings, in percent of one core.
 Memory in use leaves out the page cache that the kernel could give back, as `docker stats` does (`inactive_file`, or
@@ -8,13 +8,17 @@ Memory in use leaves out the page cache that the kernel could give back, as `doc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from typing import Any
 
 import docker
 from docker.errors import NotFound
 
+from riseml.base.records import dataclass
 from riseml.executors.base import NotThere
+from riseml.executors.gpus.nvml import GpuReader, with_gpu_use
 from riseml.executors.logs.timestamps import to_datetime, to_nanoseconds
+from riseml.executors.transports.engine_client import Engine
 from riseml.model import Sample, Traffic
 
 _BILLION = 10**9
@@ -115,3 +119,22 @@ def _memory_in_use(memory: dict[str, Any]) -> int:
     details = memory.get("stats") or {}
     cache = details.get("total_inactive_file", details.get("inactive_file", 0))
     return max(0, int(memory["usage"]) - int(cache))
+
+
+@dataclass(slots=True)
+class ContainerMeter:
+    """The meter of one container."""
+
+    engine: Engine
+    name: str  # name of the container
+    gpu_reader: GpuReader
+    _difference: StatsDifference = field(default_factory=StatsDifference)
+    _gpus: tuple[str, ...] | None = None  # None: not known yet
+
+    def read_use(self) -> Sample | None:
+        with self.engine.api() as api:
+            row = read_stats(api, self.name)
+            if self._gpus is None:
+                self._gpus = find_gpus(api, self.name) if self.engine.is_local else ()
+        sample = self._difference.add_reading(row)
+        return None if sample is None else with_gpu_use(sample, self.gpu_reader.read_use(self._gpus))

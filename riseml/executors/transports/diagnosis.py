@@ -1,6 +1,6 @@
 """Why a connection failed, in plain words: the errors of the operating system, each with its sentence in one table.
 
-TLS has a table of its own (`tls_errors`), and so has ssh (`ssh_errors`).
+TLS has a table of its own (`tls_bridge`), and so has ssh (`tunnel`).
 """
 
 from __future__ import annotations

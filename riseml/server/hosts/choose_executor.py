@@ -23,7 +23,7 @@ from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.helpers import HelperRegistry
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
-from riseml.server.hosts.last_executor import read_last_executor
+from riseml.server.hosts.mode import read_last_executor
 from riseml.server.hosts.pool_file import PoolFile
 from riseml.spec.pool.types import EngineKind, HostSpec, PoolSpec, SlurmSpec, Tls
 

@@ -40,7 +40,6 @@ from riseml.server.hosts.choose_executor import (
     open_cluster,
     read_build_settings,
 )
-from riseml.server.hosts.last_executor import record_executor
 from riseml.server.hosts.mode import (
     HostMode,
     LocalMode,
@@ -49,6 +48,7 @@ from riseml.server.hosts.mode import (
     encrypts_networks,
     find_clean_above,
     find_registry,
+    record_executor,
     shares_output,
 )
 from riseml.server.hosts.pool_file import PoolFile

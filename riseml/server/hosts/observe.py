@@ -13,7 +13,7 @@ from riseml.control.observation import Observation
 from riseml.model import HostSeen
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.swarm_ids import find_swarms
-from riseml.store.drained_hosts import DrainedHosts
+from riseml.store.marks import DrainedHosts
 
 log = logging.getLogger(__name__)
 

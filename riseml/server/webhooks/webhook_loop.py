@@ -8,25 +8,131 @@ delay an experiment.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
+import http.client
+import json
 import logging
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from riseml import __version__
 from riseml.base.errors import RisemlError
 from riseml.base.records import dataclass
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.webhooks.delivery import NotDelivered, post
-from riseml.server.webhooks.messages import make_body, make_headers
 from riseml.server.webhooks.notices import Notice, make_end_notice, make_milestone_notice, make_set_notice
-from riseml.server.webhooks.webhook_file import Webhook, find_file_time, read_webhooks
+from riseml.server.webhooks.webhook_file import Webhook, WebhookFormat, find_file_time, read_webhooks
 from riseml.store.ends import EndStore, ExperimentEnd, SetProgress
 from riseml.store.experiments import ExperimentStore
 from riseml.store.milestones import MilestoneStore
+
+
+def make_body(webhook: Webhook, notice: Notice, delivery: str) -> bytes:
+    """Return the body. `delivery` is the same whenever this notice is sent to this webhook."""
+    sentence = f"riseml: {notice.sentence}"
+    match webhook.format:
+        case WebhookFormat.JSON:
+            body: object = {**notice.document, "delivery": delivery}
+        case WebhookFormat.SLACK:
+            body = {"text": _escape_markup(sentence)}
+        case WebhookFormat.DISCORD:
+            body = {"content": sentence, "allowed_mentions": {"parse": []}}
+    return json.dumps(body).encode()
+
+
+def make_headers(webhook: Webhook, body: bytes, delivery: str, moment: int) -> dict[str, str]:
+    """Return the headers of a request that is sent at `moment`, in seconds since 1970."""
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"riseml/{__version__}",
+        "Riseml-Delivery": delivery,
+        "Riseml-Time": str(moment),
+    }
+    if webhook.secret:
+        headers["Riseml-Signature"] = "sha256=" + sign(webhook.secret, moment, body)
+    return headers
+
+
+def sign(secret: str, moment: int, body: bytes) -> str:
+    """Return HMAC-SHA256 in hex over the moment, a dot and the body, with the secret as UTF-8."""
+    return hmac.new(secret.encode(), str(moment).encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+def _escape_markup(text: str) -> str:
+    """Return a text in which Slack finds no link, no mention and no channel."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+DEADLINE = 15.0  # seconds that a request takes at most
+
+
+class NotDelivered(Exception):
+    """The address did not accept the message; the text says why, without the address."""
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], deadline: float = DEADLINE) -> int:
+    """Send a body, and return the status of the answer: 200 to 299.
+
+    Raises:
+        NotDelivered: the answer has another status, or none came in time.
+    """
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection = _make_connection(parts.scheme, parts.hostname or "", parts.port, deadline)
+    end = threading.Timer(deadline, _cut_request, [connection])  # a socket's own timeout restarts with each byte
+    end.daemon = True
+    try:
+        connection.connect()  # it may take longer than the deadline, and the timer finds no socket until then
+        end.start()
+        connection.request("POST", target, body, dict(headers))
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotDelivered(_describe_error(error)) from None
+    finally:
+        end.cancel()
+        connection.close()
+    if not 200 <= status <= 299:
+        why = "a redirect, which is not followed" if 300 <= status <= 399 else f"status {status}"
+        raise NotDelivered(f"it answered with {why}")
+    return status
+
+
+def _make_connection(scheme: str, host: str, port: int | None, deadline: float) -> http.client.HTTPConnection:
+    """Return a connection that is not open yet. It names the port: without one, http.client takes the end of an IPv6
+    address for it.
+    """
+    if scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port or http.client.HTTPS_PORT, timeout=deadline, context=context)
+    return http.client.HTTPConnection(host, port or http.client.HTTP_PORT, timeout=deadline)
+
+
+def _cut_request(connection: http.client.HTTPConnection) -> None:
+    """End a request whose time is over; the thread that waits for it gets an error."""
+    open_socket: socket.socket | None = connection.sock
+    if open_socket is not None:
+        with contextlib.suppress(OSError):
+            open_socket.shutdown(socket.SHUT_RDWR)
+
+
+def _describe_error(error: Exception) -> str:
+    """Return why there is no answer: the kind of an error, since its text may hold the address."""
+    if isinstance(error, TimeoutError):
+        return "no answer came in time"
+    if isinstance(error, ssl.SSLError):
+        return f"no secure connection: {error.reason or 'the certificate cannot be trusted'}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"no answer that can be read ({type(error).__name__})"
+
 
 _FIRST_PAUSE = 2.0  # seconds between two tries; each is twice the one before
 _LONGEST_PAUSE = 900.0  # seconds

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from riseml.spec.config.cluster import read_tensorflow
 from riseml.spec.config.command_lines import read_lines, read_shell
-from riseml.spec.config.data_section import read_data
 from riseml.spec.config.environment_section import read_environment
-from riseml.spec.config.jax_section import read_jax
 from riseml.spec.config.kernel_limits import check_sizes
-from riseml.spec.config.metrics_section import read_metrics
-from riseml.spec.config.notify_section import read_notify
 from riseml.spec.config.outputs_key import read_outputs
 from riseml.spec.config.parameters import check_placeholders, find_plugin, is_set_by_riseml, read_parameters
-from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.roles_section import RoleDefaults, has_own_images, list_role_names, read_role_lines, read_roles
-from riseml.spec.config.save_section import read_save
 from riseml.spec.config.search_section import read_search
-from riseml.spec.config.shell_section import warn_of_bash_words
+from riseml.spec.config.sections import (
+    read_data,
+    read_jax,
+    read_metrics,
+    read_notify,
+    read_pytorch,
+    read_save,
+    read_tensorflow,
+    warn_of_bash_words,
+)
 from riseml.spec.config.types import (
     DEFAULT_JAX,
     DEFAULT_PYTORCH,

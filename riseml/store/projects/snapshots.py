@@ -34,15 +34,23 @@ from riseml.files.archives.manifest import (
 from riseml.files.archives.pieces import INCOMING
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.planning.image import Manifest
-from riseml.store.projects.content_receiver import ContentReceiver, StreamReceiver
 from riseml.store.projects.contents import ContentStore
-from riseml.store.projects.incoming_packs import IncomingPacks
 from riseml.store.projects.packs import flush_folder
 from riseml.store.projects.part_files import make_part_file, refuse_full_disk
-from riseml.store.projects.pending_states import PendingState, PendingStates
-from riseml.store.projects.project_archive import receive_tar
 from riseml.store.projects.stored_files import StateContents, StateTexts, StoredFiles
-from riseml.store.projects.uploads import PATIENCE, UploadLimits, WrittenBytes, read_chunks, save_upload
+from riseml.store.projects.uploads import (
+    PATIENCE,
+    ContentReceiver,
+    IncomingPacks,
+    PendingState,
+    PendingStates,
+    StreamReceiver,
+    UploadLimits,
+    WrittenBytes,
+    read_chunks,
+    receive_tar,
+    save_upload,
+)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MANIFEST = ".manifest"

@@ -1,15 +1,43 @@
-"""The bytes of an upload, as they come: bounded in size and time, and handled beside the next ones."""
+"""Uploads of projects: bytes as they come, and contents, packs, lists and archives made of them.
+
+Contents that arrive from a client: written to packs while they come, and entered pack by pack.
+
+Contents that arrived before a broken connection are kept, so that a client continues where it stopped.
+
+Packs that a client on the same machine wrote for the server, and that the server takes over, each as a whole.
+
+Nothing in such a pack is trusted: the server reads all of it, and names every content by its SHA-256. The folder
+belongs to the user of the server, as the whole home does.
+
+A project archive that a client sent whole, or an earlier version stored: the server reads plain fields and checks
+them. Nothing else of its headers is kept. Owners are not kept: they are set where a job starts.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
+import logging
+import os
+import re
 import shutil
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 
-from riseml.base.errors import TooLarge, TooSlow
+from riseml.base.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
 from riseml.base.records import dataclass
+from riseml.files.archives.entries import ArchiveEntry, EntryKind
+from riseml.files.archives.pieces import RECORD, PieceReader, RecordReader, Sink
+from riseml.files.archives.project_files import TarFiles
+from riseml.files.archives.tree import MOST_FILES, ProjectTree
+from riseml.store.projects.contents import ContentStore
+from riseml.store.projects.packs import NewPack, PackFile, scan_pack
+from riseml.store.projects.part_files import FULL_DISK, make_part_file
 
 PATIENCE = 600.0
 """Seconds for 1 MiB: a laptop may sleep, or the user may stop the command for a while."""
@@ -154,3 +182,282 @@ class _Relay:
         if self._running is not None:
             await asyncio.shield(self._running)  # the thread goes on when the caller is cancelled
             self._running = None
+
+
+_PACK = 1 << 25  # bytes of a pack, before the next one begins; a larger content is in a pack alone
+
+
+class ContentReceiver:
+    """Takes contents one after the other.
+
+    A thread waits for the disk while the next pack is written.
+
+    Args:
+        store: gets them.
+        contents: SHA-256 of the contents to keep, each of them once; None: all.
+    """
+
+    def __init__(self, store: ContentStore, contents: Collection[bytes] | None = None) -> None:
+        self._store = store
+        self._contents = contents
+        self._received: set[bytes] = set()
+        self._waiting: list[Future[None]] = []
+        self._thread = ThreadPoolExecutor(1, "packs")
+        self._pack: PackFile | None = None
+        self._is_open = False  # a content is incomplete
+
+    def begin_content(self, size: int) -> None:
+        """Begin a content of `size` bytes."""
+        if self._pack is None:
+            self._pack = PackFile(self._store.folder)
+        self._pack.begin_content(size)
+        self._is_open = True
+
+    def add_bytes(self, data: bytes | memoryview) -> None:
+        """Take the next bytes of it."""
+        assert self._pack is not None, "a content has begun"
+        self._pack.add_bytes(data)
+
+    def end_content(self) -> None:
+        """Keep the content if it is wanted and is not stored yet."""
+        pack = self._pack
+        assert pack is not None, "a content has begun"
+        self._is_open = False
+        content = pack.hash_content()
+        if content in self._received or (self._contents is not None and content not in self._contents):
+            pack.drop_content()
+        else:
+            pack.keep_content()
+            self._received.add(content)
+        if pack.size >= _PACK:
+            self._hand_over()
+
+    def close(self) -> None:
+        """Keep the complete contents, and wait until they are in the table. On a full disk the last pack is lost.
+
+        Raises:
+            StoreError: the table cannot be written.
+            OSError: the disk is full.
+        """
+        try:
+            if self._pack is not None and self._is_open:
+                self._pack.drop_content()
+            self._hand_over()
+            for future in self._waiting:
+                future.result()
+        finally:
+            self._thread.shutdown()
+            if self._pack is not None:
+                with self._pack:  # removes it
+                    pass
+
+    def _hand_over(self) -> None:
+        """Pass the pack to the thread that enters it in the table. If that fails, the next call ends the upload."""
+        for future in [future for future in self._waiting if future.done()]:
+            future.result()
+        if self._pack is not None:
+            self._waiting.append(self._thread.submit(self._enter_pack, self._pack))
+            self._pack = None
+
+    def _enter_pack(self, pack: PackFile) -> None:
+        with pack:
+            complete = pack.finish()
+            if complete is None:
+                return
+            names = {packed.content for packed in complete.contents}
+            if len(self._store.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
+                self._store.add_pack(complete)
+
+
+class StreamReceiver:
+    """Reads the stream of pieces that a client sends into a receiver.
+
+    Args:
+        receiver: gets the contents.
+        most: bytes of a content.
+        written: counts the bytes of all contents; None: they have no limit.
+    """
+
+    def __init__(self, receiver: ContentReceiver, most: int, written: WrittenBytes | None = None) -> None:
+        self._pieces = PieceReader()
+        self._written = written
+        self._records = RecordReader(receiver, most)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream.
+
+        Raises:
+            UsageError: the stream is malformed.
+            TooLarge: it has too many bytes.
+            OSError: the disk is full.
+        """
+        for piece in self._pieces.feed(data):
+            if self._written is not None:
+                self._written.count(len(piece))
+            self._records.feed(piece)
+
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[0-9a-f]{32}")
+_LARGEST_PACK = 1 << 26  # bytes of a pack; a client begins another one after half of that
+_OLD = 3600.0  # seconds without a change, after which the client of a pack has ended
+_AGAIN = "run the command again"
+
+
+class IncomingPacks:
+    """The packs in one folder.
+
+    Args:
+        folder: is created when it is missing; the packs that clients left there before the server started are removed.
+        contents: gets what is in the packs.
+        limits: of a pack.
+    """
+
+    def __init__(self, folder: Path, contents: ContentStore, limits: UploadLimits) -> None:
+        self._folder = folder
+        self._contents = contents
+        self._limits = limits
+        self._remove_packs(unchanged_since=float("inf"))
+
+    def take_pack(self, name: str) -> None:
+        """Keep the contents of a complete pack, and remove it from the folder.
+
+        Raises:
+            NotFound: the folder has no such pack.
+            UsageError: the name is not the name of a pack, or the file is not a pack.
+            TooLarge: it has too many bytes or contents.
+            StoreError: it cannot be taken over, or the table of contents cannot be written.
+            OSError: the disk is full.
+        """
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"{name[:80]!r} is not the name of a pack", _AGAIN)
+        self.remove_old()
+        self._limits.check_space()
+        with make_part_file(self._contents.folder) as part:
+            self._move_pack(name, part)
+            self._keep_pack(part)
+
+    def remove_old(self) -> int:
+        """Remove the packs whose clients have ended, and return their bytes."""
+        return self._remove_packs(unchanged_since=time.time() - _OLD)
+
+    def _move_pack(self, name: str, part: Path) -> None:
+        """Move a pack to the contents, where no second request finds it."""
+        try:
+            os.replace(self._folder / name, part)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"the server does not find the pack {name}", _AGAIN) from None
+        except OSError as error:
+            if error.errno in FULL_DISK:
+                raise
+            log.warning("the server cannot take over packs from %s: %s", self._folder, error.strerror)
+            raise StoreError(f"the server cannot take over the pack {name}: {error.strerror}", _AGAIN) from error
+
+    def _keep_pack(self, path: Path) -> None:
+        status = path.lstat()
+        if not S_ISREG(status.st_mode):
+            raise UsageError("a pack of the project's files is not a file", _AGAIN)
+        most = min(_LARGEST_PACK, self._limits.most)
+        if status.st_size > most:
+            raise TooLarge(f"a pack of the project's files has more than {most:,} bytes", _AGAIN)
+        contents = tuple(islice(scan_pack(path), MOST_FILES + 1))
+        if len(contents) > MOST_FILES:
+            raise TooLarge(f"a pack of the project's files has more than {MOST_FILES:,} contents", _AGAIN)
+        end = contents[-1].at + contents[-1].size if contents else 0
+        if end != status.st_size:
+            raise UsageError("a pack of the project's files is cut off", _AGAIN)
+        names = {packed.content for packed in contents}
+        if len(self._contents.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
+            self._contents.add_pack(NewPack(path, end, contents))
+
+    def _remove_packs(self, *, unchanged_since: float) -> int:
+        """Remove the packs that did not change since a moment (seconds since 1970), and return their bytes.
+
+        One that cannot be removed stays: NFS keeps files under other names while a process reads them.
+        """
+        self._folder.mkdir(exist_ok=True, mode=0o700)
+        freed = 0
+        for path in [entry for entry in self._folder.iterdir() if _NAME.fullmatch(entry.name)]:
+            try:
+                status = path.lstat()
+                if status.st_mtime <= unchanged_since:
+                    path.unlink()
+                    freed += status.st_size
+            except FileNotFoundError:  # a client that gives up removes its packs at the same time
+                continue
+            except OSError as error:
+                log.warning("the pack %s cannot be removed: %s", path, error.strerror)
+        return freed
+
+
+_MOST_OF_LISTS = 128 << 20  # bytes of all lists
+
+
+@dataclass(frozen=True, slots=True)
+class PendingState:
+    """A manifest whose contents are incomplete."""
+
+    data: bytes
+    sizes: dict[bytes, int]  # of the contents, each once
+
+    @property
+    def sent_size(self) -> int:
+        """Bytes of the contents as they are sent."""
+        return sum(self.sizes.values()) + RECORD.size * len(self.sizes)
+
+
+class PendingStates:
+    """The incomplete states of one server, by digest; the oldest ones are forgotten when there are too many."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, PendingState] = {}
+
+    def note_state(self, digest: str, state: PendingState) -> None:
+        """Remember a state until its contents have arrived."""
+        self._states.pop(digest, None)
+        self._states[digest] = state
+        while len(self._states) > 1 and sum(len(pending.data) for pending in self._states.values()) > _MOST_OF_LISTS:
+            del self._states[next(iter(self._states))]
+
+    def find_state(self, digest: str) -> PendingState | None:
+        """Return a state; None: the server does not know it, or not any more."""
+        return self._states.get(digest)
+
+    def forget_state(self, digest: str) -> None:
+        """Forget a state, whose contents are complete."""
+        self._states.pop(digest, None)
+
+    def list_contents(self) -> set[bytes]:
+        """Return the contents that the states name."""
+        return {content for state in self._states.values() for content in state.sizes}
+
+
+def receive_tar(path: Path, sink: Sink) -> tuple[ArchiveEntry, ...]:
+    """Pass the contents of an archive on, and return its files, links and empty folders.
+
+    Raises:
+        UsageError: it is not a plain tar, or holds something else than files, folders and links inside the project.
+        TooLarge: it has too many entries.
+        OSError: the disk is full.
+    """
+    tree = ProjectTree()
+    folders: dict[str, ArchiveEntry] = {}
+    entries: list[ArchiveEntry] = []
+    for entry, pieces in TarFiles(path).read_files():
+        tree.add_entry(entry)
+        if entry.kind is EntryKind.FILE:
+            content = hashlib.sha256()
+            sink.begin_content(entry.size)
+            for piece in pieces:
+                content.update(piece)
+                sink.add_bytes(piece)
+            sink.end_content()
+            entries.append(entry._replace(content=content.hexdigest()))
+        elif entry.kind is EntryKind.LINK:
+            entries.append(entry)
+        else:
+            folders[entry.path] = entry
+    tree.check_links()
+    entries += [entry for path, entry in folders.items() if tree.is_empty(path)]
+    return tuple(entries)

@@ -42,7 +42,7 @@ from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
-from riseml.store.kept_outputs import KeptOutputs
+from riseml.store.marks import KeptOutputs
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.usage import NOTHING_USED, UsageReader
 from tests.support.archives import find_digest, pack

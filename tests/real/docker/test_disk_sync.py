@@ -24,8 +24,7 @@ from riseml.data_stores.copy_set import Batch, check_copy, pack_batch
 from riseml.data_stores.data_cache import FileRow
 from riseml.executors.capabilities import DataVolume
 from riseml.executors.docker import labels
-from riseml.executors.docker.data_volumes import EngineData
-from riseml.executors.docker.disk_sync import sync_volume
+from riseml.executors.docker.data_volumes import EngineData, sync_volume
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Mount

@@ -12,10 +12,9 @@ import pytest
 from riseml.base.errors import EngineError, Unreachable
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.docker import environment_builds
-from riseml.executors.docker.environment_builds import SAVING
+from riseml.executors.docker.environment_builds import SAVING, write_step_files
 from riseml.executors.docker.labels import BUILD_SERVER, STEP
 from riseml.executors.docker.step_containers import OUT_OF_MEMORY, list_steps, make_host_config, step_request
-from riseml.executors.docker.step_files import write_step_files
 from riseml.job_programs.held_packages import IMAGE_FILE
 from riseml.planning.image import Manifest, plan_image
 from tests.support.engine_builds import EngineBuilds

@@ -21,8 +21,7 @@ from riseml.executors.base import Share, SubnetTaken
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.networks import remove_written_off
-from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
+from riseml.executors.docker.networks import WRITE_OFF_AFTER, StuckNetworks, remove_written_off
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Launch
 from riseml.spec.pool.types import HostSpec

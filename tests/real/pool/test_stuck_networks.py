@@ -11,8 +11,7 @@ from riseml.base.names import HostName
 from riseml.base.states import Network
 from riseml.executors.base import Share
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.networks import remove_written_off
-from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
+from riseml.executors.docker.networks import WRITE_OFF_AFTER, StuckNetworks, remove_written_off
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Launch
 from riseml.spec.pool.types import HostSpec

@@ -25,7 +25,7 @@ from riseml.executors.this_machine import machine
 from riseml.model import Experiment, Image, Job, Owner, Plan, World
 from riseml.server.hosts import choose_executor
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.hosts.last_executor import record_executor
+from riseml.server.hosts.mode import record_executor
 from riseml.spec.config.types import Resources
 from tests.support.hosts import Machine, kill
 from tests.support.rig import Rig, filter_entries, gang, single

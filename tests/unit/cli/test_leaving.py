@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.waiting import DEADLINE
 
-CALL = "from riseml.cli.leaving import leave_process\n"
+CALL = "from riseml.cli.main import leave_process\n"
 
 
 def run_program(text: str) -> tuple[int, str, str]:

@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 import pytest
 
+from riseml.cli.context import wait_or_resize
 from riseml.cli.output.live import LiveScreen
 from riseml.cli.output.monitor_view import list_use
 from riseml.cli.output.sparklines import draw_sparkline
 from riseml.cli.output.style import Style
 from riseml.cli.output.widths import measure_width
-from riseml.cli.pause import wait_or_resize
 from riseml.results.stragglers import find_stragglers
 from riseml.results.trends import MEMORY, Trends
 from riseml.wire import SampleView

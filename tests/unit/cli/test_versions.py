@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.cli.versions import VersionOrder, compare_versions
+from riseml.cli.local_server import VersionOrder, compare_versions
 
 
 @pytest.mark.parametrize(

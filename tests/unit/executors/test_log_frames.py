@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.executors.docker.log_frames import ChunkReader, FrameReader, format_since
+from riseml.executors.docker.log_stream import ChunkReader, FrameReader, format_since
 from riseml.executors.logs.frames_after import FramesAfter, holds_end
 from riseml.model import Frame, FramePosition, LogCursor
 from tests.support.cursors import cursor_after

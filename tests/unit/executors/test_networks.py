@@ -11,9 +11,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
 from riseml.executors.docker import labels
-from riseml.executors.docker.network_list import NetworkList
-from riseml.executors.docker.networks import NetworkSubnets, list_network_subnets
-from riseml.executors.docker.stuck_networks import StuckNetworks
+from riseml.executors.docker.networks import NetworkList, NetworkSubnets, StuckNetworks, list_network_subnets
 
 SERVER = "5e17e4"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.docker.port_relay import CONNECTED, NO_TOOL, make_relay
+from riseml.executors.docker.exec_ports import CONNECTED, NO_TOOL, make_relay
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE
 

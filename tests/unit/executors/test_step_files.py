@@ -6,7 +6,7 @@ import io
 import tarfile
 from pathlib import Path
 
-from riseml.executors.docker.step_files import write_step_files
+from riseml.executors.docker.environment_builds import write_step_files
 from riseml.files.archives.project_files import TarFiles
 from riseml.model import Image
 from tests.support.archives import pack

@@ -6,7 +6,7 @@ import pytest
 import requests
 from docker.errors import APIError
 
-from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks, explain_stuck, is_stuck
+from riseml.executors.docker.networks import WRITE_OFF_AFTER, StuckNetworks, explain_stuck, is_stuck
 
 
 def refusal(status: int, words: str) -> APIError:

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from riseml.server.api.routes.change_routes import follow_feed
+from riseml.server.api.routes.server_routes import follow_feed
 from riseml.server.reconcile.notifier import Notifier
 from riseml.store.changes import ChangeLog
 

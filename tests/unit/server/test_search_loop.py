@@ -16,13 +16,13 @@ from riseml.base.states import Reason, State, Wanted
 from riseml.model import SearchEnd, SearchRecord, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
-from riseml.server.api.routes.trial_routes import _check_points
+from riseml.server.api.routes.experiment_routes import _check_points
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
 from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import SearchMethod, StopMethod, StopRule
 from riseml.store.database import Database
-from riseml.store.kept_outputs import KeptOutputs
+from riseml.store.marks import KeptOutputs
 from riseml.store.schema import experiments, sets
 from riseml.store.searches import NewTrial, SearchStore
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, NOW, UNITS, SearchRig, make_search

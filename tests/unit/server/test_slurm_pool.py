@@ -15,7 +15,7 @@ from riseml.executors.slurm.executor import SlurmExecutor
 from riseml.model import World
 from riseml.server.hosts.choose_executor import check_executor
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.hosts.last_executor import record_executor
+from riseml.server.hosts.mode import record_executor
 from tests.unit.control.simulation import make_experiment, make_plan
 
 NOTHING = World(())

@@ -10,7 +10,7 @@ import pytest
 from riseml.base.names import JobName
 from riseml.base.states import Part, State
 from riseml.model import Experiment, Frame, JobKey, World
-from riseml.server.reconcile.stuck_waits import StuckWaits
+from riseml.server.reconcile.loop import StuckWaits
 from riseml.spec.config.loader import load_config
 from riseml.store.logs.log_store import LogStore
 from tests.unit.frameworks.layouts import make_experiment

@@ -17,8 +17,8 @@ import pytest
 
 from riseml.base.errors import EngineError
 from riseml.files.archives.pieces import RECORD, write_pieces
-from riseml.store.projects.content_receiver import ContentReceiver, StreamReceiver
 from riseml.store.projects.contents import ContentStore, DamagedContent
+from riseml.store.projects.uploads import ContentReceiver, StreamReceiver
 
 TEXTS = [b"", b"a", b"bc", b"x" * 300_000, os.urandom(2_000)]
 
@@ -59,7 +59,7 @@ def test_contents_that_are_not_wanted_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_many_packs_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.store.projects.content_receiver._PACK", 100)
+    monkeypatch.setattr("riseml.store.projects.uploads._PACK", 100)
     store = ContentStore(tmp_path)
     contents = [b"%d" % number * 20 for number in range(40)]
     put(store, contents)
@@ -143,7 +143,6 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from riseml.store.projects.contents import ContentStore
-from tests.unit.store.test_contents import TEXTS, put
 put(ContentStore(Path(sys.argv[1])), [b"late"])
 """
 

@@ -131,12 +131,12 @@ def test_a_folder_on_another_disk_is_named(tmp_path: Path, caplog: pytest.LogCap
 
 def test_a_pack_has_a_bound_for_its_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight zeros are a content, and a file without blocks has as many as its size says."""
-    monkeypatch.setattr("riseml.store.projects.incoming_packs.MOST_FILES", 9)
+    monkeypatch.setattr("riseml.store.projects.uploads.MOST_FILES", 9)
     snapshots = SnapshotStore(tmp_path / "snapshots")
     snapshots.take_pack(leave_pack(snapshots, bytes(72)))
     with pytest.raises(TooLarge, match="more than 9 contents"):
         snapshots.take_pack(leave_pack(snapshots, bytes(80)))
-    monkeypatch.setattr("riseml.store.projects.incoming_packs._MOST", 79)
+    monkeypatch.setattr("riseml.store.projects.uploads._LARGEST_PACK", 79)
     with pytest.raises(TooLarge, match="more than 79 bytes"):
         snapshots.take_pack(leave_pack(snapshots, bytes(80)))
 

@@ -23,8 +23,8 @@ from riseml.files.project.archive import Snapshot, pack_contents, take_snapshot
 from riseml.files.project.file_index import FileIndex
 from riseml.files.project.listing import list_project_files
 from riseml.files.project.unpacking import OpenFolder, unpack_entries
-from riseml.store.projects.content_receiver import ContentReceiver
 from riseml.store.projects.snapshots import SnapshotStore
+from riseml.store.projects.uploads import ContentReceiver
 from tests.unit.project.builders import fill_folder
 
 NAMES = st.sampled_from([b"a", b"b.py", b"d/x", b"d/e/y", b"\xff\n", b"d/\xc3\xbc \xfe", b"run.sh", b"-"])

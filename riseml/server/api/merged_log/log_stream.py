@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from datetime import datetime
 
 from riseml import wire
-from riseml.base.names import JobName
-from riseml.base.states import TERMINAL, Part, State
+from riseml.base.names import JobName, experiment_name
+from riseml.base.records import dataclass
+from riseml.base.states import SENTENCES, TERMINAL, Part, Reason, State
+from riseml.control.rollup import describe_set_end, roll_up_set
 from riseml.model import Experiment, Job, JobKey
 from riseml.server.api.merged_log import log_gate
-from riseml.server.api.merged_log.followed_log import FollowedLog, StreamHead
 from riseml.server.api.merged_log.log_entries import (
     LastLines,
     encode_entry,
@@ -31,7 +33,6 @@ from riseml.server.api.merged_log.log_entries import (
     state_entry,
 )
 from riseml.server.api.merged_log.log_gate import Gate, LogState, gate, has_started
-from riseml.server.api.merged_log.set_states import SetStates, load_set_states
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
 from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.server.clock import now
@@ -39,7 +40,168 @@ from riseml.server.reconcile.notifier import Notifier
 from riseml.store.experiments import ExperimentStore, StateEvent
 from riseml.store.logs.blocks import LogBlock, join_blocks
 from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_tally import read_reports
+
+
+@dataclass(slots=True)
+class FollowedLog:
+    """One experiment of the stream."""
+
+    identity: int  # key in the store
+    position: StreamPosition  # the position up to which everything was sent
+    record: Experiment
+    events: deque[StateEvent]  # events that were not sent
+    ends: Mapping[tuple[JobName, int], int]  # the offsets at which complete logs of jobs and attempts end
+    read_end: ReadPosition  # the position up to which the log was read
+    blocks: deque[LogBlock] = field(default_factory=deque)  # read, and not sent
+    may_have_more: bool = False  # the last read found something, so that more may follow
+    last_at: datetime | None = None  # the time of the last event that was sent
+    waiting_event: int = 0  # id of the event that waits for lines
+    waiting_since: float = 0.0  # on the monotonic clock
+    # since when lines wait for the start of their job, on the monotonic clock; 0: no line waits
+    held_since: float = 0.0
+
+    @property
+    def is_read_up(self) -> bool:
+        """Return True when everything that was read has been sent, and another read may find more."""
+        return self.may_have_more and not self.blocks
+
+    def is_before(self, event: StateEvent, block: LogBlock) -> bool:
+        """Return True when the next event comes before the next lines: it is older; or it, or a later event, says that
+        the job of the lines runs; or it happened at the same moment as the event before it.
+        """
+        if format_moment(event.at) <= block.first_at or event.at == self.last_at:
+            return True
+        return any(
+            unsent.state is State.RUNNING and unsent.job == block.job and unsent.attempt == 1 for unsent in self.events
+        )
+
+    def waits_for_start(self, block: LogBlock, moment: float) -> bool:
+        """Return True while the store does not say yet that the job of the lines runs. The lines wait at most for the
+        patience.
+        """
+        job = next((job for job in self.record.jobs if job.name == block.job), None)
+        if job is None or job.part is Part.PREPARES or job.attempt > 1 or job.state is not State.STARTING:
+            self.held_since = 0.0
+            return False
+        self.held_since = self.held_since or moment
+        return moment - self.held_since < log_gate.PATIENCE
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StreamHead:
+    """The next part of an experiment's stream: an event or lines."""
+
+    time: str
+    is_event: bool = False  # False: lines
+    until: str = ""  # when the next event happened; empty: no event
+
+
+_ORDER = (State.CREATED, State.BUILDING, State.PENDING, State.STARTING, State.RUNNING)
+"""States of a set in the stream. A set never goes back from one of them, for example while one member ends and another
+waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """The state of one member as the stream has sent it."""
+
+    state: State = State.CREATED
+    reason: Reason = Reason.SUBMITTED
+    started_at: datetime | None = None
+
+
+class SetStates:
+    """Follows the state of a set through the events of its members, in the order in which the stream sends them.
+
+    Args:
+        number: of the set.
+        members: keys of its experiments in the store.
+
+    Example:
+        states = SetStates(144, (7, 8))
+        entry = states.note_event(7, event)  # None while the set stays in its state
+    """
+
+    def __init__(self, number: int, members: Iterable[int]) -> None:
+        self._name = experiment_name(number, None)
+        self._members = dict.fromkeys(members, _Member())
+        self._counts = Counter(member.state for member in self._members.values())
+        self._state: State | None = None  # the last state that was sent; None: no state was sent
+        self._last: datetime | None = None  # when the last event happened
+        self.goes_on = False  # a search may make further members
+
+    def add_member(self, member: int) -> None:
+        """Take a member that a search has made."""
+        if member not in self._members:
+            self._members[member] = _Member()
+            self._counts[State.CREATED] += 1
+
+    def note_end(self) -> wire.StateEntry | None:
+        """Return the entry of a set whose search makes no further members, unless its end was sent before."""
+        self.goes_on = False
+        return None if self._last is None else self._tell_change(self._last)
+
+    def note_event(self, member: int, event: StateEvent) -> wire.StateEntry | None:
+        """Take an event of a member. Return the entry of the set without its cursor, if the set changes its state."""
+        if event.job is not None:
+            return None
+        self._last = event.at
+        before = self._members[member]
+        has_run = event.state in (State.RUNNING, State.FINISHED)  # a short job ends before the server sees it run
+        started_at = before.started_at or (event.at if has_run else None)
+        self._members[member] = replace(before, state=event.state, reason=event.reason, started_at=started_at)
+        if not self._recount(before.state, event.state) and self._state is not None:
+            return None
+        return self._tell_change(event.at)
+
+    def _tell_change(self, moment: datetime) -> wire.StateEntry | None:
+        """Return the entry of the set, if the state from its members differs from the one that was sent."""
+        members = tuple(self._members.values())
+        state, reason = roll_up_set(members, goes_on=self.goes_on)
+        if state is self._state or (state not in TERMINAL and self._state in _ORDER[_ORDER.index(state) :]):
+            return None
+        self._state = state
+        reason = Reason.RUNNING if state is State.RUNNING else reason
+        return {
+            "type": "state",
+            "cursor": "",
+            "id": self._name,
+            "time": format_moment(moment),
+            "state": state.value,
+            "reason": reason.value,
+            "sentence": SENTENCES[reason],
+            "message": describe_set_end(members),
+            "exit_code": None,
+        }
+
+    def _recount(self, before: State, after: State) -> bool:
+        """Count a member that changed its state. Return True when the set of present states has changed."""
+        self._counts[before] -= 1
+        self._counts[after] += 1
+        return self._counts[before] == 0 or self._counts[after] == 1
+
+
+def load_set_states(
+    number: int, sent: Mapping[int, int], store: ExperimentStore, *, goes_on: bool = False
+) -> SetStates:
+    """Return the state of a set as a stream has sent it so far.
+
+    Args:
+        number: of the set.
+        sent: the id of the last event that was sent, by key of each member in the store.
+        store: has the events.
+        goes_on: a search made the members one after the other.
+    """
+    states = SetStates(number, sent)
+    states.goes_on = goes_on
+    for member, last in sent.items():
+        for event in store.read_events(member, 0) if last else ():
+            if event.id <= last:
+                states.note_event(member, event)
+    return states
+
 
 _HEARTBEAT = 15.0  # seconds between two entries at most
 _QUICK_READ = 16_384  # bytes of a log that are read in the event loop

@@ -1,24 +1,32 @@
-"""The routes of one experiment: its state, its environment, why it waits, and its kill."""
+"""The routes of one experiment or set: its state, environment, names, trials, curves, why it waits, and its kill."""
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Body, Path, Query
 
 from riseml import wire
-from riseml.base.errors import UsageError
-from riseml.base.names import CanonicalId, parse_id
+from riseml.base.errors import Refused, UsageError
+from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.states import TERMINAL, State
 from riseml.control.explain import list_concerned_hosts
 from riseml.control.observation import Observation
+from riseml.model import Environment, SearchRecord, TrialOutcome
+from riseml.search.importance import find_importances
+from riseml.search.space import list_points
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submissions.dry_run import show_tf_configs
+from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.explain import describe_stuck_disks, show_activities, show_explanation
 from riseml.server.api.views.job_environments import show_job_environments
 from riseml.server.api.views.named_experiments import (
     find_details,
+    find_search,
     find_single_experiment,
     show_changed_details,
     show_details,
@@ -26,8 +34,10 @@ from riseml.server.api.views.named_experiments import (
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
 from riseml.server.data.disk_keeper import CACHE
-from riseml.server.log_line import write_line
+from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
+from riseml.spec.config.types import Goal, SearchMethod
+from riseml.store.metrics.metric_history import Bucket
 
 log = logging.getLogger(__name__)
 
@@ -104,3 +114,150 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
             places = [*list_concerned_hosts(experiment, observation), *([CACHE] if experiment.plan.data else [])]
             explanation["summary"] += describe_stuck_disks(services.disks.find_stuck(places))
         return {**explanation, "activities": show_activities(services.activities.list_activities(experiment))}
+
+
+def add_trial_routes(router: APIRouter, services: Services) -> None:
+    """Add POST /experiments/{name}/trials."""
+
+    @router.post("/experiments/{name}/trials")
+    def add_trials(name: Name, order: Annotated[wire.TrialOrder, Body()]) -> wire.ExperimentView:
+        check_text(order)
+        canonical_id = parse_id(name)
+        record = find_search(canonical_id, services, "only a search makes further trials")
+        first = find_details(canonical_id, services)[0].experiment
+        _check_points(record)
+        if first.snapshot and not services.snapshots.has_snapshot(first.snapshot):
+            raise Refused(
+                f"the project's files of set {record.number} are gone from the server",
+                "run `riseml train` again: it sends them, and begins a new set",
+            )
+        variables = _choose_variables(record, order)
+        services.searches.continue_search(record.id, order["trials"], variables, services.seals.seal)
+        write_line(log, LogLine(f"{record.number} {order['trials']} trials added", experiment=str(record.number)))
+        services.search_wake.set()
+        return show_changed_details(find_details(canonical_id, services), canonical_id, services)
+
+
+def _check_points(record: SearchRecord) -> None:
+    """Refuse trials that a search cannot make.
+
+    Raises:
+        Refused: it tries a grid, which has an end, has tried every combination, or has too many failed trials.
+    """
+    if record.plan.search.method is SearchMethod.GRID:
+        raise Refused(f"set {record.number} tries a grid, which has no further points", "use another search.method")
+    limit = record.plan.search.max_failed
+    failed = record.count(TrialOutcome.FAILED)
+    if limit is not None and failed > limit:
+        raise Refused(
+            f"{failed} trials of set {record.number} have failed, and with `max_failed: {limit}` it makes no more",
+            "raise `train.search.max_failed`, and run `riseml train` for a new set",
+        )
+    points = list_points(record.plan.parameters)
+    if points is not None and {trial.point for trial in record.trials}.issuperset(points):
+        raise Refused(
+            f"set {record.number} has tried every combination of its parameters, and has no further points",
+            "give the parameters more values, and run `riseml train` for a new set",
+        )
+
+
+def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environment:
+    """Return the variables of the new trials. The caller's values come with the order: the server does not keep them.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    sent = order["environment"]
+    missing = [variable.name for variable in record.variables if variable.value is None and variable.name not in sent]
+    if missing:
+        raise UsageError(f"the trials of set {record.number} need {missing[0]}", f"export {missing[0]}=...")
+    return tuple(
+        (variable.name, sent[variable.name] if variable.value is None else variable.value)
+        for variable in record.variables
+    )
+
+
+_MOST_CURVES = 1000
+_MOST_POINTS = 20_000  # points of all curves of an answer
+_FEWEST_POINTS = 2  # points of a curve
+
+
+def add_set_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/curves and /experiments/{name}/importance."""
+
+    @router.get("/experiments/{name}/curves")
+    def read_curves(
+        name: Name, metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")]
+    ) -> wire.CurveList:
+        check_text([metric])
+        members = [detail.experiment for detail in find_details(parse_id(name), services)]
+        histories = services.metrics.read_histories([member.id for member in members], metric)
+        reported = [member for member in members if member.id in histories]
+        latest = reported[-_MOST_CURVES:]
+        most = max(_FEWEST_POINTS, _MOST_POINTS // max(1, len(latest)))
+        curves = [
+            _show_curve(experiment_name(member.number, member.sub), histories[member.id], most) for member in latest
+        ]
+        return {"metric": metric, "total": len(reported), "curves": curves}
+
+    @router.get("/experiments/{name}/importance")
+    def read_importance(name: Name) -> wire.ImportanceView:
+        record = find_search(parse_id(name), services, "only a search has a metric that its parameters decide")
+        importances = find_importances(record.plan, record.trials)
+        return {
+            "id": experiment_name(record.number, None),
+            "metric": record.plan.search.metric,
+            "goal": "maximize" if record.plan.search.goal is Goal.MAXIMIZE else "minimize",
+            "trials": importances.counted,
+            "stopped": importances.stopped,
+            "parameters": [
+                {"name": parameter, "importance": round(share, 4)} for parameter, share in importances.parameters
+            ],
+            "message": importances.message,
+        }
+
+
+def _show_curve(identity: str, buckets: Sequence[Bucket], most: int) -> wire.Curve:
+    some = thin_out(buckets, most)
+    return {
+        "id": identity,
+        "step": [bucket.last_step for bucket in some],
+        "at": [bucket.last_at for bucket in some],
+        "mean": [bucket.mean for bucket in some],
+    }
+
+
+def thin_out(buckets: Sequence[Bucket], most: int) -> list[Bucket]:
+    """Return at most `most` of the buckets, at equal distances, with the first and the last one; `most` is above 1."""
+    if len(buckets) <= most:
+        return list(buckets)
+    last = len(buckets) - 1
+    return [buckets[round(at * last / (most - 1))] for at in range(most)]
+
+
+_MOST_EXPERIMENTS = 50  # the newest experiments
+_MOST_NAMES = 200
+_PREFIX = re.compile(r"(\d{0,9})(\.)?", re.ASCII)
+
+
+def add_name_routes(router: APIRouter, services: Services) -> None:
+    """Add /names."""
+
+    @router.get("/names")
+    def list_names(
+        prefix: Annotated[str, Query(max_length=100)] = "",
+        running: bool = False,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
+    ) -> wire.NameList:
+        names = _find_names(prefix, services, running=running)
+        return {"names": list(islice((name for name in names if name.startswith(prefix)), _MOST_NAMES))}
+
+
+def _find_names(prefix: str, services: Services, *, running: bool) -> Iterable[str]:
+    """Return the names inside the experiment or set that the prefix names; else the newest experiments."""
+    user = services.info.owner.user
+    begun = _PREFIX.match(prefix)
+    if begun is None or (begun.end() != len(prefix) and not begun[2]):
+        return ()
+    if begun[1] and begun[2]:
+        return services.names.list_names(user, int(begun[1]), running=running)
+    return map(str, services.names.list_numbers(user, begun[1], running=running, most=_MOST_EXPERIMENTS))

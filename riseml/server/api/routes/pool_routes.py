@@ -1,20 +1,31 @@
-"""The routes of the pool: show it, check it, add, remove and drain hosts, and pin their ssh keys."""
+"""The routes of the pool: its hosts, keys, GPUs, queue, use and leftovers."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import APIRouter, Body, Depends, Path, Query
 
 from riseml import wire
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import HostName
+from riseml.base.records import dataclass
 from riseml.base.states import Network
+from riseml.control.observation import Observation
+from riseml.model import Experiment, Job
 from riseml.server.api.submissions.submit import check_text
+from riseml.server.api.views.explain import show_queue
+from riseml.server.api.views.pool_usage import UsageSum
 from riseml.server.api.views.pool_views import list_file_findings, list_jobs_on, show_hosts, show_pool
+from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
+from riseml.server.data.clean import Cleaner, Cleaning, Leftover
+from riseml.server.data.disk_keeper import DiskKeeper, DiskState
+from riseml.server.data.leftover_judge import CleanRequest
 from riseml.server.hosts.admission import admit_host
 from riseml.server.hosts.checkup import check_pool
 from riseml.server.hosts.choose_executor import PROCESS
@@ -24,8 +35,11 @@ from riseml.server.hosts.mode import PoolMode
 from riseml.server.hosts.swarm_members import show_members, show_recovery
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
+from riseml.server.usage.gpu_readings import find_holders, read_all_gpus, show_gpus
 from riseml.spec.pool.slurm import make_login_entry
 from riseml.spec.pool.types import EngineKind, HostSpec
+from riseml.store.experiment_pages import PageQuery, PageSort
+from riseml.store.samples.sample_rows import Span
 
 log = logging.getLogger(__name__)
 
@@ -249,3 +263,141 @@ def _require_host(services: Services, name: str) -> HostName:
     if name not in names:
         raise NotFound(f"the pool has no host {name}", f"its hosts: {', '.join(names)}")
     return HostName(name)
+
+
+_MOST_EXPLAINED = 100  # experiments of the queue
+_MOST_HOURS = 7 * 24
+_MINUTE = 60  # seconds
+_HOUR = 3600  # seconds
+_POINTS = 240  # points of a host, at most
+_MOST_JOBS = 400  # the most jobs whose samples are read for one answer
+_MOST_ENDED = 200  # how many of the last ended experiments are examined
+
+
+def add_pool_history_routes(router: APIRouter, services: Services) -> None:
+    """Add /pool/queue and /pool/usage."""
+
+    @router.get("/pool/queue")
+    def read_queue(limit: Annotated[int, Query(ge=1, le=_MOST_EXPLAINED)] = _MOST_EXPLAINED) -> wire.QueueView:
+        if services.passes.observation is None:
+            wait_for_hosts(services)
+        observation = services.passes.observation or Observation(now(), {})
+        return show_queue(services.experiments.load_world(), observation, services.hosts.names, limit)
+
+    @router.get("/pool/usage")
+    def read_usage(hours: Annotated[int, Query(ge=1, le=_MOST_HOURS)] = 6) -> wire.PoolUsage:
+        end = int(now().timestamp()) + 1
+        span = Span(end - hours * _HOUR, end)
+        step = -(-hours * _HOUR // _POINTS // _MINUTE) * _MINUTE or _MINUTE
+        usage = UsageSum(span, step)
+        left_out = 0
+        for count, (experiment, job) in enumerate(_list_jobs(services, datetime.fromtimestamp(span.since, UTC))):
+            if count < _MOST_JOBS:
+                _add_job(usage, experiment, job, services)
+            else:
+                left_out += 1
+        since, until = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (span.since, span.until))
+        hosts = usage.show({host["name"]: host for host in show_hosts(services)})
+        return {
+            "since": since,
+            "until": until,
+            "step": step,
+            "time": usage.moments,
+            "hosts": hosts,
+            "left_out": left_out,
+        }
+
+
+def _add_job(usage: UsageSum, experiment: Experiment, job: Job, services: Services) -> None:
+    try:
+        usage.add_job(job, services.samples.store.read_minutes(experiment.id, job.name, usage.span))
+    except OSError as error:
+        log.warning("the samples of experiment %s cannot be read: %s", experiment.number, error)
+
+
+def _list_jobs(services: Services, since: datetime) -> Iterator[tuple[Experiment, Job]]:
+    """Yield the jobs that may have run since a moment: those that run, then those that have ended, the last first."""
+    user = services.info.owner.user
+    running = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
+    query = PageQuery(PageSort.ENDED, limit=_MOST_ENDED)
+    listed_ids: set[int] = set()
+    for detail in (*running, *services.pages.read_page(user, query)):
+        experiment = detail.experiment
+        if (
+            experiment.id in listed_ids
+            or experiment.started_at is None
+            or (experiment.ended_at is not None and experiment.ended_at < since)
+        ):
+            continue
+        listed_ids.add(experiment.id)
+        yield from ((experiment, job) for job in experiment.gang if job.host is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _CleanQuery:
+    """The query of both routes."""
+
+    caches: bool = False
+    days: Annotated[int, Query(ge=0, le=36_500)] = 30
+    foreign: Annotated[str, Query(max_length=64, pattern="^[0-9a-f]*$")] = ""
+
+
+def add_clean_routes(router: APIRouter, cleaner: Cleaner, disks: DiskKeeper) -> None:
+    """Add everything below /leftovers."""
+
+    @router.get("/leftovers")
+    def read_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
+        return _show_cleaning(cleaner.find_leftovers(_make_request(query), now()), disks)
+
+    @router.post("/leftovers/remove")
+    def remove_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
+        return _show_cleaning(cleaner.remove_leftovers(cleaner.find_leftovers(_make_request(query), now())), disks)
+
+
+def _make_request(query: _CleanQuery) -> CleanRequest:
+    return CleanRequest(query.caches, timedelta(days=query.days), query.foreign)
+
+
+def _show_cleaning(cleaning: Cleaning, disks: DiskKeeper) -> wire.LeftoversView:
+    return {
+        "leftovers": [_show_leftover(leftover) for leftover in cleaning.leftovers],
+        "others": cleaning.foreign,
+        "silent": [str(host) for host in cleaning.silent],
+        "disks": [_show_disk(disk, disks.mark or 0) for disk in disks.list_disks()],
+    }
+
+
+def _show_disk(disk: DiskState, mark: int) -> wire.DiskView:
+    return {
+        "places": [str(place) for place in disk.places],
+        "percent": disk.percent,
+        "clean_above": mark,
+        "removed": disk.removed,
+        "removed_at": show_time(disk.removed_at),
+        "stuck": disk.is_stuck,
+    }
+
+
+def _show_leftover(leftover: Leftover) -> wire.LeftoverView:
+    item = leftover.item
+    return {
+        "kind": item.kind.value,
+        "name": item.name,
+        "host": leftover.host,
+        "server": item.server,
+        "size": item.size,
+        "made_at": show_time(item.made_at),
+        "why": leftover.why,
+        "removed": leftover.removed,
+        "problem": leftover.problem,
+    }
+
+
+def add_gpu_routes(router: APIRouter, services: Services) -> None:
+    """Add /gpus."""
+
+    @router.get("/gpus")
+    def read_gpus(of: Annotated[str, Query(max_length=300)] = "") -> wire.GpuList:
+        wait_for_hosts(services)
+        holders = find_holders(services.experiments.load_world().experiments)
+        return show_gpus(read_all_gpus(services.hosts.pool), holders, of)

@@ -5,32 +5,26 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from riseml.server.api.failures import FAILURES
-from riseml.server.api.routes.capsule_routes import add_capsule_routes
-from riseml.server.api.routes.change_routes import add_change_routes
-from riseml.server.api.routes.clean_routes import add_clean_routes
-from riseml.server.api.routes.experiment_routes import add_experiment_routes
-from riseml.server.api.routes.file_routes import add_file_routes
-from riseml.server.api.routes.gpu_routes import add_gpu_routes
-from riseml.server.api.routes.guest_routes import add_guest_routes
+from riseml.server.api.routes.experiment_routes import (
+    add_experiment_routes,
+    add_name_routes,
+    add_set_routes,
+    add_trial_routes,
+)
+from riseml.server.api.routes.file_routes import add_file_routes, add_output_routes, add_saved_routes
 from riseml.server.api.routes.late_route import LateRoute
-from riseml.server.api.routes.line_routes import add_line_routes
-from riseml.server.api.routes.list_routes import add_list_routes
-from riseml.server.api.routes.log_routes import add_log_routes
-from riseml.server.api.routes.metric_routes import add_metric_routes
-from riseml.server.api.routes.name_routes import add_name_routes
-from riseml.server.api.routes.output_routes import add_output_routes
-from riseml.server.api.routes.pool_history_routes import add_pool_history_routes
-from riseml.server.api.routes.pool_routes import add_pool_routes
-from riseml.server.api.routes.remark_routes import add_remark_routes
-from riseml.server.api.routes.result_routes import add_result_routes
-from riseml.server.api.routes.sample_routes import add_sample_routes
-from riseml.server.api.routes.saved_routes import add_saved_routes
-from riseml.server.api.routes.server_routes import add_server_routes
-from riseml.server.api.routes.set_routes import add_set_routes
-from riseml.server.api.routes.stream_routes import add_stream_routes
-from riseml.server.api.routes.submission_routes import add_submission_routes
-from riseml.server.api.routes.trial_routes import add_trial_routes
-from riseml.server.api.routes.web_routes import add_web_routes
+from riseml.server.api.routes.list_routes import add_list_routes, add_result_routes
+from riseml.server.api.routes.log_routes import add_line_routes, add_log_routes
+from riseml.server.api.routes.pool_routes import (
+    add_clean_routes,
+    add_gpu_routes,
+    add_pool_history_routes,
+    add_pool_routes,
+)
+from riseml.server.api.routes.sample_routes import add_metric_routes, add_remark_routes, add_sample_routes
+from riseml.server.api.routes.server_routes import add_change_routes, add_server_routes, add_web_routes
+from riseml.server.api.routes.stream_routes import add_guest_routes, add_stream_routes
+from riseml.server.api.routes.submission_routes import add_capsule_routes, add_submission_routes
 from riseml.server.services import Services
 
 

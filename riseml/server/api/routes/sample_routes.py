@@ -1,24 +1,38 @@
-"""The routes of samples: what jobs use now, and what they have used."""
+"""The routes of measurements: samples, metrics, slow jobs, and `GET /metrics` for Prometheus.
+
+The route of remarks: which jobs of an experiment slow the others down.
+
+A rate needs two samples. The server remembers the samples of earlier requests, as `riseml monitor` does in its own
+process. It measures no job more often for this: it uses the samples that it keeps anyway.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse
 
 from riseml import wire
-from riseml.base.errors import UsageError
-from riseml.base.names import CanonicalId, parse_id
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.states import PLACED
 from riseml.model import Experiment, Job
+from riseml.results.stragglers import Remark, find_stragglers
+from riseml.results.trends import Trends
 from riseml.server.api.routes.experiment_routes import Name
-from riseml.server.api.views.named_experiments import find_details
+from riseml.server.api.views.metric_views import show_history, show_summary
+from riseml.server.api.views.named_experiments import find_details, find_single_experiment
 from riseml.server.api.views.record_views import show_sample
 from riseml.server.api.views.sample_views import show_job_samples
 from riseml.server.clock import now
 from riseml.server.services import Services
+from riseml.server.usage.gpu_readings import GpuScrapes
 from riseml.store.samples.sample_rows import Span
 
 _LONGEST_STEP = 366 * 86400  # seconds
@@ -126,3 +140,91 @@ def _check_step(span: Span, jobs: int, step: int) -> int:
             "give a longer step, a later since, or the ID of one job",
         )
     return step
+
+
+def add_metric_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/metrics and the history of a metric."""
+
+    @router.get("/experiments/{name}/metrics")
+    def read_metrics(name: Name) -> wire.MetricsList:
+        experiments = [detail.experiment for detail in find_details(parse_id(name), services)]
+        tallies = services.metrics.read_tallies([experiment.id for experiment in experiments])
+        return {
+            "experiments": [
+                {
+                    "id": experiment_name(experiment.number, experiment.sub),
+                    "metrics": [show_summary(summary) for summary in tally.summaries.values()] if tally else [],
+                    "dropped": tally.dropped if tally else 0,
+                    "slow": sorted(tally.slow) if tally else [],
+                }
+                for experiment in experiments
+                for tally in [tallies.get(experiment.id)]
+            ]
+        }
+
+    @router.get("/experiments/{name}/metrics/history")
+    def read_history(
+        name: Name, metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")]
+    ) -> wire.MetricHistoryView:
+        experiment = find_single_experiment(parse_id(name), services)
+        identity = experiment_name(experiment.number, experiment.sub)
+        summaries = services.metrics.read_summaries([experiment.id]).get(experiment.id, {})
+        if metric not in summaries:
+            hint = f"its metrics are {', '.join(summaries)}" if summaries else "it has reported none so far"
+            raise NotFound(f"experiment {identity} has no metric {metric!r}", hint)
+        return show_history(identity, metric, services.metrics.read_history(experiment.id, metric))
+
+
+_MOST_WATCHED = 32  # experiments whose samples are remembered
+
+
+def add_remark_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/remarks."""
+    trends = SeenTrends()
+
+    @router.get("/experiments/{name}/remarks")
+    def read_remarks(name: Name) -> wire.Remarks:
+        experiment = find_single_experiment(parse_id(name), services)
+        lines = services.pump.count_lines()
+        keys = [(job, experiment.key_of(job)) for job in experiment.gang]
+        samples = [show_sample(experiment, job, services.samples.find_last(key), lines.get(key)) for job, key in keys]
+        remarks = trends.find_remarks(experiment.id, samples)
+        return {"remarks": [{"job": remark.job, "text": remark.text, "kind": remark.kind.value} for remark in remarks]}
+
+
+class SeenTrends:
+    """The samples of earlier requests, by experiment. Several threads use it.
+
+    Args:
+        clock: seconds; never set back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._trends: OrderedDict[int, Trends] = OrderedDict()  # by experiment, the most recently requested one last
+
+    def find_remarks(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[Remark]:
+        """Remember samples of an experiment's jobs, and return the remarks that follow from all remembered samples."""
+        with self._lock:
+            trends = self._trends.pop(experiment, None) or Trends()
+            self._trends[experiment] = trends
+            while len(self._trends) > _MOST_WATCHED:
+                self._trends.popitem(last=False)
+            trends.add_samples(samples, self._clock())
+            return find_stragglers(samples, trends)
+
+
+_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def add_prometheus_routes(router: APIRouter, services: Services) -> None:
+    """Add /metrics, which is outside of /v1, because Prometheus looks for it there."""
+
+    gpus = GpuScrapes(services.hosts.pool)
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    def read_metrics() -> PlainTextResponse:
+        from riseml.server.api.views.prometheus_families import make_exposition
+
+        return PlainTextResponse(make_exposition(services, gpus), media_type=_FORMAT)

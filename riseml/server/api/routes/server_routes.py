@@ -1,18 +1,31 @@
-"""The routes of the server itself: its properties, its hosts, and its stop."""
+"""The routes of the server itself: its properties, its stop, the web page's door, and the feed of all changes."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
+import re
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Body, Header, Path, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
 
 from riseml import wire
+from riseml.base.errors import NotFound
 from riseml.base.wire_revision import find_package
 from riseml.server.api.views.pool_views import find_swarm_trouble, show_hosts
 from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.hosts.mode import LocalMode
+from riseml.server.reconcile.notifier import FeedSubscription, Notifier
 from riseml.server.services import Services
+from riseml.server.web.access import OpenSession
+from riseml.server.web.door import WebDoor
+from riseml.store.changes import ChangeLog
 
 log = logging.getLogger(__name__)
 
@@ -67,3 +80,122 @@ def show_server(services: Services) -> wire.ServerView:
         "closing": counts.closing,
         "searches": counts.searches,
     }
+
+
+class _DoorOrder(BaseModel):
+    """`wire.WebOrder`, checked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+
+
+def add_web_routes(router: APIRouter, door: WebDoor) -> None:
+    """Add /web. The gate of the web page lets none of these through."""
+
+    @router.post("/web")
+    async def open_page(request: Request, order: Annotated[_DoorOrder, Body()]) -> wire.WebView:
+        port = await door.open(request.app, order.port)
+        url = f"http://127.0.0.1:{port}/enter?token={door.access.make_token()}"
+        return {"open": True, "port": port, "url": url}
+
+    @router.get("/web/sessions")
+    def list_sessions() -> wire.WebSessions:
+        return {"sessions": [_show_session(session) for session in door.access.list_sessions()]}
+
+    @router.post("/web/sessions/{name}/end")
+    def end_session(name: Annotated[str, Path(max_length=32)]) -> wire.WebSessions:
+        if not door.access.end_session(name):
+            raise NotFound(f"the page has no session {name}", "`riseml web --sessions` lists them")
+        return {"sessions": [_show_session(session) for session in door.access.list_sessions()]}
+
+    @router.post("/web/close")
+    async def close_page() -> wire.WebView:
+        await door.close()
+        return {"open": False, "port": None, "url": None}
+
+
+def _show_session(session: OpenSession) -> wire.WebSessionView:
+    opened, until = (datetime.fromtimestamp(at, UTC) for at in (session.opened_at, session.until))
+    return {"id": session.name, "opened_at": show_time(opened) or "", "until": show_time(until) or ""}
+
+
+_HEARTBEAT = 15.0  # seconds between two messages at most
+_MOST_NAMED = 500  # experiments in one event; when more have changed, the client reads everything again
+_PLACE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)  # in a cursor
+_NONE: wire.Changes = {"changed": [], "grown": [], "reset": False}
+
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "events of `Changes`", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+def add_change_routes(router: APIRouter, services: Services) -> None:
+    """Add /changes."""
+
+    @router.get("/changes", response_class=StreamingResponse, responses=_EVENTS)
+    async def follow_changes(
+        last_event_id: Annotated[str, Header(max_length=100, description="the id of the last event")] = "",
+    ) -> StreamingResponse:
+        feed = follow_feed(
+            services.notifier, services.experiments.changes, services.info.started_at.isoformat(), last_event_id
+        )
+        headers = {"Cache-Control": "no-store"}
+        return StreamingResponse(feed, media_type="text/event-stream", headers=headers)
+
+
+async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> AsyncGenerator[bytes]:
+    """Yield the events after a cursor, without end, and a comment when no event came for a while.
+
+    A cursor is `<id of the last event of the store>-<notifications>@<server process>`. A cursor of an earlier process
+    gets a reset: its last notifications may have been lost.
+    """
+    with notifier.subscribe_to_all() as subscription:
+        subscription.take_changed()
+        last, first = await asyncio.to_thread(_begin_feed, notifier, changes, server, cursor)
+        yield _encode(f"{last}@{server}", first)
+        while True:
+            if not await subscription.wait_for_change(_HEARTBEAT):
+                yield b": still here\n\n"
+                continue
+            last, event = await asyncio.to_thread(_read_changes, notifier, subscription, changes)
+            yield _encode(f"{last}@{server}", event)
+
+
+def _begin_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> tuple[str, wire.Changes]:
+    """Return where the feed is, and the experiments that have changed, or whose logs have grown, since the cursor."""
+    event = changes.find_last_event()
+    count = notifier.count_notifications()
+    last = f"{event}-{count}"
+    if not cursor:
+        return last, _NONE
+    place, _, process = cursor.partition("@")
+    match = _PLACE.fullmatch(place)
+    if process != server or match is None or int(match[1]) > event or int(match[2]) > count:
+        return last, {**_NONE, "reset": True}
+    changed, grown = notifier.list_since(int(match[2]))
+    keys = changes.list_changed(int(match[1]), _MOST_NAMED + 1)
+    return last, _show_changes(changes, changed.union(keys), grown)
+
+
+def _read_changes(notifier: Notifier, subscription: FeedSubscription, changes: ChangeLog) -> tuple[str, wire.Changes]:
+    # Read first: what comes later is notified, and belongs after the cursor.
+    last = f"{changes.find_last_event()}-{notifier.count_notifications()}"
+    changed = subscription.take_changed()
+    grown = subscription.take_grown()
+    return last, _show_changes(changes, changed, grown)
+
+
+def _show_changes(changes: ChangeLog, changed: frozenset[int], grown: frozenset[int]) -> wire.Changes:
+    if len(changed | grown) > _MOST_NAMED:
+        return {**_NONE, "reset": True}
+    names = changes.name_experiments(changed | grown)
+    return {
+        "changed": [names[key] for key in sorted(changed) if key in names],
+        "grown": [names[key] for key in sorted(grown) if key in names],
+        "reset": False,
+    }
+
+
+def _encode(cursor: str, event: wire.Changes) -> bytes:
+    return f"id: {cursor}\ndata: {json.dumps(event)}\n\n".encode()

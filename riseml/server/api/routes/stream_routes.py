@@ -1,10 +1,12 @@
-"""The routes of streams into running jobs: a command, a port, and the presence of a client, which keeps a companion
-running.
+"""The routes of streams into running jobs: a command, a port, the presence of a client, and a TensorBoard's address.
 
 Each is one WebSocket (`riseml.base.stream_messages`).
 
 Every error after the handshake is a message of the stream. Every client that may connect to the server's socket may
 open a stream, except web pages: browsers name their page in `Origin`, and the server refuses such a handshake.
+
+The route that gives a browser the address of an experiment's TensorBoard, on a separate origin
+(`server.web.guests`).
 """
 
 from __future__ import annotations
@@ -16,13 +18,17 @@ from typing import Annotated
 from fastapi import APIRouter, Path, WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 
-from riseml.base.errors import RisemlError, StoreError, UsageError
+from riseml import wire
+from riseml.base.errors import Conflict, RisemlError, StoreError, UsageError
+from riseml.base.names import experiment_name, parse_id
 from riseml.base.stream_messages import CommandOrder, StreamMessage, StreamReady, decode_message, encode_message
-from riseml.server.access.stream_relay import make_failure, relay_stream
+from riseml.server.access.stream_relay import end_in_thread, make_failure, relay_stream
+from riseml.server.api.guest_program import find_program
 from riseml.server.api.job_doors import find_door, find_running
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
+from riseml.server.web.guest_gate import OWN_PLACE
 
 log = logging.getLogger(__name__)
 
@@ -161,3 +167,23 @@ async def _wait_for_end(client: _WebSocketClient, services: Services, name: str,
             changed.cancel()
     disconnect.cancel()
     await asyncio.gather(disconnect, return_exceptions=True)
+
+
+def add_guest_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/address."""
+
+    @router.post("/experiments/{name}/address")
+    def invite_browser(name: Name) -> wire.GuestAddress:
+        port = services.web.port
+        if port is None:
+            raise Conflict("the web page is closed", "`riseml web` opens it")
+        canonical_id = parse_id(name)
+        title = experiment_name(canonical_id.number, canonical_id.sub)
+        door, program_port = find_program(title, services)
+        with services.attendance.attend(door.experiment):
+            stream = door.open_port(program_port)  # it listens
+        stream.socket.close()
+        end_in_thread(stream)
+        invitation = services.web.guests.invite(title)
+        place = f"{invitation.label}.localhost:{port}"
+        return {"url": f"http://{place}{OWN_PLACE}enter?token={invitation.token}"}

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from riseml.base.states import Reason
-from riseml.control.advice.advise import advise
+from riseml.control.advice.advise import KNOWN_FAILURES, advise
 from riseml.control.advice.known_failure import FailedJob, recognise
 from riseml.control.advice.last_lines import drop_frames
-from riseml.control.advice.table import KNOWN_FAILURES
 
 TABLE = Path(__file__).with_name("ends.txt")
 CV2 = "ModuleNotFoundError: No module named 'cv2'"

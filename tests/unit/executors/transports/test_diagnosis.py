@@ -16,8 +16,8 @@ from urllib3.connectionpool import HTTPConnectionPool
 
 from riseml.executors.transports.diagnosis import describe_cause
 from riseml.executors.transports.ssh_command import Destination
-from riseml.executors.transports.ssh_errors import explain_refused_socket, explain_ssh_end
-from riseml.executors.transports.tls_errors import explain_tls_failure
+from riseml.executors.transports.tls_bridge import explain_tls_failure
+from riseml.executors.transports.tunnel import explain_refused_socket, explain_ssh_end
 from riseml.spec.pool.types import Tls
 from riseml.spec.scalars.engine_url import parse_engine_url
 

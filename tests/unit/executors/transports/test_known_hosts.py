@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.executors.transports.known_hosts import find_pinned_keys, names_host, replace_pinned_keys
+from riseml.executors.transports.hostkeys import find_pinned_keys, names_host, replace_pinned_keys
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 OTHER_KEY = ("ssh-ed25519", "AAAAother")

@@ -7,7 +7,7 @@ from itertools import count
 
 from riseml.base.states import State
 from riseml.results.stragglers import RemarkKind
-from riseml.server.api.routes.remark_routes import SeenTrends
+from riseml.server.api.routes.sample_routes import SeenTrends
 from tests.unit.cli.test_live import make_sample
 
 

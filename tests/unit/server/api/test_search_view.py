@@ -9,7 +9,7 @@ import pytest
 from riseml.base.errors import Refused
 from riseml.base.states import Reason, State, Wanted
 from riseml.model import Experiment, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
-from riseml.server.api.routes.trial_routes import _check_points
+from riseml.server.api.routes.experiment_routes import _check_points
 from riseml.server.api.views.search_view import describe_end, describe_next_step, describe_search
 from tests.support.searches import LAYERS, make_search
 from tests.unit.control.simulation import make_experiment, make_plan

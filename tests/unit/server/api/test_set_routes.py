@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from riseml.server.api.routes.set_routes import thin_out
+from riseml.server.api.routes.experiment_routes import thin_out
 from riseml.store.metrics.metric_history import MetricHistory
 
 

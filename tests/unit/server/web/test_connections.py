@@ -17,8 +17,7 @@ from uvicorn.server import ServerState
 
 from riseml.server.http_config import configure_http
 from riseml.server.web import connections
-from riseml.server.web.connections import DoorConnection
-from riseml.server.web.peer_users import find_peer_user
+from riseml.server.web.connections import DoorConnection, find_peer_user
 from tests.support.waiting import DEADLINE
 
 LARGE = 16 << 20

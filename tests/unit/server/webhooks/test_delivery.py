@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from riseml.server.webhooks.delivery import NotDelivered, post
+from riseml.server.webhooks.webhook_loop import NotDelivered, post
 from tests.support.receiver import Receiver, open_receiver
 from tests.support.waiting import DEADLINE
 

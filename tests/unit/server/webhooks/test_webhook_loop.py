@@ -20,9 +20,8 @@ from riseml.base.states import State
 from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.webhooks import webhook_loop
-from riseml.server.webhooks.delivery import post
 from riseml.server.webhooks.webhook_file import FILE
-from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop
+from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop, post
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
 from riseml.store.database import Database
 from riseml.store.ends import EndStore

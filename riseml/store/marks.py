@@ -1,4 +1,4 @@
-"""The experiments whose outputs are never removed, because a user keeps them (`riseml keep`)."""
+"""What users have marked: outputs that stay (`riseml keep`), and hosts without new jobs (`riseml pool drain`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from riseml.base.names import HostName
 from riseml.store.database import Database
-from riseml.store.schema import experiments, kept_outputs
+from riseml.store.schema import drained_hosts, experiments, kept_outputs
 
 
 class KeptOutputs:
@@ -48,3 +49,30 @@ def is_set_kept(connection: sa.Connection, set_id: int) -> bool:
 
 def _select_ids(connection: sa.Connection) -> frozenset[int]:
     return frozenset(connection.execute(sa.select(kept_outputs.c.experiment_id)).scalars())
+
+
+class DrainedHosts:
+    """The drained hosts in one database; they stay drained when the server restarts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load_drained(self) -> frozenset[HostName]:
+        """Return their names."""
+        with self._database.read_transaction() as connection:
+            return _select_names(connection)
+
+    def drain_host(self, host: HostName, moment: datetime) -> None:
+        """Give the host no new jobs from now on; a drained host stays drained."""
+        with self._database.write_transaction() as connection:
+            if host not in _select_names(connection):
+                connection.execute(sa.insert(drained_hosts).values(name=host, at=moment))
+
+    def resume_host(self, host: HostName) -> None:
+        """Let the host take new jobs again."""
+        with self._database.write_transaction() as connection:
+            connection.execute(sa.delete(drained_hosts).where(drained_hosts.c.name == host))
+
+
+def _select_names(connection: sa.Connection) -> frozenset[HostName]:
+    return frozenset(HostName(name) for name in connection.execute(sa.select(drained_hosts.c.name)).scalars())

@@ -1,0 +1,380 @@
+"""The sections of riseml.yml that have a few keys each: data, metrics, notify, save, and those of the frameworks."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+
+from riseml.base.metric_names import STEP, is_metric_name
+from riseml.base.states import TERMINAL, State
+from riseml.spec.config.command_lines import read_lines, read_shell
+from riseml.spec.config.horovod_section import read_horovod
+from riseml.spec.config.process_group import read_process_group, runs_command
+from riseml.spec.config.role_resources import read_resources
+from riseml.spec.config.types import (
+    DEFAULT_EVERY,
+    JAX,
+    ChiefKey,
+    DataSource,
+    Distributed,
+    MetricCondition,
+    NotifySection,
+    ProcessGroup,
+    PyTorch,
+    Relation,
+    Resources,
+    SaveSection,
+    Shell,
+    TensorBoard,
+    TensorFlow,
+)
+from riseml.spec.scalars.bash_words import find_bash_words
+from riseml.spec.scalars.data_url import OBJECT_STORES, parse_data_url
+from riseml.spec.scalars.globs import parse_glob, refuse_alternatives
+from riseml.spec.scalars.texts import NO_METRIC_NAME, BadText, quote_text
+from riseml.spec.yaml.document import ScalarNode, find_word_position
+from riseml.spec.yaml.problems import KeyPath, Severity, make_problem
+from riseml.spec.yaml.values import SourceFile
+
+_SAVE: KeyPath = ("train", "save")
+_LEAST = 1.0  # seconds between two copies
+
+
+def read_save(file: SourceFile) -> SaveSection | None:
+    """Return the section; None when the file has none. Problems go to `file`."""
+    to = file.value_at((*_SAVE, "to"))
+    only = _read_patterns(file)
+    every = file.duration_at((*_SAVE, "every"))
+    if every is not None and every < _LEAST:
+        file.refuse((*_SAVE, "every"), "must be one second or more", "write for example `every: 5m`")
+    if not isinstance(to, str):
+        return None
+    try:
+        url = parse_data_url(to)
+    except BadText as bad:
+        file.refuse((*_SAVE, "to"), bad.problem, bad.hint)
+        return None
+    if url.scheme not in OBJECT_STORES:
+        problem = f"outputs are saved in object stores, and {url.scheme.value}:// is not one"
+        file.refuse((*_SAVE, "to"), problem, "write s3://bucket/folder, gs://bucket/folder or az://container/folder")
+        return None
+    restore = file.value_at((*_SAVE, "restore")) is True
+    return SaveSection(str(url), DEFAULT_EVERY if every is None else every, only, restore)
+
+
+def _read_patterns(file: SourceFile) -> tuple[str, ...]:
+    value = file.value_at((*_SAVE, "only"))
+    patterns: list[str] = []
+    for index in range(len(value) if isinstance(value, list) else 0):
+        path = (*_SAVE, "only", index)
+        text = file.value_at(path)
+        if not isinstance(text, str):
+            continue
+        try:
+            refuse_alternatives(text)
+            parse_glob(text)
+        except BadText as bad:
+            file.refuse(path, bad.problem, bad.hint)
+        else:
+            patterns.append(text)
+    return tuple(patterns)
+
+
+_JAX: KeyPath = ("train", "jax")
+
+
+def read_jax(file: SourceFile, base: Resources) -> JAX | None:
+    """Return the `jax` section; None when the file has none.
+
+    Args:
+        file: the file; problems go there.
+        base: `train.resources`, the default of every role.
+    """
+    if file.value_at(_JAX) is None:
+        return None
+    version = file.value_at((*_JAX, "version"))
+    return JAX(version or JAX().version, read_process_group(file, (*_JAX, "distributed"), base))
+
+
+_DATA: KeyPath = ("train", "data")
+
+
+def read_data(file: SourceFile) -> tuple[DataSource, ...]:
+    """Return the entries in the order of the file; problems go to `file`."""
+    sources: dict[str, DataSource] = {}
+    value = file.value_at(_DATA)
+    for index in range(len(value) if isinstance(value, list) else 0):
+        source = file.value_at((*_DATA, index, "from"))
+        folder = file.value_at((*_DATA, index, "to"))
+        if not isinstance(source, str) or not isinstance(folder, str):
+            continue
+        try:
+            url = parse_data_url(source)
+        except BadText as bad:
+            file.refuse((*_DATA, index, "from"), bad.problem, bad.hint)
+            continue
+        if folder in sources:
+            problem = f"{sources[folder].url} has the same folder"
+            file.refuse((*_DATA, index, "to"), problem, "give each entry a folder of its own")
+            continue
+        sources[folder] = DataSource(str(url), folder)
+    return tuple(sources.values())
+
+
+_METRICS: KeyPath = ("train", "metrics")
+
+
+def read_metrics(file: SourceFile) -> tuple[tuple[str, str], ...]:
+    """Return the names and patterns, in the order of the file; problems go to `file`.
+
+    How long a pattern takes is not checked here: the server bounds the time that it takes for each line.
+    """
+    patterns: list[tuple[str, str]] = []
+    for name in file.value_at(_METRICS) or {}:
+        path = (*_METRICS, name)
+        pattern = file.value_at(path)
+        if path in file.bad or not isinstance(pattern, str):
+            continue
+        problem, hint = _find_problem(pattern)
+        if name != STEP and not is_metric_name(name):
+            problem, hint = NO_METRIC_NAME
+            file.refuse_key(path, problem.format(quote_text(name)), hint)
+        elif problem:
+            file.refuse(path, problem, hint)
+        else:
+            patterns.append((name, pattern))
+    return tuple(patterns)
+
+
+def _find_problem(pattern: str) -> tuple[str, str]:
+    """Return what is wrong with a pattern, and what to do; two empty texts when nothing is."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what later versions of Python will read in another way
+            groups = re.compile(pattern).groups
+    except re.error as error:
+        return f"is not a regular expression: {error.msg}", "put a \\ before a character that stands for itself"
+    except (OverflowError, RecursionError):
+        return "is not a regular expression that Python can use", "write a shorter one"
+    if groups == 0:
+        return "has no group", "put the part that is the value in brackets, such as ([0-9.]+)"
+    if groups > 1:
+        return f"has {groups} groups", "put only the value in brackets; write (?:...) for other groups"
+    return "", ""
+
+
+_NOTIFY: KeyPath = ("train", "notify")
+_CONDITION = re.compile(r"(.*\S) *(>=|<=|>|<) *(\S+)")
+
+
+def read_notify(file: SourceFile) -> NotifySection | None:
+    """Return the section; None when the file has none, or when it is unusable. Problems go to `file`."""
+    if not isinstance(file.value_at(_NOTIFY), dict):
+        return None
+    ends: list[State] = []
+    reached: list[MetricCondition] = []
+    for at in range(len(file.value_at((*_NOTIFY, "on")) or ())):
+        path = (*_NOTIFY, "on", at)
+        text = file.value_at(path)
+        if path in file.bad or not isinstance(text, str):
+            continue
+        if text.upper() in {state.value for state in TERMINAL}:
+            ends.append(State(text.upper()))
+        elif (condition := _read_condition(file, path, text)) is not None:
+            reached.append(condition)
+    names = [file.value_at((*_NOTIFY, "to", at)) for at in range(len(file.value_at((*_NOTIFY, "to")) or ()))]
+    return NotifySection(
+        ends=tuple(dict.fromkeys(ends)),
+        reached=tuple(dict.fromkeys(reached)),
+        to=tuple(dict.fromkeys(str(name) for name in names if name is not None)),
+    )
+
+
+def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricCondition | None:
+    match = _CONDITION.fullmatch(text.strip())
+    if match is None:
+        return None  # the schema has refused it
+    if not is_metric_name(match[1]):
+        problem, hint = NO_METRIC_NAME
+        file.refuse(path, problem.format(quote_text(match[1])), hint)
+        return None
+    value = float(match[3])
+    if not math.isfinite(value):
+        file.refuse(path, f"{match[3]} is too large", "no metric reaches it")
+        return None
+    return MetricCondition(match[1], Relation(match[2]), value)
+
+
+_PYTORCH: KeyPath = ("train", "pytorch")
+_PYTORCH_DISTRIBUTED: KeyPath = (*_PYTORCH, "distributed")
+_LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|multiprocessing|spawn")
+
+_PYTHON = re.compile(r"\bpython[0-9.]*\b")
+
+
+def read_pytorch(file: SourceFile, image: str | None, base: Resources) -> PyTorch | None:
+    """Return the `pytorch` section; None when the file has none.
+
+    Args:
+        file: the file; problems go there.
+        image: `train.image`, which replaces the image of PyTorch.
+        base: `train.resources`, the default of every role.
+    """
+    if file.value_at(_PYTORCH) is None:
+        if file.value_at(("train", "framework")) == "pytorch":
+            _warn_of_single_process(file, base.gpus)
+        return None
+    version = file.value_at((*_PYTORCH, "version"))
+    horovod = read_horovod(file, _PYTORCH, image, base)
+    if image is None and horovod is None and version is not None and re.fullmatch(r"[0-9.]+", version):
+        file.warn(
+            (*_PYTORCH, "version"),
+            f"pytorch/pytorch has no tag {version} without its CUDA",
+            f"write the whole tag, such as `{version}-cuda12.4-cudnn9-runtime`",
+        )
+    distributed = _read_pytorch_distributed(file, base)
+    if horovod is None and distributed is None:
+        _warn_of_single_process(file, base.gpus)
+    return PyTorch(version or PyTorch().version, distributed, horovod)
+
+
+def _read_pytorch_distributed(file: SourceFile, base: Resources) -> ProcessGroup | None:
+    group = read_process_group(file, _PYTORCH_DISTRIBUTED, base)
+    if group is not None and group.processes is None:
+        _warn_of_single_process(file, max(group.master_resources.gpus, group.worker_resources.gpus))
+    if group is not None and (group.processes or 1) > 1 and not runs_command(file, _LAUNCHERS):
+        problem = f"`run` starts one process in each container, not {group.processes}"
+        hint = "write `torchrun train.py` instead of `python train.py`: it starts them"
+        file.warn((*_PYTORCH_DISTRIBUTED, "processes"), problem, hint)
+    return group
+
+
+def _warn_of_single_process(file: SourceFile, gpus: int) -> None:
+    """Warn when Python alone gets several GPUs: the script may expect one process for each of them."""
+    if gpus > 1 and runs_command(file, _PYTHON) and not runs_command(file, _LAUNCHERS):
+        problem = f"`python` is one process for {gpus} GPUs, without LOCAL_RANK"
+        hint = "write `torchrun train.py` for one process for each GPU, unless the script starts them or uses all GPUs"
+        file.warn(("train", "run"), problem, hint)
+
+
+_TRAIN: KeyPath = ("train",)
+_KEYS: tuple[KeyPath, ...] = (("run",), ("install",), ("image", "install"))
+_MOST_WARNINGS = 20  # warnings of one file
+
+
+def warn_of_bash_words(file: SourceFile, roles: tuple[str, ...]) -> None:
+    """Warn where sh was chosen and a line has a word of bash.
+
+    Args:
+        file: the file; warnings go there.
+        roles: the names of the user's own roles.
+    """
+    common = read_shell(file, _TRAIN)
+    shells = {_TRAIN: common} | {(path := (*_TRAIN, "roles", name)): read_shell(file, path, common) for name in roles}
+    lines = [
+        (path, line)
+        for section, shell in shells.items()
+        if shell is Shell.SH
+        for key in _KEYS
+        for path, line in read_lines(file, (*section, *key)).items()
+    ]
+    left = _MOST_WARNINGS
+    for path, line in lines:
+        node = file.nodes[path]
+        for word in find_bash_words(line)[:left]:
+            position = node.position
+            if isinstance(node, ScalarNode):
+                position = find_word_position(node, line, word.offset)
+            problem = f"sh reads `{word.text}` in another way than bash: it {word.meaning}"
+            hint = f"{word.instead}, or choose `shell: bash`"
+            file.add_problem(make_problem(position, path, problem, hint, Severity.WARNING))
+            left -= 1
+
+
+_CLUSTER: KeyPath = ("train", "tensorflow")
+_TENSORBOARD: KeyPath = (*_CLUSTER, "tensorboard")
+_DISTRIBUTED: KeyPath = (*_CLUSTER, "distributed")
+_WHOLE_BUCKET = re.compile(r"s3://[^/]*/*")
+_OFFICIAL = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
+
+
+def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> TensorFlow | None:
+    """Return the `tensorflow` section; None when the file has none.
+
+    Args:
+        file: the file; problems go there.
+        image: `train.image`, which replaces the image of TensorFlow.
+        base: `train.resources`, the default of every role.
+    """
+    if file.value_at(_CLUSTER) is None:
+        return None
+    official = _OFFICIAL.fullmatch(image or "")
+    version = file.value_at((*_CLUSTER, "version")) or (official[1] if official else TensorFlow().version)
+    return TensorFlow(
+        version=version,
+        tensorboard=_read_tensorboard(file),
+        distributed=_read_distributed(file, version, base),
+        horovod=read_horovod(file, _CLUSTER, image, base),
+    )
+
+
+def _read_tensorboard(file: SourceFile) -> TensorBoard | None:
+    written = file.value_at(_TENSORBOARD)
+    if not isinstance(written, dict):
+        return TensorBoard() if written else None
+    logdir = file.value_at((*_TENSORBOARD, "logdir")) or ""
+    if ".." in logdir.split("/"):
+        file.refuse_key((*_TENSORBOARD, "logdir"), "leads out of OUTPUT_DIR", "write a folder below it, such as `logs`")
+    if _WHOLE_BUCKET.fullmatch(logdir):
+        hint = f"write a folder of it, such as `{logdir.rstrip('/')}/logs`"
+        file.refuse_key((*_TENSORBOARD, "logdir"), "is a whole bucket, which TensorBoard does not read", hint)
+    return TensorBoard(logdir, file.value_at((*_TENSORBOARD, "version")))
+
+
+def _read_distributed(file: SourceFile, version: str, base: Resources) -> Distributed | None:
+    if not file.value_at(_DISTRIBUTED):
+        return None
+    chief = _choose_chief(file, version)
+    workers = _read_role(file, "worker", base)
+    master_path = (*_DISTRIBUTED, "master")
+    if chief is ChiefKey.WORKER and file.value_at(master_path) is not None:
+        file.warn(master_path, "`chief: worker` has no master", "these resources go to worker.1")
+    # with `chief: worker` the first worker has the resources of the other workers
+    master = read_resources(file, (*master_path, "resources"), workers if chief is ChiefKey.WORKER else base)
+    evaluator = file.value_at((*_DISTRIBUTED, "evaluator"))
+    return Distributed(
+        workers=_read_count(file, "worker", 1),
+        ps=_read_count(file, "ps", 0),
+        chief=chief,
+        master_resources=master,
+        worker_resources=workers,
+        ps_resources=_read_role(file, "ps", base),
+        evaluator_resources=_read_role(file, "evaluator", base) if evaluator else None,
+    )
+
+
+def _read_role(file: SourceFile, role: str, base: Resources) -> Resources:
+    return read_resources(file, (*_DISTRIBUTED, role, "resources"), base)
+
+
+def _read_count(file: SourceFile, role: str, default: int) -> int:
+    value = file.value_at((*_DISTRIBUTED, role))
+    if isinstance(value, dict):
+        value = file.value_at((*_DISTRIBUTED, role, "count")) or (0 if value.get("count") == 0 else 1)
+    return default if value is None else int(value)
+
+
+def _choose_chief(file: SourceFile, version: str) -> ChiefKey:
+    path = (*_DISTRIBUTED, "chief")
+    old = re.match(r"[01](?![0-9])", version) is not None
+    written = file.value_at(path)
+    if written is None:
+        return ChiefKey.MASTER if old else ChiefKey.CHIEF
+    if written == "master" and not old:
+        file.warn(
+            path, f"TensorFlow {version} does not accept `master` in TF_CONFIG", "write `chief: chief`, or remove it"
+        )
+    elif written == "master" and file.value_at((*_DISTRIBUTED, "evaluator")):
+        file.warn(path, "TensorFlow refuses an evaluator beside a `master`", "riseml uses `chief` instead; remove it")
+    return ChiefKey(written)
