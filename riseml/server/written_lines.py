@@ -29,22 +29,30 @@ def is_about_files(line: OutputLine) -> bool:
 
 def describe_written(records: Sequence[WrittenRecord]) -> list[str]:
     """Return the sentences about what jobs wrote outside of OUTPUT_DIR, for people; none when they wrote nothing."""
-    lines: list[str] = []
-    kept_files = sum(record.kept_files for record in records)
-    lost_files = sum(record.lost_files for record in records)
-    if kept_files:
-        size = format_bytes(sum(record.kept_bytes for record in records))
-        names = _join_names([name for record in records for name in record.kept_names])
-        lines.append(f"{_count(kept_files)} ({size}) {'is' if kept_files == 1 else 'are'} kept in OUTPUT_DIR: {names}")
-    if lost_files:
-        size = format_bytes(sum(record.lost_bytes for record in records))
-        names = _join_names([name for record in records for name in record.lost_names])
-        more = " or more" if any(record.more for record in records) else ""
-        line = f"{_count(lost_files)} ({size}){more} {'was' if lost_files == 1 else 'were'} not kept: {names}"
-        advice = next((record.advice for record in records if record.advice), "")
-        lines.append(f"{line}; to keep them, write {advice} below train in riseml.yml" if advice else line)
+    lines = [line for line in (_describe_kept(records), _describe_lost(records)) if line]
     troubles = dict.fromkeys(record.trouble for record in records if record.trouble)
     return [*lines, *(f"not every file could be kept: {trouble}" for trouble in troubles)]
+
+
+def _describe_kept(records: Sequence[WrittenRecord]) -> str:
+    files = sum(record.kept_files for record in records)
+    if not files:
+        return ""
+    size = format_bytes(sum(record.kept_bytes for record in records))
+    names = _join_names([name for record in records for name in record.kept_names])
+    return f"{_count(files)} ({size}) {'is' if files == 1 else 'are'} kept in OUTPUT_DIR: {names}"
+
+
+def _describe_lost(records: Sequence[WrittenRecord]) -> str:
+    files = sum(record.lost_files for record in records)
+    if not files:
+        return ""
+    size = format_bytes(sum(record.lost_bytes for record in records))
+    names = _join_names([name for record in records for name in record.lost_names])
+    more = " or more" if any(record.more for record in records) else ""
+    line = f"{_count(files)} ({size}){more} {'was' if files == 1 else 'were'} not kept: {names}"
+    advice = next((record.advice for record in records if record.advice), "")
+    return f"{line}; to keep them, write {advice} below train in riseml.yml" if advice else line
 
 
 def _count(files: int) -> str:

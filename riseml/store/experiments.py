@@ -362,17 +362,24 @@ def _restrict_to_newest(condition: sa.ColumnElement[bool], limit: int) -> sa.Col
     return sa.and_(condition, number.in_(newest.scalar_subquery()))
 
 
+def _date_state(job: Job) -> datetime | None:
+    """Return when a job came into its state, by the clock of its host; None: no host has dated this state."""
+    if job.state in TERMINAL:
+        return job.ended_at
+    return job.started_at if job.state is State.RUNNING else None
+
+
 def _state_changes(before: Experiment, after: Experiment, now: datetime) -> Iterator[dict[str, Any]]:
     """Give the row of an event for each change of state: the jobs in the order of time, then the experiment.
 
     A job's start and end have the time of its host, as its lines have, so that the stream can merge them by time. An
     experiment runs from the start of its last job on.
     """
-    changes: list[tuple[datetime, Job]] = []
-    for old, new in zip(before.jobs, after.jobs, strict=True):
-        if _shown_state(old) != _shown_state(new):
-            at = new.ended_at if new.state in TERMINAL else new.started_at if new.state is State.RUNNING else now
-            changes.append((at or now, new))
+    changes = [
+        (_date_state(new) or now, new)
+        for old, new in zip(before.jobs, after.jobs, strict=True)
+        if _shown_state(old) != _shown_state(new)
+    ]
     for at, new in sorted(changes, key=lambda change: change[0]):
         values = _event_columns(after.id, new, at)
         yield values | {"job": new.name, "attempt": new.attempt, "exit_code": new.exit_code}

@@ -161,19 +161,21 @@ class ClusterCheck:
         states = self._commands.list_node_states(self._settings.partition)
         idle = [node.name for node in states if node.state == "idle"]
         if idle:
-            answers = [answer for line in self._ask(idle) if (answer := _read_answer(line)) is not None]
-            name = self._commands.read_user()
-            problems = [problem for answer in answers for problem in self._find_problems(answer, name)]
-            problems += [
-                f"node {node} gave no answer" for node in idle if node not in {answer.node for answer in answers}
-            ]
-            yield from (Finding("nodes", Outcome.FAILED, problem) for problem in problems)
-            if not problems:
-                message = f"all {len(idle)} idle nodes see {self._folder}, this user and Python"
-                yield Finding("nodes", Outcome.OK, message)
+            yield from self._check_idle_nodes(idle)
         other_nodes = [node for node in states if node.state != "idle"]
         if other_nodes:
             yield Finding("nodes", Outcome.NOTE, f"not asked: {_name_nodes(other_nodes)}")
+
+    def _check_idle_nodes(self, nodes: list[str]) -> Iterator[Finding]:
+        answers = [answer for line in self._ask(nodes) if (answer := _read_answer(line)) is not None]
+        user = self._commands.read_user()
+        problems = [problem for answer in answers for problem in self._find_problems(answer, user)]
+        answering = {answer.node for answer in answers}
+        problems += [f"node {node} gave no answer" for node in nodes if node not in answering]
+        yield from (Finding("nodes", Outcome.FAILED, problem) for problem in problems)
+        if not problems:
+            message = f"all {len(nodes)} idle nodes see {self._folder}, this user and Python"
+            yield Finding("nodes", Outcome.OK, message)
 
     def _ask(self, nodes: list[str]) -> list[str]:
         file = shlex.quote(str(self._file))

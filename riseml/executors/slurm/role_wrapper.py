@@ -101,15 +101,16 @@ class RoleWrapper:
             self.lines.beat()
             if signal.SIGTERM in self._read_signals() or self.lines.is_silent():
                 return None
-            if select.select([self.lines.door], [], [], 0)[0]:
-                messages = self.lines.receive()
-                if messages is None or any("signal" in message for message in messages):
-                    return None
-                for message in messages:
-                    if "challenge" in message:
-                        self.lines.introduce(hello)
-                    if "go" in message:
-                        return self._check_addresses(message["go"])
+            if not select.select([self.lines.door], [], [], 0)[0]:
+                continue
+            messages = self.lines.receive()
+            if messages is None or any("signal" in message for message in messages):
+                return None
+            for message in messages:
+                if "challenge" in message:
+                    self.lines.introduce(hello)
+                if "go" in message:
+                    return self._check_addresses(message["go"])
 
     def _check_addresses(self, addresses: "dict[str, str]") -> "dict[str, str] | None":
         """Return the addresses, which become parts of a shell line; None when one of them is no address."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from riseml.base.records import dataclass
 from riseml.files.project.messages import MOST_NAMED, format_path, join_first
 from riseml.files.project.work_tree import WorkTree
+
+if TYPE_CHECKING:
+    from riseml.files.project.ignore_rules import RuleFile
 
 SMALLEST_POINTER = 125
 LARGEST_POINTER = 1023
@@ -91,10 +95,10 @@ class IncompleteFinder:
 
     def _list_long_files(self) -> list[str]:
         """Return the files that Git LFS keeps, and whose size is that of a pointer with lines of extensions."""
-        from riseml.files.project.ignore_rules import is_ignored, parse_rules
-
         if not self._long_files:
             return []
+        from riseml.files.project.ignore_rules import is_ignored
+
         tree = self._trees[0] if self._trees and not self._trees[0].at else None
         parts = os.fsdecode(tree.inside).split("/") if tree is not None and tree.inside else []
         prefix = "".join(f"{part}/" for part in parts)
@@ -102,12 +106,7 @@ class IncompleteFinder:
         if tree is not None:
             for depth in range(len(parts)):  # `..` of a project that is a link leads elsewhere
                 folders["/".join(parts[:depth])] = tree.repository.top.joinpath(*parts[:depth])
-        rule_files = []
-        for base, folder in folders.items():
-            text = _read(folder / ".gitattributes", _LARGEST_ATTRIBUTES)
-            patterns = [pattern.strip(b'"') for pattern in _LFS_PATTERN.findall(text)]
-            if (rules := parse_rules(patterns, os.fsencode(base))) is not None:
-                rule_files.append((os.fsencode(f"{base}/" if base else ""), (rules,)))
+        rule_files = list(_read_lfs_rules(folders))
         if not rule_files:
             return []
         names = {os.fsencode(prefix + path): path for path in sorted(self._long_files)}
@@ -119,6 +118,21 @@ class IncompleteFinder:
 
     def _is_pointer(self, path: str) -> bool:
         return _POINTER.fullmatch(_read(self._folder / path, LARGEST_POINTER + 1)) is not None
+
+
+def _read_lfs_rules(folders: Mapping[str, Path]) -> Iterator[tuple[bytes, tuple[RuleFile, ...]]]:
+    """Yield what the .gitattributes files of these folders give to Git LFS, each with the beginning of the paths in it.
+
+    Args:
+        folders: by their paths in the repository.
+    """
+    from riseml.files.project.ignore_rules import parse_rules
+
+    for base, folder in folders.items():
+        text = _read(folder / ".gitattributes", _LARGEST_ATTRIBUTES)
+        patterns = [pattern.strip(b'"') for pattern in _LFS_PATTERN.findall(text)]
+        if (rules := parse_rules(patterns, os.fsencode(base))) is not None:
+            yield os.fsencode(f"{base}/" if base else ""), (rules,)
 
 
 def _read(path: Path, most: int) -> bytes:

@@ -24,6 +24,7 @@ from riseml.search.propose import choose_first_point
 from riseml.server.clock import now
 from riseml.server.hosts.choose_executor import PROCESS
 from riseml.server.hosts.environment_review import review_environment
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
@@ -150,6 +151,13 @@ def list_passed(train: Train) -> tuple[str, ...]:
     return tuple(variable.name for variable in train.env if variable.value is None)
 
 
+def _check_environments(plans: Sequence[Plan], hosts: HostSet) -> None:
+    for image in dict.fromkeys(image for plan in plans for image in plan.images):
+        refusal = review_environment(hosts, image).refusal
+        if refusal:
+            raise Refused(refusal, "leave the step out, or use Docker, where steps are root in their container")
+
+
 def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] = ()) -> None:
     """Refuse plans that would not fit into the empty pool, and environments that no host can make.
 
@@ -164,10 +172,7 @@ def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] 
     """
     hosts = services.hosts
     services.data.check_plans(plans, passed)
-    for image in dict.fromkeys(image for plan in plans for image in plan.images):
-        refusal = review_environment(hosts, image).refusal
-        if refusal:
-            raise Refused(refusal, "leave the step out, or use Docker, where steps are root in their container")
+    _check_environments(plans, hosts)
     if not hosts.is_any_answering():
         trouble = next(iter(hosts.find_troubles().values()), None)
         raise Unreachable(

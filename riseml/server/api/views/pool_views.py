@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from riseml import wire
 from riseml.base.names import HostName, experiment_name
+from riseml.base.records import dataclass
 from riseml.base.states import PLACED
-from riseml.control.placement.free import find_free_resources
+from riseml.control.placement.free import FreeResources, find_free_resources
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.model import Experiment, HostSeen
 from riseml.server.clock import now
@@ -82,8 +84,7 @@ def show_hosts(services: Services) -> list[wire.HostView]:
     views: list[wire.HostView] = []
     for name in hosts.names:
         host = last_seen.get(name)
-        free = room.get(name)
-        capacity = None if host is None else host.capacity
+        amounts = _show_amounts(host, room.get(name))
         jobs = list_jobs_on(experiments, name)
         views.append(
             {
@@ -97,15 +98,42 @@ def show_hosts(services: Services) -> list[wire.HostView]:
                 "labels": {} if host is None else dict(host.labels),
                 "jobs": jobs,
                 "engine": hosts.describe_executor(name) if _is_answering(host) else "",
-                "cpus": capacity.cpus if capacity else 0.0,
-                "mem_mib": capacity.mem if capacity else 0,
-                "gpus": len(capacity.gpus) if capacity else 0,
-                "cpus_used": round(capacity.cpus - free.cpus, 3) if capacity and free else 0.0,
-                "mem_mib_used": capacity.mem - free.mem if capacity and free else 0,
-                "gpus_used": len(capacity.gpus) - len(free.gpus) if capacity and free else 0,
+                "cpus": amounts.cpus,
+                "mem_mib": amounts.mem,
+                "gpus": amounts.gpus,
+                "cpus_used": amounts.cpus_used,
+                "mem_mib_used": amounts.mem_used,
+                "gpus_used": amounts.gpus_used,
             }
         )
     return views
+
+
+@dataclass(frozen=True, slots=True)
+class _Amounts:
+    """What a host has, and what jobs have of it: cores, MiB and GPUs; all 0 for a host that never answered."""
+
+    cpus: float = 0.0
+    mem: int = 0
+    gpus: int = 0
+    cpus_used: float = 0.0
+    mem_used: int = 0
+    gpus_used: int = 0
+
+
+def _show_amounts(host: HostSeen | None, free: FreeResources | None) -> _Amounts:
+    capacity = None if host is None else host.capacity
+    if capacity is None:
+        return _Amounts()
+    whole = _Amounts(capacity.cpus, capacity.mem, len(capacity.gpus))
+    if free is None:
+        return whole
+    return replace(
+        whole,
+        cpus_used=round(capacity.cpus - free.cpus, 3),
+        mem_used=capacity.mem - free.mem,
+        gpus_used=len(capacity.gpus) - len(free.gpus),
+    )
 
 
 def list_jobs_on(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:
