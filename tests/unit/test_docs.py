@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CODE_PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions.md")]
+CODE_PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "docs/architecture.md", *sorted((ROOT / "docs/decisions").glob("*.md"))]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"^(riseml|tests|scripts|docs|benchmarks|examples|schemas)/[\w./*-]*$")

@@ -4,7 +4,7 @@ The format is GNU's, because names keep their bytes there: a plain header for ea
 a long target where one is needed. Nothing else is ever written: no extended headers, no user names, no devices.
 
 An archive is written for every job that starts, and tarfile needs several times as long for the same bytes (see
-docs/decisions.md).
+docs/decisions).
 """
 
 from __future__ import annotations
