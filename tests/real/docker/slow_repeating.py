@@ -1,6 +1,6 @@
 """The main example again from its capsule alone, and by docker compose: minutes, and not part of `make test`.
 
-`python -m pytest tests/real/docker/slow_repeating.py` runs it; CONTRIBUTING.md says what it needs.
+`python -m pytest tests/real/docker/slow_repeating.py` runs it; docs/testing.md says what it needs.
 """
 
 from __future__ import annotations

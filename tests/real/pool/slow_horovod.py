@@ -1,6 +1,6 @@
 """PyTorch with Horovod over two hosts, with a killed rank: a minute of processor time, and not part of `make test`.
 
-`python -m pytest tests/real/pool/slow_horovod.py` runs it; CONTRIBUTING.md says what it needs.
+`python -m pytest tests/real/pool/slow_horovod.py` runs it; docs/testing.md says what it needs.
 """
 
 from __future__ import annotations
