@@ -26,7 +26,7 @@ from tests.support.memory_remote import MemoryRemote
 from tests.support.memory_target import MemoryTarget
 from tests.support.root import need_root
 from tests.unit.control.simulation import make_experiment, make_plan
-from tests.unit.server.test_data_keeper import make_keeper
+from tests.unit.server.data.test_data_keeper import make_keeper
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from tests.real.pool.conftest import PoolRig
 from tests.real.pool.engines import EngineHost
 from tests.real.pool.test_commands import ask
 from tests.support.rig import single
-from tests.unit.executors.test_nvidia_smi import A100
+from tests.unit.executors.gpus.test_nvidia_smi import A100
 
 RUNTIME = r"""#!/bin/sh
 # What the nvidia runtime does, as far as riseml sees it: a container that asks for GPUs gets nvidia-smi.

@@ -8,7 +8,7 @@ from typing import Any
 from riseml.cli.output.results_view import list_csv, list_results
 from riseml.cli.output.style import Style
 from riseml.results.rows import BUILT_IN
-from tests.unit.cli.test_results import FOUND, make_metric, make_result
+from tests.unit.cli.commands.test_results import FOUND, make_metric, make_result
 
 OWN = {name: f"own-{name}" for name in BUILT_IN}
 ROW = make_result(2, 1, make_metric("loss", 0.5), make_metric("time", 7.5), parameters={**OWN, "lr": "0.1"})

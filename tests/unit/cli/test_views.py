@@ -12,9 +12,9 @@ import pytest
 from riseml.cli.commands.experiments import TEST_PROJECT
 from riseml.cli.output.printer import Printer
 from tests.support.screen import read_screen
+from tests.unit.cli.commands.test_results import make_metric
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment, make_job
-from tests.unit.cli.test_results import make_metric
 
 
 def test_status_lists(riseml: Riseml, fake_server: FakeServer) -> None:

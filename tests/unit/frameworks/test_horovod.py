@@ -71,7 +71,7 @@ def test_every_line_runs_in_all_processes_with_a_barrier_between(tmp_path: Path)
 
 
 def test_it_stops_everywhere_at_the_first_failing_line(tmp_path: Path) -> None:
-    """In one job; tests/unit/frameworks/test_rank_launcher.py has several."""
+    """In one job; tests/unit/job_programs/test_rank_launcher.py has several."""
     run = (MEET, 'test "$HOROVOD_RANK" != 2 || exit 9', 'touch "$OUTPUT_DIR/reached"')
     assert run_all(make_horovod(*run, workers=1), tmp_path) == [9]
     assert not (tmp_path / "reached").exists()

@@ -23,7 +23,7 @@ from riseml.server.process import _answer_requests, _bind_socket, _is_idle, _Pau
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
 from tests.support.waiting import DEADLINE, wait_for
-from tests.unit.server.test_data_keeper import make_keeper
+from tests.unit.server.data.test_data_keeper import make_keeper
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 

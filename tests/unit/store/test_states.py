@@ -25,7 +25,7 @@ from riseml.files.project.listing import list_project_files
 from riseml.files.project.unpacking import OpenFolder, unpack_entries
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.projects.uploads import ContentReceiver
-from tests.unit.project.builders import fill_folder
+from tests.unit.files.project.builders import fill_folder
 
 NAMES = st.sampled_from([b"a", b"b.py", b"d/x", b"d/e/y", b"\xff\n", b"d/\xc3\xbc \xfe", b"run.sh", b"-"])
 KINDS = st.sampled_from(["write", "append", "remove", "mode", "link", "folder", "touch", "swap"])

@@ -1,0 +1,179 @@
+"""What the server notes of saved outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from riseml.base.errors import EngineError, RisemlError
+from riseml.base.names import HostName
+from riseml.base.states import State
+from riseml.data_stores.remote import Away
+from riseml.data_stores.save_manifest import MANIFEST, read_manifest
+from riseml.data_stores.save_notes import SaveNote, SaveNotes
+from riseml.executors.base import WorkCancelled, ignore_report
+from riseml.model import Owner, World
+from riseml.planning.launch import output_folder
+from riseml.server.data.save_keeper import SaveKeeper
+from riseml.spec.config.types import SaveSection
+from tests.support.memory_target import MemoryTarget
+from tests.unit.control.simulation import START, make_experiment, make_plan
+from tests.unit.server.data.test_data_keeper import make_keeper
+
+RUNNING = make_experiment(1, replace(make_plan("master"), save=SaveSection("s3://runs")), state=State.RUNNING)
+H1, H2 = HostName("h1"), HostName("h2")
+ENDED = replace(RUNNING, state=State.FINISHED)
+
+
+def test_a_last_copy_that_a_user_gave_up_stays_given_up_when_the_server_starts_again(tmp_path: Path) -> None:
+    _, hosts = make_keeper(tmp_path)
+    keeper, world = SaveKeeper("5e17e4", hosts), World((ENDED,))
+    under_way = keeper.read_note(ENDED)  # of a copy that ends after the user has given it up
+    keeper.give_up(RUNNING)
+    assert keeper.find_saves(world)[1].given_up == 0
+    keeper.give_up(ENDED)
+    keeper.notes.write(1, replace(under_way, trouble="the store does not answer"))
+    later = SaveKeeper("5e17e4", hosts)
+    assert (later.find_saves(world)[1].given_up, later.read_note(ENDED).trouble) == (1, "the store does not answer")
+
+
+def allow_saves(folder: Path, url: str) -> None:
+    (folder / "stores.yml").write_text(json.dumps({"stores": [{"name": "lab", "saves": [url]}]}))
+    (folder / "stores.yml").chmod(0o600)
+
+
+class HalfFilled:
+    """An experiment whose second attempt is on another host, and a store that goes away while its output is filled."""
+
+    def __init__(self, folder: Path) -> None:
+        _, hosts = make_keeper(folder)
+        allow_saves(folder, "s3://runs")
+        self.target = MemoryTarget()
+        self.keeper = SaveKeeper("5e17e4", hosts, lambda *_: self.target)
+        owner = Owner("paul", os.geteuid(), os.getegid())
+        section = SaveSection("s3://runs", restore=True)
+        self.first = replace(RUNNING, owner=owner, plan=replace(RUNNING.plan, save=section))
+        self.second = replace(self.first, jobs=tuple(replace(job, attempt=2) for job in self.first.jobs))
+        self.output = folder / "output" / output_folder(self.first)
+
+    def write(self) -> None:
+        """Let the first attempt write its output."""
+        self.keeper.restore_output(self.first, H1, ignore_report)
+        self.output.mkdir(parents=True, mode=0o700)
+        for name in ("a", "b", "c"):
+            (self.output / name).write_text(name)
+
+    def fill_half(self) -> None:
+        """Begin to fill the output of the second attempt: its host has nothing of the first one."""
+
+        def refuse(method: str, key: str) -> None:
+            if (method, key) == ("read", "b"):
+                raise Away("the store answers 503")
+
+        for path in self.output.iterdir():
+            path.unlink()
+        self.target.before = refuse
+        with pytest.raises(Away):
+            self.keeper.restore_output(self.second, H2, ignore_report)
+        self.target.before = lambda *_: None
+        assert "b" not in self.list_output()
+
+    def list_output(self) -> list[str]:
+        return sorted(path.name for path in self.output.iterdir())
+
+    def list_saved(self) -> list[str]:
+        return [file.path for file in read_manifest(self.target.objects[MANIFEST], "s3://runs").files]
+
+
+def test_an_output_that_is_not_filled_yet_takes_nothing_out_of_the_store(tmp_path: Path) -> None:
+    half = HalfFilled(tmp_path)
+    half.write()
+    half.keeper.save_output(half.first, H1, 1)
+    half.fill_half()
+    half.keeper.save_output(half.second, H2, 0)
+    assert (half.list_saved(), half.keeper.read_note(half.first).last) == (["a", "b", "c"], 1)
+    half.keeper.restore_output(half.second, H2, ignore_report)
+    assert half.list_output() == ["a", "b", "c"]
+    (half.output / "d").write_text("d")
+    half.keeper.save_output(half.second, H2, 2)
+    assert half.list_saved() == ["a", "b", "c", "d"]
+
+
+def test_the_end_of_an_attempt_that_was_not_filled_leaves_the_store_as_it_is(tmp_path: Path) -> None:
+    half = HalfFilled(tmp_path)
+    half.write()
+    half.keeper.save_output(half.first, H1, 1)
+    half.fill_half()
+    half.keeper.save_output(half.second, H2, 2)
+    note = half.keeper.read_note(half.second)
+    assert (half.list_saved(), note.last, note.trouble) == (["a", "b", "c"], 2, "")
+
+
+def test_an_end_that_was_never_copied_is_not_called_saved(tmp_path: Path) -> None:
+    half = HalfFilled(tmp_path)
+    half.write()
+    half.keeper.save_output(half.first, H1, 0)
+    half.fill_half()
+    with pytest.raises(EngineError, match="attempt 2 ended before its output was filled") as raised:
+        half.keeper.save_output(half.second, H2, 2)
+    note = half.keeper.read_note(half.second)
+    assert (raised.value.permanent, note.last, half.list_saved()) == (True, 0, ["a", "b", "c"])
+    assert note.trouble.startswith(raised.value.message)
+
+
+def test_a_restoration_that_is_cancelled_ends_before_its_next_file(tmp_path: Path) -> None:
+    half = HalfFilled(tmp_path)
+    half.write()
+    half.keeper.save_output(half.first, H1, 1)
+    half.fill_half()
+    there, read = half.list_output(), []
+
+    def cancel(method: str, key: str) -> None:
+        read.append((method, key))
+        half.keeper.cancel_restore(1)
+
+    half.target.before = cancel
+    with pytest.raises(WorkCancelled):
+        half.keeper.restore_output(half.second, H2, ignore_report)
+    assert ("read", MANIFEST) in read
+    assert not {("read", name) for name in "abc"} & set(read)
+    assert half.list_output() == there
+    half.keeper.save_output(half.second, H2, 2)
+    assert half.list_saved() == ["a", "b", "c"]
+
+
+def test_what_arrived_of_a_closed_experiment_is_forgotten(tmp_path: Path) -> None:
+    _, hosts = make_keeper(tmp_path)
+    keeper = SaveKeeper("5e17e4", hosts)
+    keeper._moved |= {1: START, 2: START}
+    assert keeper.find_saves(World((RUNNING,)))[1].moved_at == START
+    assert keeper._moved == {1: START}
+
+
+def test_a_server_that_cannot_note_it_says_so(tmp_path: Path) -> None:
+    _, hosts = make_keeper(tmp_path)
+    (tmp_path / "saves").write_text("no folder")
+    with pytest.raises(RisemlError, match="saves cannot be written: File exists"):
+        SaveKeeper("5e17e4", hosts).give_up(ENDED)
+
+
+def test_a_failed_copy_is_noted_with_what_to_do(tmp_path: Path) -> None:
+    _, hosts = make_keeper(tmp_path)
+    keeper = SaveKeeper("5e17e4", hosts)
+    with pytest.raises(RisemlError) as raised:
+        keeper.save_output(ENDED, None, 1)
+    assert raised.value.hint
+    assert keeper.read_note(ENDED).trouble == f"{raised.value.message} ({raised.value.hint})"
+
+
+def test_a_note_of_an_older_server_is_read(tmp_path: Path) -> None:
+    SaveNotes(tmp_path / "saves").write(1, SaveNote("s3://runs/x"))
+    path = tmp_path / "saves" / "1.json"
+    held = json.loads(path.read_text())
+    del held["given_up"]
+    path.write_text(json.dumps(held))
+    assert SaveNotes(tmp_path / "saves").read(1) == SaveNote("s3://runs/x")
