@@ -26,89 +26,11 @@ from riseml.capsules.foreign_fields import (
 from riseml.capsules.imported_yaml import write_config
 from riseml.spec.config.parameters import is_set_by_riseml
 
-_LAUNCHERS = frozenset({"mpirun", "mpiexec", "orterun", "horovodrun"})
-_ONE_VALUE = re.compile(
-    r"-(?:np|n|c|N|npernode|ppn|H|host|hostfile|machinefile|f|bind-to|map-by|rank-by|wdir|wd|x|p)"
-    r"|--(?:np|npernode|hosts?|hostfile|machinefile|bind-to|map-by|rank-by|wdir|prefix|tune)"
-    r"|--(?:num-proc|(?:min|max)-(?:np|num-proc)|slots(?:-per-host)?|host-discovery-script|ssh-port)"
-    r"|--(?:network-interfaces?|start-timeout|output-filename|log-level|config-file|fusion-threshold-mb)"
-    r"|--(?:cycle-time-ms|cache-capacity|timeline-filename|reset-limit|elastic-timeout)"
-)
-"""Options of mpirun and horovodrun that take the next word as their value."""
-
-_TWO_VALUES = frozenset(("-mca", "--mca", "-gmca", "--gmca", "-genv", "-env"))
-_PLAIN = re.compile(r"[^;&|<>()`\n]*")  # a script of a shell that is one command
-_FRAMEWORKS = {"pytorch": re.compile(r"torch"), "tensorflow": re.compile(r"tensorflow|keras|(?<![a-z])tf[\d_.-]")}
-
-
-@dataclass(frozen=True, slots=True)
-class MpiCommand:
-    """What a launcher starts."""
-
-    launcher: str  # mpirun, horovodrun, ...; empty: the command has none
-    framework: str  # of riseml
-    program: tuple[str, ...]  # the command of each rank; empty: the image has it
-    variables: tuple[str, ...]  # that the launcher passes on with a value: `NAME=value`
-    options: tuple[str, ...]  # of the launcher, which riseml does not need
-
-
-def read_mpi_command(words: Sequence[str], image: str) -> MpiCommand:
-    """Return what the launcher of an MPIJob starts.
-
-    Args:
-        words: its command with all arguments.
-        image: the image of the workers.
-
-    Raises:
-        UsageError: it is not a training with Horovod, or not one command.
-    """
-    line = list(words)
-    if len(line) == 3 and line[0].rpartition("/")[2] in ("sh", "bash") and re.fullmatch("-[a-z]*c", line[1]):
-        if not _PLAIN.fullmatch(line[2].strip()):
-            raise UsageError(
-                "the launcher of the MPIJob runs a script of several commands, and riseml starts each rank with one",
-                "write a riseml.yml with `horovod`: `riseml init --framework pytorch` begins one",
-            )
-        try:
-            line = shlex.split(line[2])
-        except ValueError:
-            raise UsageError("the launcher of the MPIJob runs a line with an open quote", "correct the file") from None
-    options: list[str] = []
-    variables: list[str] = []
-    launcher = line[0].rpartition("/")[2] if line else ""
-    if launcher in _LAUNCHERS:
-        line = line[1:]
-        while line and line[0].startswith("-"):
-            size = 3 if line[0] in _TWO_VALUES else 2 if _ONE_VALUE.fullmatch(line[0]) else 1
-            if line[0] == "-x" and "=" in "".join(line[1:2]):
-                variables.append(line[1])
-            else:
-                options += line[:size]
-            line = line[size:]
-    text = " ".join(line).lower()
-    if "horovod" not in f"{text} {image} {' '.join(words)}".lower() and "hvd" not in text:
-        raise UsageError(
-            "an MPIJob is imported when it trains with Horovod, whose ranks riseml starts itself, without mpirun;"
-            " neither its command nor its image names Horovod",
-            "when its program calls `hvd.init()`, write a riseml.yml with `horovod` (docs/frameworks.md)",
-        )
-    return MpiCommand(launcher, _choose_framework(text, image.lower()), tuple(line), tuple(variables), tuple(options))
-
-
-def _choose_framework(program: str, image: str) -> str:
-    """Return the framework that the program names, or else the image; TensorFlow where neither decides."""
-    for text in (program, image):
-        named = [framework for framework, pattern in _FRAMEWORKS.items() if pattern.search(text)]
-        if len(named) == 1:
-            return named[0]
-    return "tensorflow"
-
-
-_RETRIES = 6  # without a backoffLimit, Kubernetes starts again for ever; its Jobs have this limit
-_RESTARTS = frozenset({"OnFailure", "Always", "ExitCode"})
-_DEFAULTS: Mapping[str, object] = {"cpus": 1.0, "mem": "1024MiB", "gpus": 0}  # of `resources` in riseml.yml
-_OF_CLUSTER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
-_REASONS = {
+_JOB_RETRIES = 6  # without a backoffLimit, Kubernetes starts again for ever; its Jobs have this limit
+_RESTART_POLICIES = frozenset({"OnFailure", "Always", "ExitCode"})
+_DEFAULT_RESOURCES: Mapping[str, object] = {"cpus": 1.0, "mem": "1024MiB", "gpus": 0}  # of `resources` in riseml.yml
+_CLUSTER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+_LEFT_OUT_REASONS = {
     "cleanPodPolicy": "riseml removes every job once the experiment has ended",
     "ttlSecondsAfterFinished": "riseml removes every job once the experiment has ended",
     "schedulingPolicy": "all jobs of an experiment get their places at once or none does",
@@ -129,6 +51,30 @@ _REASONS = {
     "namespace": "riseml has projects",
 }
 
+_JAX_VARIABLES: Mapping[str, str] = {
+    "COORDINATOR_ADDRESS": "${JAX_COORDINATOR_ADDRESS%:*}",
+    "COORDINATOR_PORT": "${JAX_COORDINATOR_ADDRESS##*:}",
+    "NUM_PROCESSES": "$JAX_NUM_PROCESSES",
+    "PROCESS_ID": "$JAX_PROCESS_ID",
+}
+"""The variables of a JAXJob, and how a shell makes each from those of riseml."""
+
+_PYTORCH_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "PET_NNODES", "PET_NPROC_PER_NODE")
+
+_MPI_LAUNCHERS = frozenset({"mpirun", "mpiexec", "orterun", "horovodrun"})
+_ONE_VALUE_OPTIONS = re.compile(
+    r"-(?:np|n|c|N|npernode|ppn|H|host|hostfile|machinefile|f|bind-to|map-by|rank-by|wdir|wd|x|p)"
+    r"|--(?:np|npernode|hosts?|hostfile|machinefile|bind-to|map-by|rank-by|wdir|prefix|tune)"
+    r"|--(?:num-proc|(?:min|max)-(?:np|num-proc)|slots(?:-per-host)?|host-discovery-script|ssh-port)"
+    r"|--(?:network-interfaces?|start-timeout|output-filename|log-level|config-file|fusion-threshold-mb)"
+    r"|--(?:cycle-time-ms|cache-capacity|timeline-filename|reset-limit|elastic-timeout)"
+)
+"""Options of mpirun and horovodrun that take the next word as their value."""
+
+_TWO_VALUE_OPTIONS = frozenset(("-mca", "--mca", "-gmca", "--gmca", "-genv", "-env"))
+_PLAIN_SCRIPT = re.compile(r"[^;&|<>()`\n]*")  # a script of a shell that is one command
+_FRAMEWORK_WORDS = {"pytorch": re.compile(r"torch"), "tensorflow": re.compile(r"tensorflow|keras|(?<![a-z])tf[\d_.-]")}
+
 
 @dataclass(frozen=True, slots=True)
 class KubeflowJob:
@@ -140,16 +86,6 @@ class KubeflowJob:
     variables: tuple[str, ...] = ()  # that the operator sets in a group
 
 
-_JAX_VARIABLES: Mapping[str, str] = {
-    "COORDINATOR_ADDRESS": "${JAX_COORDINATOR_ADDRESS%:*}",
-    "COORDINATOR_PORT": "${JAX_COORDINATOR_ADDRESS##*:}",
-    "NUM_PROCESSES": "$JAX_NUM_PROCESSES",
-    "PROCESS_ID": "$JAX_PROCESS_ID",
-}
-"""The variables of a JAXJob, and how a shell makes each from those of riseml."""
-
-_PYTORCH_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "PET_NNODES", "PET_NPROC_PER_NODE")
-
 KUBEFLOW_JOBS: Mapping[str, KubeflowJob] = {
     "TFJob": KubeflowJob("tfReplicaSpecs", "tensorflow", "tensorflow"),
     "PyTorchJob": KubeflowJob("pytorchReplicaSpecs", "pytorch", "pytorch", (*_PYTORCH_VARIABLES, "PET_NODE_RANK")),
@@ -159,22 +95,14 @@ KUBEFLOW_JOBS: Mapping[str, KubeflowJob] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Replica:
-    """The jobs of one role."""
+class MpiCommand:
+    """What a launcher starts."""
 
-    role: str  # as the manifest names it
-    count: int
-    restart: str  # the policy; empty: none was written
-    image: str
-    command: tuple[str, ...]
-    arguments: tuple[str, ...]
-    folder: str  # its working folder; empty: that of the image
-    variables: tuple[str, ...]  # `NAME=value`; `NAME` alone: its value is passed on from the user's shell
-    own_variables: tuple[str, ...]  # names that riseml itself sets
-    resources: Mapping[str, object]
-    limits: Mapping[str, object]
-    shm: str  # size of /dev/shm; empty: none was written
-    sidecars: tuple[str, ...]  # paths of further containers
+    launcher: str  # mpirun, horovodrun, ...; empty: the command has none
+    framework: str  # of riseml
+    program: tuple[str, ...]  # the command of each rank; empty: the image has it
+    variables: tuple[str, ...]  # that the launcher passes on with a value: `NAME=value`
+    options: tuple[str, ...]  # of the launcher, which riseml does not need
 
 
 def convert_kubeflow(manifest: ForeignFields, kind: str) -> ImportedConfig:
@@ -187,7 +115,7 @@ def convert_kubeflow(manifest: ForeignFields, kind: str) -> ImportedConfig:
     job = KUBEFLOW_JOBS[kind]
     manifest.take("apiVersion", "kind", "status")
     metadata = manifest.section("metadata")
-    metadata.take(*_OF_CLUSTER)
+    metadata.take(*_CLUSTER_FIELDS)
     spec = manifest.section("spec")
     project = name_project(metadata.text("name") or metadata.text("generateName"))
     replicas = _read_replicas(spec, job)
@@ -211,6 +139,68 @@ def convert_kubeflow(manifest: ForeignFields, kind: str) -> ImportedConfig:
     left_out = (*map(_explain_left, manifest.list_left()), *notes)
     text = write_config({"project": project, "train": train | policy})
     return ImportedConfig(project, text, left_out, changed, to_fill)
+
+
+def read_mpi_command(words: Sequence[str], image: str) -> MpiCommand:
+    """Return what the launcher of an MPIJob, mpirun or horovodrun, starts, and for which framework.
+
+    Args:
+        words: its command with all arguments.
+        image: the image of the workers.
+
+    Raises:
+        UsageError: it is not a training with Horovod, or not one command.
+    """
+    line = list(words)
+    if len(line) == 3 and line[0].rpartition("/")[2] in ("sh", "bash") and re.fullmatch("-[a-z]*c", line[1]):
+        if not _PLAIN_SCRIPT.fullmatch(line[2].strip()):
+            raise UsageError(
+                "the launcher of the MPIJob runs a script of several commands, and riseml starts each rank with one",
+                "write a riseml.yml with `horovod`: `riseml init --framework pytorch` begins one",
+            )
+        try:
+            line = shlex.split(line[2])
+        except ValueError:
+            raise UsageError("the launcher of the MPIJob runs a line with an open quote", "correct the file") from None
+    options: list[str] = []
+    variables: list[str] = []
+    launcher = line[0].rpartition("/")[2] if line else ""
+    if launcher in _MPI_LAUNCHERS:
+        line = line[1:]
+        while line and line[0].startswith("-"):
+            size = 3 if line[0] in _TWO_VALUE_OPTIONS else 2 if _ONE_VALUE_OPTIONS.fullmatch(line[0]) else 1
+            if line[0] == "-x" and "=" in "".join(line[1:2]):
+                variables.append(line[1])
+            else:
+                options += line[:size]
+            line = line[size:]
+    text = " ".join(line).lower()
+    if "horovod" not in f"{text} {image} {' '.join(words)}".lower() and "hvd" not in text:
+        raise UsageError(
+            "an MPIJob is imported when it trains with Horovod, whose ranks riseml starts itself, without mpirun;"
+            " neither its command nor its image names Horovod",
+            "when its program calls `hvd.init()`, write a riseml.yml with `horovod` (docs/frameworks.md)",
+        )
+    return MpiCommand(launcher, _choose_framework(text, image.lower()), tuple(line), tuple(variables), tuple(options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    """The jobs of one role."""
+
+    role: str  # as the manifest names it
+    count: int
+    restart: str  # the policy; empty: none was written
+    image: str
+    command: tuple[str, ...]
+    arguments: tuple[str, ...]
+    folder: str  # its working folder; empty: that of the image
+    variables: tuple[str, ...]  # `NAME=value`; `NAME` alone: its value is passed on from the user's shell
+    own_variables: tuple[str, ...]  # names that riseml itself sets
+    resources: Mapping[str, object]
+    limits: Mapping[str, object]
+    shm: str  # size of /dev/shm; empty: none was written
+    sidecars: tuple[str, ...]  # paths of further containers
 
 
 def _convert_mpi(
@@ -243,7 +233,7 @@ def _convert_mpi(
 
 
 def _explain_left(path: str) -> str:
-    reason = _REASONS.get(path.rpartition(".")[2])
+    reason = _LEFT_OUT_REASONS.get(path.rpartition(".")[2])
     return f"{path}: {reason}" if reason else path
 
 
@@ -382,9 +372,11 @@ def _make_cluster(
 
 def _find_other_resources(replica: _Replica, lead: _Replica) -> dict[str, object]:
     """Return the resources of a role that differ from those of the leading one, which are the default of all."""
-    keys = [key for key in _DEFAULTS if key in lead.resources or key in replica.resources]
-    amounts = {key: replica.resources.get(key, _DEFAULTS[key]) for key in keys}
-    return {key: amount for key, amount in amounts.items() if amount != lead.resources.get(key, _DEFAULTS[key])}
+    keys = [key for key in _DEFAULT_RESOURCES if key in lead.resources or key in replica.resources]
+    amounts = {key: replica.resources.get(key, _DEFAULT_RESOURCES[key]) for key in keys}
+    return {
+        key: amount for key, amount in amounts.items() if amount != lead.resources.get(key, _DEFAULT_RESOURCES[key])
+    }
 
 
 def _read_processes(spec: ForeignFields) -> int | None:
@@ -467,10 +459,10 @@ def _read_policy(spec: ForeignFields, replicas: Sequence[_Replica]) -> tuple[dic
     elastic = spec.peek("elasticPolicy")
     if limit < 0 and isinstance(elastic, dict) and str(elastic.get("maxRestarts", "")).isdigit():
         limit = int(str(elastic["maxRestarts"])[:4])
-    restarts = sorted({replica.restart for replica in replicas if replica.restart in _RESTARTS})
+    restarts = sorted({replica.restart for replica in replicas if replica.restart in _RESTART_POLICIES})
     if restarts and limit != 0:
-        train["retry"] = limit if limit > 0 else _RETRIES
-        bound = "" if limit > 0 else f", and {_RETRIES} times instead of for ever"
+        train["retry"] = limit if limit > 0 else _JOB_RETRIES
+        bound = "" if limit > 0 else f", and {_JOB_RETRIES} times instead of for ever"
         changed.append(f"restartPolicy: {', '.join(restarts)}: `retry` starts all jobs again, not one alone{bound}")
     elif limit > 0:
         changed.append(f"backoffLimit: {limit}: without a restartPolicy, nothing starts again")
@@ -506,3 +498,12 @@ def _note_differences(lead: _Replica, replicas: Collection[_Replica]) -> Iterato
         different = [name for name, (own, common) in pairs.items() if own != common]
         if different:
             yield f"{', '.join(different)} of {replica.role}: all jobs have those of {lead.role}"
+
+
+def _choose_framework(program: str, image: str) -> str:
+    """Return the framework that the program names, or else the image; TensorFlow where neither decides."""
+    for text in (program, image):
+        named = [framework for framework, pattern in _FRAMEWORK_WORDS.items() if pattern.search(text)]
+        if len(named) == 1:
+            return named[0]
+    return "tensorflow"

@@ -18,52 +18,12 @@ from riseml.client.server_client import Client, read_address
 from riseml.client.socket_http import PATIENCE
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from riseml import wire
     from riseml.base.settings import Settings
     from riseml.cli.output.printer import Printer
     from riseml.cli.server_process import ServerProcess, ServerStarter
-if TYPE_CHECKING:
-    from packaging.version import Version
-
-
-class VersionOrder(Enum):
-    """How one version relates to another."""
-
-    OLDER = "older"
-    SAME = "same"
-    NEWER = "newer"
-
-
-def compare_versions(foreign: str, own: str) -> VersionOrder:
-    """Return how `theirs` relates to `ours` in the order of PEP 440, without local labels such as `+cu12`.
-
-    A text that is not a version is older than every version.
-
-    `packaging` is imported (about 10 ms) only when the two texts differ, which is rare.
-
-    Example:
-        >>> compare_versions("2.0.0rc1", "2.0.0")
-        <VersionOrder.OLDER: 'older'>
-    """
-    if foreign == own:
-        return VersionOrder.SAME
-    left = _parse_version(foreign)
-    right = _parse_version(own)
-    if left is None or right is None:
-        if left is right:
-            return VersionOrder.SAME
-        return VersionOrder.OLDER if left is None else VersionOrder.NEWER
-    return VersionOrder.SAME if left == right else VersionOrder.OLDER if left < right else VersionOrder.NEWER
-
-
-def _parse_version(text: str) -> Version | None:
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        return Version(Version(text).public)
-    except InvalidVersion:
-        return None
-
 
 _PROBE_INTERVAL = 0.03  # seconds between two requests while a server ends
 _START_INTERVAL = 0.01  # seconds between two tries to connect while a server starts
@@ -102,26 +62,6 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
         client.close()
         raise
     return client
-
-
-def _check_remote_server(server: wire.ServerView, client: Client, printer: Printer) -> None:
-    """Compare the server that RISEML_SERVER names with this command, which can neither start nor replace it.
-
-    Raises:
-        Refused: it is another revision of this version.
-    """
-    order = compare_versions(server["version"], __version__)
-    if order is VersionOrder.SAME and server.get("revision") != read_revision():
-        raise Refused(
-            f"the riseml server at {client.address} is another revision of {server['version']} than this command",
-            "restart it there with the riseml of this command (`riseml server stop`: training goes on), or use the"
-            " riseml of the server here",
-        )
-    if order is VersionOrder.OLDER:
-        printer.warn(
-            f"the riseml server at {client.address} is {server['version']}, this command is {__version__}; upgrade"
-            " riseml there, then restart it with `riseml server stop`: training goes on"
-        )
 
 
 def check_replaceable(server: wire.ServerView) -> None:
@@ -196,19 +136,6 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
     raise Unreachable(message, _hint_at_log(settings))
 
 
-def _is_there(pid: int) -> bool:
-    """Return True while a process of this machine runs: a server that has stopped answering may still be saving.
-
-    A zombie has ended. Its parent may never read its exit code.
-    """
-    import psutil
-
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def check_wanted_executor(settings: Settings, environ: Mapping[str, str]) -> None:
     """Check the executor that RISEML_EXECUTOR names, unless the user's server uses it already.
 
@@ -254,6 +181,78 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
     stop_server(client, settings)
     ensure_server(client, settings, printer.say)
     printer.say(f"The riseml server now uses the {executor} executor.")
+
+
+class VersionOrder(Enum):
+    """How one version relates to another."""
+
+    OLDER = "older"
+    SAME = "same"
+    NEWER = "newer"
+
+
+def compare_versions(foreign: str, own: str) -> VersionOrder:
+    """Return how `foreign` relates to `own` in the order of PEP 440, without local labels such as `+cu12`.
+
+    A text that is not a version is older than every version.
+
+    `packaging` is imported (about 10 ms) only when the two texts differ, which is rare.
+
+    Example:
+        >>> compare_versions("2.0.0rc1", "2.0.0")
+        <VersionOrder.OLDER: 'older'>
+    """
+    if foreign == own:
+        return VersionOrder.SAME
+    left = _parse_version(foreign)
+    right = _parse_version(own)
+    if left is None or right is None:
+        if left is right:
+            return VersionOrder.SAME
+        return VersionOrder.OLDER if left is None else VersionOrder.NEWER
+    return VersionOrder.SAME if left == right else VersionOrder.OLDER if left < right else VersionOrder.NEWER
+
+
+def _check_remote_server(server: wire.ServerView, client: Client, printer: Printer) -> None:
+    """Compare the server that RISEML_SERVER names with this command, which can neither start nor replace it.
+
+    Raises:
+        Refused: it is another revision of this version.
+    """
+    order = compare_versions(server["version"], __version__)
+    if order is VersionOrder.SAME and server.get("revision") != read_revision():
+        raise Refused(
+            f"the riseml server at {client.address} is another revision of {server['version']} than this command",
+            "restart it there with the riseml of this command (`riseml server stop`: training goes on), or use the"
+            " riseml of the server here",
+        )
+    if order is VersionOrder.OLDER:
+        printer.warn(
+            f"the riseml server at {client.address} is {server['version']}, this command is {__version__}; upgrade"
+            " riseml there, then restart it with `riseml server stop`: training goes on"
+        )
+
+
+def _is_there(pid: int) -> bool:
+    """Return True while a process of this machine runs: a server that has stopped answering may still be saving.
+
+    A zombie has ended. Its parent may never read its exit code.
+    """
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _parse_version(text: str) -> Version | None:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(Version(text).public)
+    except InvalidVersion:
+        return None
 
 
 def _describe_silence(client: Client, pid: int) -> str:

@@ -23,30 +23,12 @@ from riseml.cli.command_table import add_commands
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.printer import discard_output, make_printer
 
-
-def leave_process(code: int) -> NoReturn:
-    """End this process with an exit code, after flushing the output and running the registered exit functions.
-
-    Python's clean-up of all modules takes 5 to 10 ms of processor time, a tenth of `riseml status`. When a thread must
-    be joined, or the output cannot be written, Python ends the process as usual.
-    """
-    if all(thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        atexit._run_exitfuncs()  # as Python itself does
-        try:
-            if sys.stdout is not None:
-                sys.stdout.flush()
-        except (OSError, ValueError):  # Python itself reports what is wrong with the stream
-            sys.exit(code)
-        with suppress(OSError, ValueError):  # no stream is left to report it
-            if sys.stderr is not None:
-                sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
-
-
 _DEBUG = "--debug"
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk
+_FULL_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk
 _UsageFault: type[Exception] = typer.BadParameter.__mro__[1]  # the base class, in the library that typer parses with
+
+_GROUPS = (["server"], ["system"])
+"""Groups that do nothing without a subcommand."""
 
 
 class CommandGroup(TyperGroup):
@@ -62,10 +44,6 @@ class CommandGroup(TyperGroup):
         except KeyboardInterrupt:
             ctx.obj.printer.say("", "Interrupted.")
             raise Exit(Interrupted.exit_code) from None
-
-
-_GROUPS = (["server"], ["system"])
-"""Groups that do nothing without a subcommand."""
 
 
 def accept_root_options(
@@ -111,12 +89,6 @@ def run() -> None:
         raise
 
 
-def _print_traceback(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-    from traceback import format_exception
-
-    make_printer(os.environ).say(*"".join(format_exception(kind, error, at)).split("\n")[:-1])
-
-
 def execute(arguments: Sequence[str], context: CommandContext | None = None) -> int:
     """Run one command line and return its exit code. `--debug` may stand anywhere before a command for a job.
 
@@ -144,6 +116,32 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
         return riseml_error.exit_code
 
 
+def leave_process(code: int) -> NoReturn:
+    """End this process with an exit code, after flushing the output and running the registered exit functions.
+
+    Python's clean-up of all modules takes 5 to 10 ms of processor time, a tenth of `riseml status`. When a thread must
+    be joined, or the output cannot be written, Python ends the process as usual.
+    """
+    if all(thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        atexit._run_exitfuncs()  # as Python itself does
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (OSError, ValueError):  # Python itself reports what is wrong with the stream
+            sys.exit(code)
+        with suppress(OSError, ValueError):  # no stream is left to report it
+            if sys.stderr is not None:
+                sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _print_traceback(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    from traceback import format_exception
+
+    make_printer(os.environ).say(*"".join(format_exception(kind, error, at)).split("\n")[:-1])
+
+
 def _count_own_words(words: Sequence[str]) -> int:
     """Return how many words belong to riseml; the others are a command for a job: `exec 4 -- train.py --debug`."""
     end = words.index("--") if "--" in words else len(words)
@@ -157,13 +155,13 @@ def _convert_error(error: Exception) -> RisemlError:
     """Return the error that the user sees: one sentence and no traceback."""
     if isinstance(error, RisemlError):
         return error
-    if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+    if isinstance(error, OSError) and error.errno in _FULL_DISK_ERRORS and error.filename is None:
         discard_output()
         message = f"the output cannot be written: {error.strerror}"
         return Refused(message, "free some space on the disk; experiments go on")
     if isinstance(error, OSError) and error.filename is not None:
         filename = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
-        room = error.errno in _NO_ROOM
+        room = error.errno in _FULL_DISK_ERRORS
         hint = "free some space on the disk" if room else "check the path, and who may use it and the folders above it"
         return Refused(f"{filename}: {error.strerror}", hint)
     if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":

@@ -5,20 +5,14 @@ after an id misses no event.
 
 - SQLite: WAL, full synchronisation (an acknowledged submission survives a power cut), and `BEGIN IMMEDIATE` for every
   transaction that writes. A deferred transaction that has read fails at once, without the busy timeout, when another
-one has written meanwhile.
+  one has written meanwhile.
 - PostgreSQL: every write locks the holder row of `claim` first.
 
 SQLite overwrites deleted values with zeros (`secure_delete`), because variables of jobs may be secrets. Its write-ahead
 log also holds them until `empty_write_ahead_log`. PostgreSQL keeps old rows until VACUUM.
 
-Space on the disk of SQLite's file that is reserved for kills and for decisions on accepted experiments.
-
-A job whose output is on the same disk can fill it. So the file of the write-ahead log has `_RESERVE` bytes from the
-first write on, which no job can take: SQLite writes over them. It begins again at the first byte once it has moved the
-log into its file, after about 4 MiB at the latest, unless the file has to grow for that. When less than `_SCARCE` bytes
-are free on the disk, other writes are refused, so that they do not use this space up.
-
-File systems that write every change to a new place (btrfs, ZFS) have no such space.
+A job can fill the disk of SQLite's file with its output, so some space is reserved there for kills and for
+decisions on accepted experiments (`keep_reserve`).
 """
 
 from __future__ import annotations
@@ -40,38 +34,6 @@ from riseml.store.database_errors import describe_full_disk, read_address, show_
 from riseml.store.home_record import OwnHome, check_home_record, make_other_store_error, write_home_record
 from riseml.store.schema import facts, metadata
 
-_RESERVE = 8 << 20  # bytes
-_SCARCE = 1 << 20  # bytes
-_SUPERUSER = 0
-
-
-def lacks_space(file: Path) -> bool:
-    """Return True when the disk of SQLite's file is full, or nearly so."""
-    return _count_free(file) < _SCARCE
-
-
-def keep_reserve(file: Path) -> None:
-    """Give the write-ahead log of SQLite's file its size, if there is space; the caller holds the write lock.
-
-    It is not the file on which SQLite has its locks, so that it may be opened and closed.
-    """
-    log = f"{file}-wal"
-    with suppress(OSError):  # the reserve is made with the next write: this one needs none
-        if os.stat(log).st_size >= _RESERVE or _count_free(file) < _RESERVE + _SCARCE:
-            return
-        descriptor = os.open(log, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.posix_fallocate(descriptor, 0, _RESERVE)
-        finally:
-            os.close(descriptor)
-
-
-def _count_free(file: Path) -> int:
-    """Return the bytes that this process may still write to the disk of a file."""
-    disk = os.statvfs(file.parent)
-    return disk.f_frsize * (disk.f_bfree if os.geteuid() == _SUPERUSER else disk.f_bavail)
-
-
 NEWEST_MIGRATION = "0013"
 """A test compares it with the versions folder."""
 
@@ -83,6 +45,9 @@ _MOST_UNANSWERED = 25_000  # milliseconds; a connection to a machine that vanish
 _SHORT_WAIT = 100  # milliseconds; the loop does not wait longer for readers
 _MOST_CONNECTIONS = 25  # at the same time; PostgreSQL allows 100 to all of its clients
 _KEPT_CONNECTIONS = 5
+_LOG_RESERVE = 8 << 20  # bytes of SQLite's write-ahead log
+_SCARCE_SPACE = 1 << 20  # bytes
+_SUPERUSER = 0
 
 _VERSIONS = sa.Table(  # alembic's own table
     "alembic_version",
@@ -321,6 +286,40 @@ class Database:
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
             return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+def lacks_space(file: Path) -> bool:
+    """Return True when the disk of SQLite's file is full, or nearly so: less than `_SCARCE_SPACE` bytes are free.
+
+    All but vital writes are refused then, so that they do not use the reserve up.
+    """
+    return _count_free(file) < _SCARCE_SPACE
+
+
+def keep_reserve(file: Path) -> None:
+    """Give the write-ahead log of SQLite's file its size, if there is space; the caller holds the write lock.
+
+    The log has `_LOG_RESERVE` bytes from the first write on, which no job can take: SQLite writes over them. It begins
+    again at the first byte once it has moved the log into its file, after about 4 MiB at the latest, unless the file
+    has to grow for that. File systems that write every change to a new place (btrfs, ZFS) have no such space.
+
+    The log is not the file on which SQLite has its locks, so that it may be opened and closed.
+    """
+    log = f"{file}-wal"
+    with suppress(OSError):  # the reserve is made with the next write: this one needs none
+        if os.stat(log).st_size >= _LOG_RESERVE or _count_free(file) < _LOG_RESERVE + _SCARCE_SPACE:
+            return
+        descriptor = os.open(log, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.posix_fallocate(descriptor, 0, _LOG_RESERVE)
+        finally:
+            os.close(descriptor)
+
+
+def _count_free(file: Path) -> int:
+    """Return the bytes that this process may still write to the disk of a file."""
+    disk = os.statvfs(file.parent)
+    return disk.f_frsize * (disk.f_bfree if os.geteuid() == _SUPERUSER else disk.f_bavail)
 
 
 def _make_private(url: sa.URL) -> None:

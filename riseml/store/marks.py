@@ -13,7 +13,7 @@ from riseml.store.schema import drained_hosts, experiments, kept_outputs
 
 
 class KeptOutputs:
-    """The kept outputs in one database."""
+    """The kept outputs in one database; riseml removes none of them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -21,12 +21,12 @@ class KeptOutputs:
     def load_kept(self) -> frozenset[int]:
         """Return the ids of their experiments."""
         with self._database.read_transaction() as connection:
-            return _select_ids(connection)
+            return _select_kept_ids(connection)
 
     def keep(self, experiments: Sequence[int], moment: datetime) -> None:
         """Keep outputs; outputs that are kept already stay kept."""
         with self._database.write_transaction() as connection:
-            kept_ids = _select_ids(connection)
+            kept_ids = _select_kept_ids(connection)
             rows = [
                 {"experiment_id": experiment, "at": moment} for experiment in experiments if experiment not in kept_ids
             ]
@@ -47,7 +47,7 @@ def is_set_kept(connection: sa.Connection, set_id: int) -> bool:
     return connection.execute(unkept_members.limit(1)).first() is None
 
 
-def _select_ids(connection: sa.Connection) -> frozenset[int]:
+def _select_kept_ids(connection: sa.Connection) -> frozenset[int]:
     return frozenset(connection.execute(sa.select(kept_outputs.c.experiment_id)).scalars())
 
 
@@ -60,12 +60,12 @@ class DrainedHosts:
     def load_drained(self) -> frozenset[HostName]:
         """Return their names."""
         with self._database.read_transaction() as connection:
-            return _select_names(connection)
+            return _select_drained_names(connection)
 
     def drain_host(self, host: HostName, moment: datetime) -> None:
         """Give the host no new jobs from now on; a drained host stays drained."""
         with self._database.write_transaction() as connection:
-            if host not in _select_names(connection):
+            if host not in _select_drained_names(connection):
                 connection.execute(sa.insert(drained_hosts).values(name=host, at=moment))
 
     def resume_host(self, host: HostName) -> None:
@@ -74,5 +74,5 @@ class DrainedHosts:
             connection.execute(sa.delete(drained_hosts).where(drained_hosts.c.name == host))
 
 
-def _select_names(connection: sa.Connection) -> frozenset[HostName]:
+def _select_drained_names(connection: sa.Connection) -> frozenset[HostName]:
     return frozenset(HostName(name) for name in connection.execute(sa.select(drained_hosts.c.name)).scalars())

@@ -16,6 +16,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
     *ENVIRONMENT_FAILURES,
     *CONNECTION_FAILURES,
 )
+"""Of two rows that match the same line, the first explains the job."""
 
 
 def advise(first: FailedJob, find_others: Callable[[], Sequence[FailedJob]]) -> str:

@@ -50,6 +50,25 @@ def network_name(server: str, experiment: int, across: str | None = None) -> str
     return name if across is None else f"{name}-{across.partition('/')[0].replace('.', '-')}"  # Swarm takes no dots
 
 
+def create_container(api: docker.APIClient, request: dict[str, Any], name: str, layer: str | None) -> bool:
+    """Create a container, from the layer if it still exists. Return True when the container has the code.
+
+    An image that was copied from another engine has a different name on this one.
+    """
+    if layer is not None:
+        with suppress(ImageNotFound):
+            api.create_container_from_config({**request, "Image": layer}, name)
+            return True
+    try:
+        api.create_container_from_config(request, name)
+    except ImageNotFound:
+        image = image_names.find_local_name(api, request["Image"])
+        if image is None:
+            raise
+        api.create_container_from_config({**request, "Image": image}, name)
+    return False
+
+
 def container_request(
     launch: Launch, most_mem: int, network_id: str | None = None, log_limit: int = DEFAULT_LOG_LIMIT
 ) -> dict[str, Any]:
@@ -152,22 +171,3 @@ def _memory_config(launch: Launch, most_mem: int) -> dict[str, int]:
         "MemorySwap": limit * _MIB,
         "MemoryReservation": min(launch.resources.mem, limit) * _MIB,
     }
-
-
-def create_container(api: docker.APIClient, request: dict[str, Any], name: str, layer: str | None) -> bool:
-    """Create a container, from the layer if it still exists. Return True when the container has the code.
-
-    An image that was copied from another engine has a different name on this one.
-    """
-    if layer is not None:
-        with suppress(ImageNotFound):
-            api.create_container_from_config({**request, "Image": layer}, name)
-            return True
-    try:
-        api.create_container_from_config(request, name)
-    except ImageNotFound:
-        image = image_names.find_local_name(api, request["Image"])
-        if image is None:
-            raise
-        api.create_container_from_config({**request, "Image": image}, name)
-    return False

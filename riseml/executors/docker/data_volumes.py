@@ -3,9 +3,6 @@
 A container that never runs mounts the volume, so that nothing has to be present on the host. A volume that riseml made
 has a label. When a container mounts a missing volume, the engine makes one without the label: `demand_volumes` detects
 that.
-
-Flush the data of a volume to the disk of its host. An engine reports that it has unpacked an archive while the files
-may still be only in memory. A host that loses power at this moment has empty files under their names.
 """
 
 from __future__ import annotations
@@ -31,10 +28,14 @@ from riseml.model import Mount
 from riseml.planning.launch import DATA
 from riseml.spec.pool.types import Volume
 
-_PATIENCE = 1800  # seconds: the host may have many gigabytes to write to a slow disk
+_MISSING = 404
+_CONFLICT = 409
+_PIECE = 1 << 18  # bytes
 
-# the program: `fd = open(DATA); exit(-syncfs(fd))`, or `exit(-fd)` without the file
-_PROCESSORS = {
+_SYNC_PATIENCE = 1800  # seconds: the host may have many gigabytes to write to a slow disk
+
+# the program of `sync_volume`: `fd = open(DATA); exit(-syncfs(fd))`, or `exit(-fd)` without the file
+_SYNC_PROCESSORS = {
     "amd64": Processor(
         62,
         "b802000000 488d3d1c000000 31f6 0f05 85c0 7809"  # eax = open(path, 0); negative: jump to the end
@@ -48,26 +49,7 @@ _PROCESSORS = {
         "e00300cb a80b80d2 010000d4",  # exit(-x0)
     ),
 }
-_PROGRAM = TinyProgram("sync", "riseml/sync:1", DATA, _PROCESSORS)
-
-
-def sync_volume(api: docker.APIClient, helpers: Helpers, mount: Mount) -> None:
-    """Return when everything in a volume, which is mounted at DATA, is on the disk of the host.
-
-    Does nothing on a host with a processor for which riseml has no instructions.
-
-    Raises:
-        EngineError: the host cannot write it.
-    """
-    code = run_program(api, _PROGRAM, ProgramRun(helpers, f"sync-{mount.source}", _PATIENCE, (mount,)))
-    if code:
-        reason = os.strerror(code) if code in errno.errorcode else f"exit code {code}"
-        raise EngineError(f"the host cannot write the data to its disk: {reason}")
-
-
-_MISSING = 404
-_CONFLICT = 409
-_PIECE = 1 << 18  # bytes
+_SYNC_PROGRAM = TinyProgram("sync", "riseml/sync:1", DATA, _SYNC_PROCESSORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +120,23 @@ def demand_volumes(api: docker.APIClient, container: str, mounts: Iterable[Mount
             with suppress(APIError):  # it was never there, or another container mounts it
                 api.remove_volume(mount.source)
             raise DataGone(f"the volume {mount.source}, which had its data, is gone from the host")
+
+
+def sync_volume(api: docker.APIClient, helpers: Helpers, mount: Mount) -> None:
+    """Return when everything in a volume, which is mounted at DATA, is on the disk of the host.
+
+    An engine reports that it has unpacked an archive while the files may still be only in memory. A host that loses
+    power at this moment has empty files under their names.
+
+    Does nothing on a host with a processor for which riseml has no instructions.
+
+    Raises:
+        EngineError: the host cannot write it.
+    """
+    code = run_program(api, _SYNC_PROGRAM, ProgramRun(helpers, f"sync-{mount.source}", _SYNC_PATIENCE, (mount,)))
+    if code:
+        reason = os.strerror(code) if code in errno.errorcode else f"exit code {code}"
+        raise EngineError(f"the host cannot write the data to its disk: {reason}")
 
 
 def _is_own(api: docker.APIClient, name: str) -> bool:

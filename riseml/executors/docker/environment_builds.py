@@ -45,39 +45,6 @@ from riseml.files.archives.project_files import ProjectFiles
 from riseml.files.archives.writer import END, pad_content, write_header
 from riseml.model import Image, LogCursor
 
-
-def write_step_files(archive: IO[bytes], image: Image, project: ProjectFiles | None) -> str:
-    """Write the files as a tar; return the digest of their names, modes and contents, whatever their times are.
-
-    Args:
-        archive: the binary file to write to.
-        image: the environment; `image.files` are the project files that it may read.
-        project: its files; None: it has none.
-
-    Raises:
-        EngineError: a file is damaged.
-    """
-    digest = hashlib.sha256()
-    if project is not None and image.files:
-        try:
-            _copy_files(project, frozenset(image.files), archive, digest)
-        except UsageError as error:
-            raise EngineError(f"the project's files cannot be read: {error.message}", permanent=True) from error
-    archive.write(END)
-    return digest.hexdigest()
-
-
-def _copy_files(project: ProjectFiles, paths: frozenset[str], archive: IO[bytes], digest: hashlib._Hash) -> None:
-    for entry, content in project.read_files():
-        if entry.path in paths:
-            digest.update(write_header(entry._replace(mtime=0)))
-            archive.write(write_header(entry, below=WORKING_FOLDER))
-            for piece in content:
-                digest.update(piece)
-                archive.write(piece)
-            archive.write(pad_content(entry.size))
-
-
 SAVING = "Saving the image"
 """How the line begins that says what the engine does after a step, where that takes longer than a moment."""
 
@@ -243,6 +210,29 @@ class EnvironmentBuilds:
 
     def _name_build(self, reference: str) -> str:
         return f"riseml-{self._server[:8]}-build-{reference.rpartition(':')[2]}"
+
+
+def write_step_files(archive: IO[bytes], image: Image, project: ProjectFiles | None) -> str:
+    """Write the project files that the install steps may read as a tar, for the first step.
+
+    Returns the digest of their names, modes and contents, whatever their times are.
+
+    Args:
+        archive: the binary file to write to.
+        image: the environment; `image.files` are the project files that it may read.
+        project: its files; None: it has none.
+
+    Raises:
+        EngineError: a file is damaged.
+    """
+    digest = hashlib.sha256()
+    if project is not None and image.files:
+        try:
+            _copy_step_files(project, frozenset(image.files), archive, digest)
+        except UsageError as error:
+            raise EngineError(f"the project's files cannot be read: {error.message}", permanent=True) from error
+    archive.write(END)
+    return digest.hexdigest()
 
 
 class _Build:
@@ -422,3 +412,14 @@ class _Build:
                     api.kill(self._name)
             except EngineError as error:
                 log.info("the build %s was not running: %s", self._name, error.message)
+
+
+def _copy_step_files(project: ProjectFiles, paths: frozenset[str], archive: IO[bytes], digest: hashlib._Hash) -> None:
+    for entry, content in project.read_files():
+        if entry.path in paths:
+            digest.update(write_header(entry._replace(mtime=0)))
+            archive.write(write_header(entry, below=WORKING_FOLDER))
+            for piece in content:
+                digest.update(piece)
+                archive.write(piece)
+            archive.write(pad_content(entry.size))

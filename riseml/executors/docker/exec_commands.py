@@ -3,12 +3,6 @@
 Facts of the engine that this module relies on: closing the connection does not end the command; there is no call that
 does; `DetachKeys` cannot be switched off, and its default takes Ctrl-P away from the shell; the exit code may be
 written a moment after the stream has ended, and the event `exec_die` says when it is.
-
-End the processes that a command left in its container. The engine has no call for that: a second command sends the
-signals.
-
-Every process that a command starts inherits a marker in its environment, and the sweep finds it by this marker. The
-script needs only the shell that every job needs: images without `kill`, `grep` and `ps` are common.
 """
 
 from __future__ import annotations
@@ -37,8 +31,10 @@ from riseml.executors.transports.engine_client import Engine
 MARKER = "RISEML_COMMAND_KEY"
 """The variable of every process of a command; its value is random, and differs for each command."""
 
+SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; fi; exec sh")
+"""What an order without a command runs."""
 
-_SWEEP = r"""
+_SWEEP_SCRIPT = r"""
 found=0
 for folder in /proc/[0-9]*; do
   pid=${folder#/proc/}
@@ -54,41 +50,20 @@ for folder in /proc/[0-9]*; do
 done
 echo "$found"
 """
+"""Sends a signal to the processes that a command left in its container: the engine has no call for that.
 
-
-@cache
-def _make_beginning(process: int) -> str:
-    """Return the prefix of all keys of one server process: a command with another prefix belongs to a server that has
-    ended."""
-    return f"{process}-{secrets.token_hex(8)}-"
-
-
-def make_key() -> str:
-    """Return a new key for one command of this server."""
-    return _make_beginning(os.getpid()) + secrets.token_hex(16)
-
-
-def make_sweep(signal: str, key: str) -> list[str]:
-    """Return a command that sends a signal (`HUP`) to every process with this key, and prints their number."""
-    return ["/bin/sh", "-c", _SWEEP, "sh", signal, f"{MARKER}={key}", ""]
-
-
-def make_sweep_of_former_servers(signal: str) -> list[str]:
-    """Return the same for the commands of all servers that have ended, whatever their keys are."""
-    return ["/bin/sh", "-c", _SWEEP, "sh", signal, f"{MARKER}=", f"{MARKER}={_make_beginning(os.getpid())}"]
-
-
-SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; fi; exec sh")
-"""What an order without a command runs."""
+Every process that a command starts inherits `MARKER` in its environment, and the script finds it by this marker. The
+script needs only the shell that every job needs: images without `kill`, `grep` and `ps` are common.
+"""
 
 _EXEC = ("/bin/sh", "-c", 'exec "$@"', "sh")  # so that the shell itself reports a command that it cannot run
 _DETACH_KEYS = ",".join(["ctrl-@", "ctrl-_", "ctrl-@", "ctrl-^"] * 8)  # keys that no user types
 _MISSING = 404
 _CONFLICT = 409
 _GRACE = 2.0  # seconds between SIGHUP and SIGKILL
-_SWEEPS = 5  # most sweeps with SIGKILL: the next sweep finds processes that were forked during the last one
+_MOST_SWEEPS = 5  # with SIGKILL: the next sweep finds processes that were forked during the last one
 _CHUNK = 65536  # bytes
-_MOST_ANSWER = 4096  # bytes of a sweep's output
+_LONGEST_SWEEP_OUTPUT = 4096  # bytes
 _LONGEST_SWEEP = 10.0  # seconds
 
 log = logging.getLogger(__name__)
@@ -125,6 +100,28 @@ def end_forgotten_commands(engine: Engine, containers: Iterable[str]) -> None:
             continue  # the container is gone, and everything in it
         except (RisemlError, OSError) as error:
             log.warning("what a former server started in %s may run on: %s", name, error)
+
+
+def make_key() -> str:
+    """Return a new key for one command of this server."""
+    return _make_key_prefix(os.getpid()) + secrets.token_hex(16)
+
+
+def make_sweep(signal: str, key: str) -> list[str]:
+    """Return a command that sends a signal (`HUP`) to every process with this key, and prints their number."""
+    return ["/bin/sh", "-c", _SWEEP_SCRIPT, "sh", signal, f"{MARKER}={key}", ""]
+
+
+def make_sweep_of_former_servers(signal: str) -> list[str]:
+    """Return the same for the commands of all servers that have ended, whatever their keys are."""
+    return ["/bin/sh", "-c", _SWEEP_SCRIPT, "sh", signal, f"{MARKER}=", f"{MARKER}={_make_key_prefix(os.getpid())}"]
+
+
+@cache
+def _make_key_prefix(process: int) -> str:
+    """Return the prefix of all keys of one server process: a command with another prefix belongs to a server that has
+    ended."""
+    return f"{process}-{secrets.token_hex(8)}-"
 
 
 def _has_commands(engine: Engine, name: str) -> bool:
@@ -202,7 +199,7 @@ def _end_commands(sweep: Callable[[str], int]) -> None:
     """
     if sweep("HUP"):
         threading.Event().wait(_GRACE)
-        for _ in range(_SWEEPS):
+        for _ in range(_MOST_SWEEPS):
             if not sweep("KILL"):
                 break
 
@@ -254,5 +251,5 @@ def _read_output(stream: socket.socket, received: bytes) -> str:
         except OSError as error:
             log.debug("a sweep was cut: %s", error)
             received = b""
-        if not received or len(output) > _MOST_ANSWER:
+        if not received or len(output) > _LONGEST_SWEEP_OUTPUT:
             return output.decode("ascii", "replace").strip()

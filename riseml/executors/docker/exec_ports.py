@@ -3,11 +3,6 @@
 The server's machine reaches a container of its own engine at the container's address. For other containers, and for
 programs that listen on 127.0.0.1 inside a container, riseml runs a small relay in the container with what the image
 has: Python, Perl, bash or nc.
-
-A relay between its own standard input and output and a port, as a command for a container.
-
-It tries some addresses, prints `CONNECTED` when one answers, and copies both ways; it passes the end of one direction
-on. It tries the next address at once when no program listens, and after 15 seconds when the program does not accept.
 """
 
 from __future__ import annotations
@@ -31,7 +26,12 @@ CONNECTED = b"riseml: connected\n"
 NO_TOOL = 97
 """The exit code of an image without any tool that can connect."""
 
-_PYTHON = r"""
+_CONNECT_TIMEOUT = 2.0  # seconds to connect to a container of this machine
+_RELAY_TIMEOUT = 20.0  # seconds until a relay has to answer
+_CHUNK = 65536  # bytes
+_MISSING = 404
+
+_PYTHON_RELAY = r"""
 import os, socket, sys, threading
 port, addresses = int(sys.argv[1]), sys.argv[2:]
 for address in addresses:
@@ -71,7 +71,7 @@ except OSError:
 os._exit(0)
 """
 
-_PERL = r"""
+_PERL_RELAY = r"""
 use strict; use IO::Socket::INET; use POSIX ();
 my ($port, @addresses) = @ARGV; my $connection;
 for (@addresses) { last if $connection = IO::Socket::INET->new(PeerAddr => $_, PeerPort => $port, Timeout => 15); }
@@ -86,7 +86,7 @@ if (!$child) { pass(\*STDIN, $connection); shutdown($connection, 1); POSIX::_exi
 pass($connection, \*STDOUT); kill 9, $child; POSIX::_exit(0);
 """
 
-_BASH = r"""
+_BASH_RELAY = r"""
 port=$1; shift
 for address in "$@"; do
   if { exec 3<>"/dev/tcp/$address/$port"; } 2>/dev/null; then
@@ -100,7 +100,7 @@ done
 exit 98
 """
 
-_CHOICE = r"""
+_RELAY_CHOICE = r"""
 port=$1; shift
 has() { command -v "$1" >/dev/null 2>&1; }
 if has python3; then exec python3 -c "$PYTHON_RELAY" "$port" "$@"; fi
@@ -116,20 +116,6 @@ fi
 exit 97
 """
 
-
-def make_relay(port: int, addresses: Sequence[str]) -> list[str]:
-    """Return the command of a relay that tries these addresses in turn."""
-    scripts = {"PYTHON_RELAY": _PYTHON, "PERL_RELAY": _PERL, "BASH_RELAY": _BASH}
-    assignments = "".join(f"{name}=${number}; " for number, name in enumerate(scripts, 1))
-    script = f"{assignments}shift {len(scripts)}\n{_CHOICE}"
-    return ["/bin/sh", "-c", script, "sh", *scripts.values(), str(port), *addresses]
-
-
-_CONNECT = 2.0  # seconds to connect to a container of this machine
-_RELAY = 20.0  # seconds until a relay has to answer
-_CHUNK = 65536  # bytes
-_MISSING = 404
-
 log = logging.getLogger(__name__)
 
 
@@ -143,13 +129,26 @@ def open_container_port(engine: Engine, name: str, port: int) -> JobStream:
     addresses = _find_addresses(engine, name)
     for address in addresses if engine.is_local else ():
         try:
-            connection = socket.create_connection((address, port), _CONNECT)
+            connection = socket.create_connection((address, port), _CONNECT_TIMEOUT)
         except OSError as error:
             log.debug("port %d of %s at %s: %s", port, name, address, error)
             continue
         connection.settimeout(None)
         return JobStream(connection, RawCodec(), NoControl())
     return _open_relay(engine, name, port, tuple(dict.fromkeys(("127.0.0.1", *addresses))))
+
+
+def make_relay(port: int, addresses: Sequence[str]) -> list[str]:
+    """Return the command of a relay between its own standard input and output and a port.
+
+    The relay tries the addresses in turn, prints `CONNECTED` when one answers, and copies both ways; it passes the end
+    of one direction on. It tries the next address at once when no program listens, and after 15 seconds when the
+    program does not accept.
+    """
+    scripts = {"PYTHON_RELAY": _PYTHON_RELAY, "PERL_RELAY": _PERL_RELAY, "BASH_RELAY": _BASH_RELAY}
+    assignments = "".join(f"{name}=${number}; " for number, name in enumerate(scripts, 1))
+    script = f"{assignments}shift {len(scripts)}\n{_RELAY_CHOICE}"
+    return ["/bin/sh", "-c", script, "sh", *scripts.values(), str(port), *addresses]
 
 
 def _find_addresses(engine: Engine, name: str) -> tuple[str, ...]:
@@ -174,8 +173,8 @@ def _open_relay(engine: Engine, name: str, port: int, addresses: tuple[str, ...]
     stream = open_container_command(engine, name, CommandOrder(tuple(make_relay(port, addresses))))
     codec = FramedCodec()
     try:
-        stream.socket.settimeout(_RELAY)
-        first = _read_word(stream, codec)
+        stream.socket.settimeout(_RELAY_TIMEOUT)
+        first = _read_greeting(stream, codec)
         stream.socket.settimeout(None)
     except (OSError, ValueError) as error:
         stream.socket.close()
@@ -193,7 +192,7 @@ def _open_relay(engine: Engine, name: str, port: int, addresses: tuple[str, ...]
     raise PortClosed(f"nothing listens on port {port} in the container", permanent=True)
 
 
-def _read_word(stream: JobStream, codec: FramedCodec) -> bytes | None:
+def _read_greeting(stream: JobStream, codec: FramedCodec) -> bytes | None:
     """Return the bytes after the line that says that the relay has connected; None: the relay ended without it."""
     output = b""
     received = stream.received

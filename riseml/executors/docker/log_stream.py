@@ -1,10 +1,4 @@
-"""The body of an engine's log, from the request to the log frames.
-
-The engine's log stream: each frame has a header of eight bytes (Docker Engine API) and starts with a timestamp.
-
-A line longer than 16 KiB arrives in several frames with the same timestamp; only its last frame ends with a newline.
-The engine sends every frame as a separate HTTP chunk. `ChunkReader` splits many chunks at once.
-"""
+"""The body of an engine's log, from the request to the log frames."""
 
 from __future__ import annotations
 
@@ -19,15 +13,73 @@ from riseml.executors.logs.frames_after import FramesAfter, find_start, holds_en
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Frame, LogCursor
 
-_HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
-_STREAMS = (1, 2)  # stdout and stderr
+_FRAME_HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
+_JOB_STREAMS = (1, 2)  # stdout and stderr
 _ENGINE_STREAM = 3
-_LONGEST_SIZE = 16  # hexadecimal digits
+_LONGEST_CHUNK_SIZE = 16  # hexadecimal digits
+_READ_AT_ONCE = 65536  # bytes
+_TAIL_FRAMES = 20  # frames that show whether the store holds the last one
+_PATIENCE = 60  # seconds between two pieces of a log that is not followed
+
+
+def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
+    """Yield the frames of a container's log after a cursor.
+
+    Raises:
+        APIError: the engine refused.
+        ProtocolError: the connection broke, or the answer is not a log.
+    """
+    if not follow and cursor.positions:  # the engine would send the last second again, which may be 100,000 lines
+        tail = itertools.chain.from_iterable(_read_frames(api, name, tail=str(_TAIL_FRAMES)))
+        if holds_end(cursor, list(tail), _TAIL_FRAMES):
+            return
+    after = FramesAfter(cursor)
+    for sent in _read_frames(api, name, follow=follow, since=format_since(cursor)):
+        frames = after.keep_new(sent)
+        if frames:
+            yield frames
+
+
+def read_body(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
+    """Yield a body in pieces of the size in which they arrive.
+
+    urllib3 gives each log frame alone, because the engine sends it as a separate HTTP chunk; that takes longer than
+    all other work on the log. So this function reads the file of the connection directly, through attributes that are
+    not public.
+
+    Raises:
+        ProtocolError: the connection broke before the end of the body, or the body is not chunked correctly.
+    """
+    file = getattr(getattr(raw, "_fp", None), "fp", None)
+    if not raw.chunked or file is None:
+        yield from raw.stream(_READ_AT_ONCE, decode_content=False)
+        return
+    chunks = ChunkReader()
+    while not chunks.complete:
+        piece = file.read1(_READ_AT_ONCE)
+        if not piece:
+            raise urllib3.exceptions.ProtocolError("the engine's log was cut")
+        try:
+            content = chunks.feed(piece)
+        except ValueError as error:
+            raise urllib3.exceptions.ProtocolError(f"the engine's log is not readable: {error}") from error
+        if content:
+            yield content
+
+
+def format_since(cursor: LogCursor) -> str | None:
+    """Return the engine's `since` of a cursor, seconds with nine digits; None: from the start of the log."""
+    start = find_start(cursor, _JOB_STREAMS)
+    if start is None:
+        return None
+    seconds, nanoseconds = divmod(start, 10**9)
+    return f"{seconds}.{nanoseconds:09d}"
 
 
 class ChunkReader:
-    """Splits a body into its HTTP chunks; pieces may be cut anywhere. The engine sends no extensions and no
-    trailers."""
+    """Splits a body into its HTTP chunks, many at once; pieces may be cut anywhere. The engine sends every frame as a
+    separate chunk, and no extensions and no trailers.
+    """
 
     def __init__(self) -> None:
         self.complete = False  # the last chunk has arrived; without it the body was cut
@@ -44,9 +96,9 @@ class ChunkReader:
         position = 0
         end = len(buffer)
         while not self.complete:
-            line = buffer.find(b"\r\n", position, position + _LONGEST_SIZE)
+            line = buffer.find(b"\r\n", position, position + _LONGEST_CHUNK_SIZE)
             if line < 0:
-                if end - position >= _LONGEST_SIZE:
+                if end - position >= _LONGEST_CHUNK_SIZE:
                     raise ValueError("a chunk has no size")
                 break
             size = int(buffer[position:line], 16)
@@ -61,7 +113,11 @@ class ChunkReader:
 
 
 class FrameReader:
-    """Splits a log stream into frames; pieces may be cut anywhere."""
+    """Splits a log stream into frames; pieces may be cut anywhere.
+
+    Each frame has a header of eight bytes (Docker Engine API) and starts with a timestamp. A line longer than 16 KiB
+    arrives in several frames with the same timestamp; only its last frame ends with a newline.
+    """
 
     def __init__(self) -> None:
         self._remainder = b""
@@ -72,9 +128,9 @@ class FrameReader:
         frames: list[Frame] = []
         position = 0
         end = len(buffer)
-        while position + _HEADER.size <= end:
-            stream, size = _HEADER.unpack_from(buffer, position)
-            start = position + _HEADER.size
+        while position + _FRAME_HEADER.size <= end:
+            stream, size = _FRAME_HEADER.unpack_from(buffer, position)
+            start = position + _FRAME_HEADER.size
             stop = start + size
             if stop > end:
                 break
@@ -86,38 +142,6 @@ class FrameReader:
                 frames.append(Frame(buffer[start:blank].decode("ascii", "replace"), stream, buffer[blank + 1 : stop]))
         self._remainder = buffer[position:]
         return frames
-
-
-def format_since(cursor: LogCursor) -> str | None:
-    """Return the engine's `since` of a cursor, seconds with nine digits; None: from the start of the log."""
-    start = find_start(cursor, _STREAMS)
-    if start is None:
-        return None
-    seconds, nanoseconds = divmod(start, 10**9)
-    return f"{seconds}.{nanoseconds:09d}"
-
-
-_CHUNK = 65536  # bytes
-_TAIL = 20  # frames that show whether the store holds the last one
-_PATIENCE = 60  # seconds between two pieces of a log that is not followed
-
-
-def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
-    """Yield the frames of a container's log after a cursor.
-
-    Raises:
-        APIError: the engine refused.
-        ProtocolError: the connection broke, or the answer is not a log.
-    """
-    if not follow and cursor.positions:  # the engine would send the last second again, which may be 100,000 lines
-        tail = itertools.chain.from_iterable(_read_frames(api, name, tail=str(_TAIL)))
-        if holds_end(cursor, list(tail), _TAIL):
-            return
-    after = FramesAfter(cursor)
-    for sent in _read_frames(api, name, follow=follow, since=format_since(cursor)):
-        frames = after.keep_new(sent)
-        if frames:
-            yield frames
 
 
 def _read_frames(
@@ -135,30 +159,3 @@ def _read_frames(
         raise_for_refusal(answer)
         for piece in read_body(answer.raw):
             yield reader.feed(piece)
-
-
-def read_body(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
-    """Yield a body in pieces of the size in which they arrive.
-
-    urllib3 gives each log frame alone, because the engine sends it as a separate HTTP chunk; that takes longer than
-    all other work on the log. So this function reads the file of the connection directly, through attributes that are
-    not public.
-
-    Raises:
-        ProtocolError: the connection broke before the end of the body, or the body is not chunked correctly.
-    """
-    file = getattr(getattr(raw, "_fp", None), "fp", None)
-    if not raw.chunked or file is None:
-        yield from raw.stream(_CHUNK, decode_content=False)
-        return
-    chunks = ChunkReader()
-    while not chunks.complete:
-        piece = file.read1(_CHUNK)
-        if not piece:
-            raise urllib3.exceptions.ProtocolError("the engine's log was cut")
-        try:
-            content = chunks.feed(piece)
-        except ValueError as error:
-            raise urllib3.exceptions.ProtocolError(f"the engine's log is not readable: {error}") from error
-        if content:
-            yield content

@@ -1,9 +1,4 @@
-"""The engine's statistics as samples, and the meter of one container.
-
-The CPU percentage is the CPU time of the container over the wall time between two readings, in percent of one core.
-Memory in use leaves out the page cache that the kernel could give back, as `docker stats` does (`inactive_file`, or
-`total_inactive_file` with cgroup v1).
-"""
+"""The engine's statistics as samples, and the meter of one container."""
 
 from __future__ import annotations
 
@@ -27,7 +22,12 @@ _Counters = tuple[int | None, ...]
 
 
 class StatsDifference:
-    """Turns the readings of one container, one after the other, into samples."""
+    """Turns the readings of one container, one after the other, into samples.
+
+    The CPU percentage is the CPU time of the container over the wall time between two readings, in percent of one core.
+    Memory in use leaves out the page cache that the kernel could give back, as `docker stats` does (`inactive_file`, or
+    `total_inactive_file` with cgroup v1).
+    """
 
     def __init__(self) -> None:
         # the last reading: its time, the CPU time until then (both in nanoseconds), the bytes until then
@@ -49,6 +49,25 @@ class StatsDifference:
         cpu = (used - before[1]) / (now - before[0]) * 100
         traffic = _measure_traffic(before[2], counters, (now - before[0]) / _BILLION)
         return Sample(to_datetime(now), max(0.0, cpu), _memory_in_use(memory), int(memory["limit"]), traffic=traffic)
+
+
+@dataclass(slots=True)
+class ContainerMeter:
+    """The meter of one container: it measures when the caller asks, each time with one request."""
+
+    engine: Engine
+    name: str  # name of the container
+    gpu_reader: GpuReader
+    _difference: StatsDifference = field(default_factory=StatsDifference)
+    _gpus: tuple[str, ...] | None = None  # None: not known yet
+
+    def read_use(self) -> Sample | None:
+        with self.engine.api() as api:
+            row = read_stats(api, self.name)
+            if self._gpus is None:
+                self._gpus = find_gpus(api, self.name) if self.engine.is_local else ()
+        sample = self._difference.add_reading(row)
+        return None if sample is None else with_gpu_use(sample, self.gpu_reader.read_use(self._gpus))
 
 
 def parse_samples(rows: Iterable[dict[str, Any]]) -> Iterator[Sample]:
@@ -119,22 +138,3 @@ def _memory_in_use(memory: dict[str, Any]) -> int:
     details = memory.get("stats") or {}
     cache = details.get("total_inactive_file", details.get("inactive_file", 0))
     return max(0, int(memory["usage"]) - int(cache))
-
-
-@dataclass(slots=True)
-class ContainerMeter:
-    """The meter of one container."""
-
-    engine: Engine
-    name: str  # name of the container
-    gpu_reader: GpuReader
-    _difference: StatsDifference = field(default_factory=StatsDifference)
-    _gpus: tuple[str, ...] | None = None  # None: not known yet
-
-    def read_use(self) -> Sample | None:
-        with self.engine.api() as api:
-            row = read_stats(api, self.name)
-            if self._gpus is None:
-                self._gpus = find_gpus(api, self.name) if self.engine.is_local else ()
-        sample = self._difference.add_reading(row)
-        return None if sample is None else with_gpu_use(sample, self.gpu_reader.read_use(self._gpus))

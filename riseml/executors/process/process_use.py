@@ -38,7 +38,7 @@ class _Counters(NamedTuple):
     disk_write: int  # bytes
 
 
-_NOTHING = _Counters(0.0, 0, 0)
+_NOTHING_USED = _Counters(0.0, 0, 0)
 
 
 class ProcessMeter:
@@ -64,9 +64,27 @@ class ProcessMeter:
         is_first, self._read_at = not self._read_at, now
         if is_first or elapsed <= 0:
             return None
-        pairs = [(before.get(process, _NOTHING), after) for process, after in self._counters.items()]
+        pairs = [(before.get(process, _NOTHING_USED), after) for process, after in self._counters.items()]
         cpu, read, written = (max(0.0, sum(new[at] - old[at] for old, new in pairs) / elapsed) for at in range(3))
         return ProcessUse(cpu * 100, memory, read, written)
+
+
+@dataclass(slots=True)
+class JobProcessMeter:
+    """The meter of one job: it measures the processes of the job when the caller asks."""
+
+    load_record: Callable[[], SupervisorRecord | None]  # the record of the job as it is now
+    gpu_reader: GpuReader
+    _meter: ProcessMeter = field(default_factory=ProcessMeter)
+
+    def read_use(self) -> Sample | None:
+        record = self.load_record()
+        if record is None or record.has_ended or not runs_now(record):
+            raise NotThere("the job does not run")
+        reading = self._meter.read_use(list_job_processes(record))
+        if reading is None:
+            return None
+        return with_gpu_use(make_sample(reading), self.gpu_reader.read_use(record.gpus))
 
 
 def read_processor_time(group: Iterable[psutil.Process]) -> float:
@@ -88,24 +106,6 @@ def read_process_memory(process: psutil.Process) -> int:
     with contextlib.suppress(psutil.Error):  # a kernel before 4.14, or the process has ended
         return int(process.memory_info().rss)
     return 0
-
-
-@dataclass(slots=True)
-class JobProcessMeter:
-    """The meter of one job."""
-
-    load_record: Callable[[], SupervisorRecord | None]  # the record of the job as it is now
-    gpu_reader: GpuReader
-    _meter: ProcessMeter = field(default_factory=ProcessMeter)
-
-    def read_use(self) -> Sample | None:
-        record = self.load_record()
-        if record is None or record.has_ended or not runs_now(record):
-            raise NotThere("the job does not run")
-        reading = self._meter.read_use(list_job_processes(record))
-        if reading is None:
-            return None
-        return with_gpu_use(make_sample(reading), self.gpu_reader.read_use(record.gpus))
 
 
 def make_sample(use: ProcessUse) -> Sample:

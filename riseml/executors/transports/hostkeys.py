@@ -2,12 +2,6 @@
 
 The user who pins a key names its fingerprint. Only a key that the host still shows and that has this fingerprint is
 written, so that no key is pinned unseen.
-
-Lines of a known_hosts file: which of them name a host, and the same file with new keys for one host.
-
-The rules are OpenSSH's (sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT"; `match_pattern_list` and `hostkeys_foreach` of its
-source): a comma list of patterns with `*`, `?` and a leading `!` that excludes, in either case of letters; or one
-hashed name. `ssh-keygen -F` is the reference that the tests compare with. Pure: the caller reads and writes the file.
 """
 
 from __future__ import annotations
@@ -29,99 +23,12 @@ from riseml.base.errors import Conflict, Unreachable, UsageError
 from riseml.base.records import dataclass
 from riseml.executors.transports.ssh_command import Destination
 
-_HASHED = "|1|"  # then salt, `|` and HMAC-SHA1 of the name, both in base 64
-_LONGEST_PATTERN = 1022  # characters; OpenSSH matches no list with a longer pattern in it
-
-
-def find_pinned_keys(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and key (base 64) of each line that names a host.
-
-    Example:
-        >>> list(find_pinned_keys(["*.lab,!gpu2.lab ssh-ed25519 AAAA"], "gpu1.lab"))
-        [('ssh-ed25519', 'AAAA')]
-    """
-    for line in lines:
-        words = _split_entry(line)
-        if words is not None and names_host(words[0], name):
-            yield words[1], words[2]
-
-
-def replace_pinned_keys(lines: Iterable[str], name: str, keys: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines with these keys (kind, base 64) as the only ones of a host; other hosts keep theirs.
-
-    Lines that name only this host are deleted. Lines that also name others lose the name, or get a `!name` when one of
-    their patterns matches the name as well.
-    """
-    remaining_lines = (_exclude_host(line, name) for line in lines)
-    return [*(line for line in remaining_lines if line is not None), *(f"{name} {kind} {key}" for kind, key in keys)]
-
-
-def names_host(field: str, name: str) -> bool:
-    """Return whether the first field of a line names a host.
-
-    Args:
-        field: a comma list of patterns, or one hashed name.
-        name: what ssh looks for: `gpu1.lab`, `[gpu1.lab]:2222`, or a HostKeyAlias.
-    """
-    if field.startswith("|"):
-        return _is_hash_of(field, name)
-    matched = False
-    for pattern in field.split(","):
-        excludes = pattern.startswith("!")
-        text = pattern.removeprefix("!")
-        if len(text) > _LONGEST_PATTERN:
-            return False
-        if _matches(text, name):
-            if excludes:
-                return False
-            matched = True
-    return matched
-
-
-def _matches(pattern: str, name: str) -> bool:
-    pieces = {"*": ".*", "?": "."}
-    expression = "".join(pieces.get(char) or re.escape(char) for char in re.sub(r"\*+", "*", pattern).lower())
-    return re.fullmatch(expression, name.lower(), re.DOTALL) is not None
-
-
-def _is_hash_of(field: str, name: str) -> bool:
-    """Return whether this is the hash that HashKnownHosts writes for a name."""
-    salt = field.removeprefix(_HASHED).partition("|")[0]
-    try:
-        digest = hmac.digest(base64.b64decode(salt, validate=True), name.encode(), "sha1")
-    except ValueError:  # not base 64, or not even ASCII
-        return False
-    return field == f"{_HASHED}{salt}|{base64.b64encode(digest).decode()}"
-
-
-def _split_entry(line: str) -> list[str] | None:
-    """Return names, kind, key and the rest of a line; None for a comment, an incomplete line, or one with a marker
-    (`@revoked`, `@cert-authority`), which pins no host key.
-    """
-    words = re.split(r"[ \t]+", line.strip(" \t\r"), maxsplit=3)
-    return words if len(words) >= 3 and not words[0].startswith(("#", "@")) else None
-
-
-def _exclude_host(line: str, name: str) -> str | None:
-    """Return the line without a host; None when it names no other one."""
-    words = _split_entry(line)
-    if words is None or not names_host(words[0], name):
-        return line
-    if words[0].startswith("|"):
-        return None
-    other_patterns = [pattern for pattern in words[0].split(",") if pattern.lower() != name.lower()]
-    if all(pattern.startswith("!") for pattern in other_patterns):
-        return None
-    field = ",".join(other_patterns)
-    if names_host(field, name):
-        field += f",!{name}"
-    return line.replace(words[0], field, 1)
-
-
 _SCAN_TIMEOUT = 10  # seconds that ssh-keyscan waits for an answer
 _COMMAND_TIMEOUT = 2 * _SCAN_TIMEOUT  # seconds until ssh or ssh-keyscan is killed
 _SSH_PORT = "22"
 _SHORT_TITLES = {"ssh-ed25519": "ED25519", "ssh-rsa": "RSA", "ssh-dss": "DSA"}
+_HASH_MARK = "|1|"  # then salt, `|` and HMAC-SHA1 of the name, both in base 64
+_LONGEST_PATTERN = 1022  # characters; OpenSSH matches no list with a longer pattern in it
 
 
 class BehindOtherHost(UsageError):
@@ -156,20 +63,6 @@ class HostKey:
         return _SHORT_TITLES.get(self.kind, self.kind.partition("-sha2-")[0].upper())
 
 
-@dataclass(frozen=True, slots=True)
-class _SshAddress:
-    """Where ssh connects to, after the aliases of the user's ssh configuration."""
-
-    hostname: str
-    port: str
-    alias: str  # HostKeyAlias; empty: none
-
-    @property
-    def entry(self) -> str:
-        """The name that ssh looks for in known_hosts."""
-        return self.alias or (self.hostname if self.port == _SSH_PORT else f"[{self.hostname}]:{self.port}")
-
-
 def scan_keys(destination: Destination) -> tuple[HostKey, ...]:
     """Return the keys that a host shows now.
 
@@ -198,7 +91,7 @@ def has_pinned_key(destination: Destination) -> bool:
         UsageError: a file of ssh cannot be read.
     """
     address, _ = _read_address(destination)
-    return any(find_pinned_keys(_read_lines(destination.known_hosts), address.entry))
+    return any(find_pinned_keys(_read_known_hosts(destination.known_hosts), address.entry))
 
 
 def pin_keys(destination: Destination, fingerprints: Collection[str]) -> tuple[HostKey, ...]:
@@ -219,8 +112,72 @@ def pin_keys(destination: Destination, fingerprints: Collection[str]) -> tuple[H
             f"it shows {host_fingerprints}: if its owner says otherwise, another machine answers in its place",
         )
     path = destination.known_hosts
-    _write_lines(path, replace_pinned_keys(_read_lines(path), address.entry, chosen))
+    _write_known_hosts(path, replace_pinned_keys(_read_known_hosts(path), address.entry, chosen))
     return _scan_address(address, destination)
+
+
+def find_pinned_keys(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
+    """Yield kind and key (base 64) of each line of known_hosts that names a host. Pure: the caller reads the file.
+
+    Example:
+        >>> list(find_pinned_keys(["*.lab,!gpu2.lab ssh-ed25519 AAAA"], "gpu1.lab"))
+        [('ssh-ed25519', 'AAAA')]
+    """
+    for line in lines:
+        words = _split_entry(line)
+        if words is not None and names_host(words[0], name):
+            yield words[1], words[2]
+
+
+def replace_pinned_keys(lines: Iterable[str], name: str, keys: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the lines of known_hosts with these keys (kind, base 64) as the only ones of a host; other hosts keep
+    theirs. Pure: the caller reads and writes the file.
+
+    Lines that name only this host are deleted. Lines that also name others lose the name, or get a `!name` when one of
+    their patterns matches the name as well.
+    """
+    remaining_lines = (_exclude_host(line, name) for line in lines)
+    return [*(line for line in remaining_lines if line is not None), *(f"{name} {kind} {key}" for kind, key in keys)]
+
+
+def names_host(field: str, name: str) -> bool:
+    """Return whether the first field of a line of known_hosts names a host.
+
+    The rules are OpenSSH's (sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT"; `match_pattern_list` and `hostkeys_foreach` of its
+    source): a comma list of patterns with `*`, `?` and a leading `!` that excludes, in either case of letters; or one
+    hashed name. `ssh-keygen -F` is the reference that the tests compare with.
+
+    Args:
+        field: a comma list of patterns, or one hashed name.
+        name: what ssh looks for: `gpu1.lab`, `[gpu1.lab]:2222`, or a HostKeyAlias.
+    """
+    if field.startswith("|"):
+        return _is_hash_of(field, name)
+    matched = False
+    for pattern in field.split(","):
+        excludes = pattern.startswith("!")
+        text = pattern.removeprefix("!")
+        if len(text) > _LONGEST_PATTERN:
+            return False
+        if _matches_pattern(text, name):
+            if excludes:
+                return False
+            matched = True
+    return matched
+
+
+@dataclass(frozen=True, slots=True)
+class _SshAddress:
+    """Where ssh connects to, after the aliases of the user's ssh configuration."""
+
+    hostname: str
+    port: str
+    alias: str  # HostKeyAlias; empty: none
+
+    @property
+    def entry(self) -> str:
+        """The name that ssh looks for in known_hosts."""
+        return self.alias or (self.hostname if self.port == _SSH_PORT else f"[{self.hostname}]:{self.port}")
 
 
 def _scan_address(address: _SshAddress, destination: Destination) -> tuple[HostKey, ...]:
@@ -232,7 +189,7 @@ def _scan_address(address: _SshAddress, destination: Destination) -> tuple[HostK
             f"host {destination.name} ({destination.url}) shows no host key",
             f"is it up, and does sshd listen there? `{shlex.join(command)}` says more",
         )
-    pinned_lines = _read_lines(destination.known_hosts)
+    pinned_lines = _read_known_hosts(destination.known_hosts)
     keys = (HostKey(kind, blob, _compare_pinned(pinned_lines, address, kind, blob)) for _, kind, blob, *_ in entries)
     return tuple(sorted(keys, key=lambda key: key.kind))
 
@@ -306,8 +263,8 @@ def _is_key(text: str) -> bool:
         return False
 
 
-def _read_lines(path: Path) -> list[str]:
-    """Return the lines of a file; comments in any encoding survive a rewrite."""
+def _read_known_hosts(path: Path) -> list[str]:
+    """Return the lines of known_hosts; comments in any encoding survive a rewrite."""
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
@@ -317,7 +274,7 @@ def _read_lines(path: Path) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _write_lines(path: Path, lines: list[str]) -> None:
+def _write_known_hosts(path: Path, lines: list[str]) -> None:
     """Replace the file atomically: a tunnel may be reading it."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -329,3 +286,43 @@ def _write_lines(path: Path, lines: list[str]) -> None:
         with contextlib.suppress(OSError):  # the folder itself may be missing
             fresh.unlink()
         raise UsageError(f"{path} cannot be written: {error.strerror}", "make its folder yours and writable") from error
+
+
+def _matches_pattern(pattern: str, name: str) -> bool:
+    pieces = {"*": ".*", "?": "."}
+    expression = "".join(pieces.get(char) or re.escape(char) for char in re.sub(r"\*+", "*", pattern).lower())
+    return re.fullmatch(expression, name.lower(), re.DOTALL) is not None
+
+
+def _is_hash_of(field: str, name: str) -> bool:
+    """Return whether this is the hash that HashKnownHosts writes for a name."""
+    salt = field.removeprefix(_HASH_MARK).partition("|")[0]
+    try:
+        digest = hmac.digest(base64.b64decode(salt, validate=True), name.encode(), "sha1")
+    except ValueError:  # not base 64, or not even ASCII
+        return False
+    return field == f"{_HASH_MARK}{salt}|{base64.b64encode(digest).decode()}"
+
+
+def _split_entry(line: str) -> list[str] | None:
+    """Return names, kind, key and the rest of a line; None for a comment, an incomplete line, or one with a marker
+    (`@revoked`, `@cert-authority`), which pins no host key.
+    """
+    words = re.split(r"[ \t]+", line.strip(" \t\r"), maxsplit=3)
+    return words if len(words) >= 3 and not words[0].startswith(("#", "@")) else None
+
+
+def _exclude_host(line: str, name: str) -> str | None:
+    """Return the line without a host; None when it names no other one."""
+    words = _split_entry(line)
+    if words is None or not names_host(words[0], name):
+        return line
+    if words[0].startswith("|"):
+        return None
+    other_patterns = [pattern for pattern in words[0].split(",") if pattern.lower() != name.lower()]
+    if all(pattern.startswith("!") for pattern in other_patterns):
+        return None
+    field = ",".join(other_patterns)
+    if names_host(field, name):
+        field += f",!{name}"
+    return line.replace(words[0], field, 1)

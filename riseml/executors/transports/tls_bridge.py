@@ -1,10 +1,4 @@
-"""A TLS connection to an engine as a plain socket, and why one failed.
-
-asyncio takes no socket that has TLS already, and an SSL object must not be read and written by two threads at once.
-
-Why a TLS connection to an engine failed: whose certificate, and what is wrong with it. Two tables have the answers:
-one for the engine's certificate, by OpenSSL's verify code; one for refusals of the engine, by OpenSSL's reason.
-"""
+"""A TLS connection to an engine as a plain socket, and why one failed."""
 
 from __future__ import annotations
 
@@ -21,17 +15,88 @@ from riseml.spec.pool.types import Tls
 from riseml.spec.scalars.engine_url import EngineUrl
 
 _CHUNK = 65536  # bytes
+_PROBE_TIMEOUT = 2.0  # seconds for each step of a second handshake
+_BROKEN_CONNECTION = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, ssl.SSLEOFError)
+
+_FOREIGN_NAME = (
+    "the engine's certificate is not for {url.host}: {reason}",
+    "make one that names it (subjectAltName), or use the name that it has in the url",
+)
+_UNKNOWN_AUTHORITY = (
+    "the engine's certificate is not signed by {tls.ca} ({reason})",
+    "is that the authority of this engine? If it is, another machine answers in its place",
+)
+_ENGINE_CERTIFICATE = {
+    9: ("the engine's certificate is not valid yet", "is the clock of this machine right?"),
+    10: ("the engine's certificate has expired", "give the engine a new one; is the clock of this machine right?"),
+    62: _FOREIGN_NAME,
+    64: _FOREIGN_NAME,
+}
+"""What is wrong with the engine's certificate, by OpenSSL's X509_V_ERR_* code; any other: an unknown authority."""
+
+_NO_CERTIFICATE = (
+    "the engine requires a certificate from riseml, and got none",
+    "give `tls.cert` and `tls.key` in pool.yml, or cert.pem and key.pem in DOCKER_CERT_PATH",
+)
+_BAD_PEM = ("{tls.ca}, {tls.cert} or {tls.key} is not a usable PEM file: {error}", "look at them with `openssl x509`")
+_TLS_REFUSALS: tuple[tuple[str, tuple[str, str]], ...] = (
+    (
+        "WRONG_VERSION_NUMBER|HTTP_REQUEST",
+        ("port {url.port} does not speak TLS", "is it the engine's --tlsverify port? That is mostly 2376"),
+    ),
+    (
+        "CERTIFICATE_EXPIRED",
+        ("the engine refuses riseml's certificate {tls.cert}: it has expired", "make a new one"),
+    ),
+    ("CERTIFICATE_REQUIRED", _NO_CERTIFICATE),
+    (
+        "ALERT",
+        (
+            "the engine refuses riseml's certificate {tls.cert}",
+            "is it signed by the authority that the engine has in --tlscacert?",
+        ),
+    ),
+    ("KEY_VALUES_MISMATCH", ("{tls.key} is not the key of {tls.cert}", "give the pair that belongs together")),
+    ("PEM|X509|NO_CERTIFICATE|NO_START_LINE|^$", _BAD_PEM),
+    ("", ("TLS with the engine fails: {reason}", "try `openssl s_client -connect` with the same files")),
+)
+"""What a refusal of the engine means, by OpenSSL's reason; the first pattern that is found counts."""
 
 log = logging.getLogger(__name__)
 
 
 def bridge_tls(secure: ssl.SSLSocket) -> socket.socket:
-    """Return a plain socket that carries what `secure` carries, and ends as it ends. The bridge closes `secure`."""
+    """Return a plain socket that carries what `secure` carries, and ends as it ends. The bridge closes `secure`.
+
+    asyncio takes no socket that has TLS already, and an SSL object must not be read and written by two threads at once.
+    So one thread copies between both.
+    """
     caller_end, bridge_end = socket.socketpair()
     for end in (secure, bridge_end):
         end.settimeout(0.0)
     threading.Thread(target=_TlsBridge(secure, bridge_end).run, name="tls-bridge", daemon=True).start()
     return caller_end
+
+
+def explain_tls_failure(error: Exception, url: EngineUrl, tls: Tls) -> Diagnosis | None:
+    """Return whose certificate is wrong, and how; None when the failure has nothing to do with TLS.
+
+    In TLS 1.3 an engine refuses riseml's certificate after its own handshake has ended. A client that is writing then
+    may see a broken connection only, so this function shakes hands once more and waits for the refusal.
+    """
+    tls_error = _find_tls_error(error)
+    if tls_error is None and any(isinstance(cause, _BROKEN_CONNECTION) for cause in walk_causes(error)):
+        tls_error = _shake_hands(url, tls)
+    if tls_error is None:
+        return None
+    if isinstance(tls_error, ssl.SSLCertVerificationError):
+        sentences = _ENGINE_CERTIFICATE.get(tls_error.verify_code, _UNKNOWN_AUTHORITY)
+        return _make_diagnosis(sentences, url, tls, tls_error, tls_error.verify_message or "it cannot be verified")
+    reason = (tls_error.reason or "").upper()
+    if "ALERT" in reason and not tls.cert:
+        return _make_diagnosis(_NO_CERTIFICATE, url, tls, tls_error, reason)
+    sentences = next(sentences for pattern, sentences in _TLS_REFUSALS if re.search(pattern, reason))
+    return _make_diagnosis(sentences, url, tls, tls_error, reason)
 
 
 class _TlsBridge:
@@ -108,77 +173,9 @@ class _TlsBridge:
             return data
 
 
-_PROBE_TIMEOUT = 2.0  # seconds for each step of a second handshake
-
-_FOREIGN_NAME = (
-    "the engine's certificate is not for {url.host}: {reason}",
-    "make one that names it (subjectAltName), or use the name that it has in the url",
-)
-_UNKNOWN_AUTHORITY = (
-    "the engine's certificate is not signed by {tls.ca} ({reason})",
-    "is that the authority of this engine? If it is, another machine answers in its place",
-)
-_ENGINE_CERTIFICATE = {
-    9: ("the engine's certificate is not valid yet", "is the clock of this machine right?"),
-    10: ("the engine's certificate has expired", "give the engine a new one; is the clock of this machine right?"),
-    62: _FOREIGN_NAME,
-    64: _FOREIGN_NAME,
-}
-"""What is wrong with the engine's certificate, by OpenSSL's X509_V_ERR_* code; any other: an unknown authority."""
-
-_NO_CERTIFICATE = (
-    "the engine requires a certificate from riseml, and got none",
-    "give `tls.cert` and `tls.key` in pool.yml, or cert.pem and key.pem in DOCKER_CERT_PATH",
-)
-_BAD_FILE = ("{tls.ca}, {tls.cert} or {tls.key} is not a usable PEM file: {error}", "look at them with `openssl x509`")
-_REFUSALS: tuple[tuple[str, tuple[str, str]], ...] = (
-    (
-        "WRONG_VERSION_NUMBER|HTTP_REQUEST",
-        ("port {url.port} does not speak TLS", "is it the engine's --tlsverify port? That is mostly 2376"),
-    ),
-    (
-        "CERTIFICATE_EXPIRED",
-        ("the engine refuses riseml's certificate {tls.cert}: it has expired", "make a new one"),
-    ),
-    ("CERTIFICATE_REQUIRED", _NO_CERTIFICATE),
-    (
-        "ALERT",
-        (
-            "the engine refuses riseml's certificate {tls.cert}",
-            "is it signed by the authority that the engine has in --tlscacert?",
-        ),
-    ),
-    ("KEY_VALUES_MISMATCH", ("{tls.key} is not the key of {tls.cert}", "give the pair that belongs together")),
-    ("PEM|X509|NO_CERTIFICATE|NO_START_LINE|^$", _BAD_FILE),
-    ("", ("TLS with the engine fails: {reason}", "try `openssl s_client -connect` with the same files")),
-)
-"""What OpenSSL's reason means; the first pattern that is found counts."""
-
-_BROKEN_CONNECTION = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, ssl.SSLEOFError)
-
-
-def explain_tls_failure(error: Exception, url: EngineUrl, tls: Tls) -> Diagnosis | None:
-    """Return what is wrong with a TLS connection; None when the failure has nothing to do with TLS.
-
-    In TLS 1.3 an engine refuses riseml's certificate after its own handshake has ended. A client that is writing then
-    may see a broken connection only, so this function shakes hands once more and waits for the refusal.
-    """
-    tls_error = _find_tls_error(error)
-    if tls_error is None and any(isinstance(cause, _BROKEN_CONNECTION) for cause in walk_causes(error)):
-        tls_error = _shake_hands(url, tls)
-    if tls_error is None:
-        return None
-    if isinstance(tls_error, ssl.SSLCertVerificationError):
-        sentences = _ENGINE_CERTIFICATE.get(tls_error.verify_code, _UNKNOWN_AUTHORITY)
-        return _fill(sentences, url, tls, tls_error, tls_error.verify_message or "it cannot be verified")
-    reason = (tls_error.reason or "").upper()
-    if "ALERT" in reason and not tls.cert:
-        return _fill(_NO_CERTIFICATE, url, tls, tls_error, reason)
-    sentences = next(sentences for pattern, sentences in _REFUSALS if re.search(pattern, reason))
-    return _fill(sentences, url, tls, tls_error, reason)
-
-
-def _fill(sentences: tuple[str, str], url: EngineUrl, tls: Tls, error: ssl.SSLError, reason: str) -> Diagnosis:
+def _make_diagnosis(
+    sentences: tuple[str, str], url: EngineUrl, tls: Tls, error: ssl.SSLError, reason: str
+) -> Diagnosis:
     cause, hint = sentences
     return Diagnosis(cause.format(url=url, tls=tls, error=error, reason=reason), hint)
 

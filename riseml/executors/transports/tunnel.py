@@ -10,11 +10,6 @@ that is up has its first answer after 3 ms. Three facts shape this module:
 - The death signal of a child (PR_SET_PDEATHSIG) is bound to the *thread* that started it, and survives exec. So each
   tunnel has one thread, and a server that is killed leaves no ssh behind.
 - An ssh that is killed leaves its socket file behind.
-
-Why ssh ended, or why the engine's socket behind a tunnel does not open: ssh's words, each with its explanation.
-
-ssh has one exit code (255) for all its own failures, so its messages are the only source. The tunnel runs it with
-LC_ALL=C, and the messages are those of OpenSSH 8 and 9.
 """
 
 from __future__ import annotations
@@ -51,96 +46,15 @@ from riseml.executors.transports.tunnel_phases import (
     advance,
 )
 
-_LONGEST_LINE = 200  # characters of ssh's own words in a message
-_BORING_LINES = ("Warning: Permanently added", "debug")
-
-
-def _explain_changed_key(destination: Destination, _: re.Match[str]) -> Diagnosis:
-    return Diagnosis(
-        f"its host key is not the one pinned in {destination.known_hosts}: another machine answers in its "
-        "place, or the host was installed again",
-        f"ask its owner for the fingerprint; only if it is right: `riseml pool trust {destination.name}`",
-    )
-
-
-def _explain_unknown_key(destination: Destination, match: re.Match[str]) -> Diagnosis:
-    url = destination.url
-    host = match["host"] or ""
-    key = "its host key" if host in ("", url.host, f"[{url.host}]:{url.port}") else f"the host key of {host}"
-    port = "" if url.port is None else f"-p {url.port} "
-    return Diagnosis(
-        f"{key} is not pinned in {destination.known_hosts}",
-        f"compare the fingerprint and pin it: `riseml pool trust {destination.name}`, or "
-        f"`ssh-keyscan {port}{url.host} >> {destination.known_hosts}`",
-    )
-
-
-def _explain_open_identity(destination: Destination, _: re.Match[str]) -> Diagnosis:
-    identity = destination.identity
-    return Diagnosis(f"ssh does not use {identity}: other users may read it", f"chmod 600 {identity}")
-
-
-def _explain_refused_login(destination: Destination, match: re.Match[str]) -> Diagnosis:
-    return Diagnosis(
-        f"{match['login']} refuses the login ({match['methods']})",
-        f"try `ssh {show_options(destination)} true`: it must work without a question",
-    )
-
-
-_EXPLANATIONS: tuple[tuple[re.Pattern[str], Callable[[Destination, re.Match[str]], Diagnosis]], ...] = (
-    (re.compile(r"IDENTIFICATION HAS CHANGED|host key for .* has changed"), _explain_changed_key),
-    (re.compile(r"No (\S+ )?host key is known for (?P<host>\S+)"), _explain_unknown_key),
-    (re.compile(r"(?P<host>)Host key verification failed"), _explain_unknown_key),
-    (re.compile(r"UNPROTECTED PRIVATE KEY FILE"), _explain_open_identity),
-    (re.compile(r"(?P<login>\S+): Permission denied \((?P<methods>[^)]*)\)"), _explain_refused_login),
-)
-"""What ssh's words mean; the first pattern that is found counts."""
-
-
-def explain_ssh_end(destination: Destination, lines: Sequence[str], code: int) -> Diagnosis:
-    """Return why ssh ended.
-
-    Args:
-        destination: where the tunnel leads.
-        lines: what ssh printed last.
-        code: its exit code; negative: the signal that ended it.
-    """
-    text = "\n".join(lines)
-    for pattern, explain in _EXPLANATIONS:
-        match = pattern.search(text)
-        if match is not None:
-            return explain(destination, match)
-    if code < 0:
-        return Diagnosis(f"ssh was ended by signal {-code}", "riseml starts it again")
-    last = next((line for line in reversed(lines) if line.strip() and not line.startswith(_BORING_LINES)), "")
-    hint = f"try `ssh {show_options(destination)} true`"
-    return Diagnosis(f"ssh ended with exit code {code}" + (f": {_shorten(last)}" if last else ""), hint)
-
-
-def explain_refused_socket(destination: Destination, lines: Sequence[str]) -> Diagnosis | None:
-    """Return why the engine's socket does not open although the tunnel is up; None when ssh's last line is about
-    something else.
-    """
-    if not lines or "open failed" not in lines[-1]:
-        return None
-    socket = destination.url.socket
-    return Diagnosis(
-        f"ssh gets in, but {socket} on the host cannot be opened ({_shorten(lines[-1])})",
-        f"does Docker run there, and may this user use it? `ssh {show_options(destination)} ls -l {socket}`",
-    )
-
-
-def _shorten(line: str) -> str:
-    return "".join(char for char in line.removeprefix("ssh: ").strip() if char.isprintable())[:_LONGEST_LINE]
-
-
 _READY_LINE = "riseml: the tunnel is up"
+_LONGEST_QUOTE = 200  # characters of ssh's own words in a message
 _LONGEST_SOCKET = 90  # bytes; the kernel's limit is 107, and ssh adds 17 while it makes a socket that takes commands
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")  # characters that ssh reads neither as an expansion nor as a separator
-_CHUNK = 4096  # bytes read at once; a longer line of ssh is cut
-_FRESH = 10.0  # seconds for which ssh's last line explains a failed call
+_READ_AT_ONCE = 4096  # bytes read at once; a longer line of ssh is cut
+_LINE_FRESH_FOR = 10.0  # seconds for which ssh's last line explains a failed call
 _KEPT_LINES = 20  # lines of ssh's output
-_SHELL = '[ "$PPID" = "$0" ] && exec "$@"'  # do not start ssh when the parent died before the death signal was set
+_BORING_LINES = ("Warning: Permanently added", "debug")
+_START_SSH = '[ "$PPID" = "$0" ] && exec "$@"'  # do not start ssh when the parent died before the death signal was set
 _NOT_CONNECTED = Diagnosis("ssh has not connected yet", "riseml keeps trying")
 
 CommandBuilder = Callable[[Destination, Path, str, Mapping[str, int]], list[str]]
@@ -203,7 +117,7 @@ class Tunnel:
         with self._changed:
             if self._state.phase is not TunnelPhase.UP:
                 return self._state.failure
-            if time.monotonic() - self._last_line_at > _FRESH:
+            if time.monotonic() - self._last_line_at > _LINE_FRESH_FOR:
                 return None
             return explain_refused_socket(self._destination, tuple(self._lines))
 
@@ -295,13 +209,13 @@ class Tunnel:
             if not ready:
                 self._feed(TimePassed())
                 continue
-            chunk = os.read(pipe, _CHUNK) if pipe in ready else b""
+            chunk = os.read(pipe, _READ_AT_ONCE) if pipe in ready else b""
             if not chunk:
                 return
             *lines, open_line = (open_line + chunk).split(b"\n")
             for line in lines:
                 self._take_line(line.decode("utf-8", "replace").strip(), attempt)
-            open_line = open_line[-_CHUNK:]
+            open_line = open_line[-_READ_AT_ONCE:]
 
     def _take_line(self, line: str, attempt: int) -> None:
         if line == _READY_LINE:
@@ -315,6 +229,42 @@ class Tunnel:
         """Return the seconds until `TimePassed` is due; None: there is no deadline."""
         deadline = self._state.find_deadline(self._timing)
         return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def explain_ssh_end(destination: Destination, lines: Sequence[str], code: int) -> Diagnosis:
+    """Return why ssh ended: its own words, with an explanation.
+
+    ssh has one exit code (255) for all its own failures, so its messages are the only source. The tunnel runs it with
+    LC_ALL=C, and the messages are those of OpenSSH 8 and 9.
+
+    Args:
+        destination: where the tunnel leads.
+        lines: what ssh printed last.
+        code: its exit code; negative: the signal that ended it.
+    """
+    text = "\n".join(lines)
+    for pattern, explain in _EXPLANATIONS:
+        match = pattern.search(text)
+        if match is not None:
+            return explain(destination, match)
+    if code < 0:
+        return Diagnosis(f"ssh was ended by signal {-code}", "riseml starts it again")
+    last = next((line for line in reversed(lines) if line.strip() and not line.startswith(_BORING_LINES)), "")
+    hint = f"try `ssh {show_options(destination)} true`"
+    return Diagnosis(f"ssh ended with exit code {code}" + (f": {_shorten_line(last)}" if last else ""), hint)
+
+
+def explain_refused_socket(destination: Destination, lines: Sequence[str]) -> Diagnosis | None:
+    """Return why the engine's socket does not open although the tunnel is up; None when ssh's last line is about
+    something else.
+    """
+    if not lines or "open failed" not in lines[-1]:
+        return None
+    socket = destination.url.socket
+    return Diagnosis(
+        f"ssh gets in, but {socket} on the host cannot be opened ({_shorten_line(lines[-1])})",
+        f"does Docker run there, and may this user use it? `ssh {show_options(destination)} ls -l {socket}`",
+    )
 
 
 @contextmanager
@@ -342,7 +292,7 @@ def _bind_to_thread(command: list[str]) -> list[str]:
     setpriv = shutil.which("setpriv")
     if setpriv is None or Path(setpriv).resolve().name != "setpriv":  # the one of busybox lacks --pdeathsig
         return command
-    return [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _SHELL, str(os.getpid()), *command]
+    return [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _START_SSH, str(os.getpid()), *command]
 
 
 def _new_socket(folder: Path) -> Path:
@@ -367,3 +317,49 @@ def _process_exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _explain_changed_key(destination: Destination, _: re.Match[str]) -> Diagnosis:
+    return Diagnosis(
+        f"its host key is not the one pinned in {destination.known_hosts}: another machine answers in its "
+        "place, or the host was installed again",
+        f"ask its owner for the fingerprint; only if it is right: `riseml pool trust {destination.name}`",
+    )
+
+
+def _explain_unknown_key(destination: Destination, match: re.Match[str]) -> Diagnosis:
+    url = destination.url
+    host = match["host"] or ""
+    key = "its host key" if host in ("", url.host, f"[{url.host}]:{url.port}") else f"the host key of {host}"
+    port = "" if url.port is None else f"-p {url.port} "
+    return Diagnosis(
+        f"{key} is not pinned in {destination.known_hosts}",
+        f"compare the fingerprint and pin it: `riseml pool trust {destination.name}`, or "
+        f"`ssh-keyscan {port}{url.host} >> {destination.known_hosts}`",
+    )
+
+
+def _explain_open_identity(destination: Destination, _: re.Match[str]) -> Diagnosis:
+    identity = destination.identity
+    return Diagnosis(f"ssh does not use {identity}: other users may read it", f"chmod 600 {identity}")
+
+
+def _explain_refused_login(destination: Destination, match: re.Match[str]) -> Diagnosis:
+    return Diagnosis(
+        f"{match['login']} refuses the login ({match['methods']})",
+        f"try `ssh {show_options(destination)} true`: it must work without a question",
+    )
+
+
+_EXPLANATIONS: tuple[tuple[re.Pattern[str], Callable[[Destination, re.Match[str]], Diagnosis]], ...] = (
+    (re.compile(r"IDENTIFICATION HAS CHANGED|host key for .* has changed"), _explain_changed_key),
+    (re.compile(r"No (\S+ )?host key is known for (?P<host>\S+)"), _explain_unknown_key),
+    (re.compile(r"(?P<host>)Host key verification failed"), _explain_unknown_key),
+    (re.compile(r"UNPROTECTED PRIVATE KEY FILE"), _explain_open_identity),
+    (re.compile(r"(?P<login>\S+): Permission denied \((?P<methods>[^)]*)\)"), _explain_refused_login),
+)
+"""What ssh's words mean; the first pattern that is found counts."""
+
+
+def _shorten_line(line: str) -> str:
+    return "".join(char for char in line.removeprefix("ssh: ").strip() if char.isprintable())[:_LONGEST_QUOTE]

@@ -3,11 +3,6 @@
 The loop calls `note` in every pass, so that nothing goes before a server has read its store and is the only one. The
 work is done in a thread of its own: once a minute, every few seconds while an environment is made on the host, and when
 one was made; less often on other machines. What fails because a disk is full calls `make_room_after`.
-
-Which leftovers go when a disk is nearly full, and when to stop. What it calls measures and removes.
-
-Below the mark nothing goes. Above it, what nothing needs goes by its last use, the longest ago first, until the disk is
-`_DISTANCE` below the mark; kubelet does so with images.
 """
 
 from __future__ import annotations
@@ -35,10 +30,26 @@ from riseml.server.hosts.host_set import HostSet
 from riseml.server.log_line import LogLine, write_line
 from riseml.store.usage import NOTHING_USED
 
-_DISTANCE = 5  # per cent between the mark and where the removal stops
+HOME = "riseml's home"
+CACHE = "the cache of data"
 
-_KINDS = frozenset({InventoryKind.ENVIRONMENT, InventoryKind.CODE, InventoryKind.DATA, InventoryKind.SNAPSHOT})
+_FIRST_PAUSE = 10.0  # seconds; a new server first finds the builds that go on
+_MOST_READINGS = 1000  # that are remembered of each disk
+_ROOM_MARGIN = 5  # per cent between the mark and where the removal stops
+_CLEAN_REQUEST = CleanRequest(caches=True, idle=timedelta(0), spares_kept=True)
+
+_REMOVABLE_KINDS = frozenset(
+    {InventoryKind.ENVIRONMENT, InventoryKind.CODE, InventoryKind.DATA, InventoryKind.SNAPSHOT}
+)
 """What the server makes, copies or gets again when an experiment needs it."""
+
+Place = HostName | str
+"""A host, riseml's home or its cache of data."""
+
+Build = tuple[HostName, str]
+"""A host, and the environment that it makes."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,85 +59,6 @@ class RoomOutcome:
     percent: int  # of the disk that is used now
     removed: tuple[Leftover, ...] = ()
     is_stuck: bool = False  # the disk is above the mark, and nothing is left that may go
-
-
-def order_removals(leftovers: Iterable[Leftover], known_snapshots: Iterable[str]) -> list[Leftover]:
-    """Return what may go, in its order.
-
-    Args:
-        leftovers: what no open experiment, no search that goes on and no kept experiment uses.
-        known_snapshots: digests of the projects that experiments of the store have: `rerun` needs them.
-    """
-    digests = frozenset(known_snapshots)
-    removals = [
-        leftover
-        for leftover in leftovers
-        if leftover.item.kind in _KINDS
-        and not (leftover.item.kind is InventoryKind.SNAPSHOT and leftover.item.identity in digests)
-    ]
-    return sorted(removals, key=lambda leftover: leftover.used_at or datetime.min.replace(tzinfo=UTC))
-
-
-def make_room(
-    mark: int,
-    measure: Callable[[], int | None],
-    list_removals: Callable[[], Iterable[Leftover]],
-    remove: Callable[[Leftover], Leftover],
-    peak: int = 0,
-) -> RoomOutcome | None:
-    """Remove leftovers until the disk has room again; return None when it cannot be measured.
-
-    Args:
-        mark: per cent above which the removal begins.
-        measure: returns how many per cent of the disk are used; None: not known.
-        list_removals: returns what may go, in its order; is called above the mark only.
-        remove: removes one, and returns it with the result.
-        peak: per cent that were used when something found no room. What that has given back is needed again, so it
-            counts as used.
-    """
-    percent = measure()
-    if percent is None or max(percent, peak) <= mark:
-        return None if percent is None else RoomOutcome(percent)
-    goal = percent - max(0, max(percent, peak) - (mark - _DISTANCE))
-    removed: list[Leftover] = []
-    for leftover in list_removals():
-        result = remove(leftover)
-        if not result.removed:
-            continue
-        removed.append(result)
-        now = measure()
-        percent = percent if now is None else now
-        if percent <= goal:
-            return RoomOutcome(percent, tuple(removed))
-    return RoomOutcome(percent, tuple(removed), is_stuck=percent > mark)
-
-
-_FIRST_PAUSE = 10.0  # seconds; a new server first finds the builds that go on
-_READINGS = 1000  # that are remembered of each disk
-_REQUEST = CleanRequest(caches=True, idle=timedelta(0), spares_kept=True)
-HOME = "riseml's home"
-CACHE = "the cache of data"
-
-log = logging.getLogger(__name__)
-
-Place = HostName | str
-"""A host, riseml's home or its cache of data."""
-
-Build = tuple[HostName, str]
-"""A host, and the environment that it makes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pauses:
-    """Seconds between two measurements of a disk."""
-
-    idle: float  # while no environment is made on its host
-    building: float  # while one is made
-    stuck: float  # the same, of a disk from which nothing may go: to find that out, the server lists everything on it
-
-
-_HERE = _Pauses(idle=60.0, building=5.0, stuck=60.0)
-_ELSEWHERE = _Pauses(idle=600.0, building=60.0, stuck=600.0)  # a measurement needs a container there
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +90,6 @@ class DiskTrouble:
 
 
 @dataclass(slots=True)
-class _DiskTurn:
-    """When a place is measured next. Several threads use it; each field by itself may be read and replaced."""
-
-    measured: float = -math.inf  # monotonic seconds
-    is_due: bool = False  # an environment was made: it is measured at once
-    is_elsewhere: bool = False  # its disk is not of this machine
-    device: str = ""  # its disk, where it is of this machine
-    is_mute: bool = False  # it cannot tell how full it is, and that was logged
-    readings: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_READINGS))  # moment, per cent
-
-
-@dataclass(slots=True)
 class DiskWatch:
     """Notes whether the disk of a place is full while something is written to it.
 
@@ -191,6 +111,85 @@ class DiskWatch:
         if not self.is_suspect and says_full_disk(line):
             self.is_suspect = True
             self.measure()
+
+
+def order_removals(leftovers: Iterable[Leftover], known_snapshots: Iterable[str]) -> list[Leftover]:
+    """Return what may go: by its last use, the longest ago first.
+
+    Args:
+        leftovers: what no open experiment, no search that goes on and no kept experiment uses.
+        known_snapshots: digests of the projects that experiments of the store have: `rerun` needs them.
+    """
+    digests = frozenset(known_snapshots)
+    removals = [
+        leftover
+        for leftover in leftovers
+        if leftover.item.kind in _REMOVABLE_KINDS
+        and not (leftover.item.kind is InventoryKind.SNAPSHOT and leftover.item.identity in digests)
+    ]
+    return sorted(removals, key=lambda leftover: leftover.used_at or datetime.min.replace(tzinfo=UTC))
+
+
+def make_room(
+    mark: int,
+    measure: Callable[[], int | None],
+    list_removals: Callable[[], Iterable[Leftover]],
+    remove: Callable[[Leftover], Leftover],
+    peak: int = 0,
+) -> RoomOutcome | None:
+    """Remove leftovers until the disk has room again; return None when it cannot be measured.
+
+    Below the mark nothing goes. Above it, leftovers go until the disk is `_ROOM_MARGIN` below the mark; kubelet does so
+    with images.
+
+    Args:
+        mark: per cent above which the removal begins.
+        measure: returns how many per cent of the disk are used; None: not known.
+        list_removals: returns what may go, in its order; is called above the mark only.
+        remove: removes one, and returns it with the result.
+        peak: per cent that were used when something found no room. What that has given back is needed again, so it
+            counts as used.
+    """
+    percent = measure()
+    if percent is None or max(percent, peak) <= mark:
+        return None if percent is None else RoomOutcome(percent)
+    goal = percent - max(0, max(percent, peak) - (mark - _ROOM_MARGIN))
+    removed: list[Leftover] = []
+    for leftover in list_removals():
+        result = remove(leftover)
+        if not result.removed:
+            continue
+        removed.append(result)
+        latest = measure()
+        percent = percent if latest is None else latest
+        if percent <= goal:
+            return RoomOutcome(percent, tuple(removed))
+    return RoomOutcome(percent, tuple(removed), is_stuck=percent > mark)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pauses:
+    """Seconds between two measurements of a disk."""
+
+    idle: float  # while no environment is made on its host
+    building: float  # while one is made
+    stuck: float  # the same, of a disk from which nothing may go: to find that out, the server lists everything on it
+
+
+_HERE = _Pauses(idle=60.0, building=5.0, stuck=60.0)
+_ELSEWHERE = _Pauses(idle=600.0, building=60.0, stuck=600.0)  # a measurement needs a container there
+
+
+@dataclass(slots=True)
+class _DiskTurn:
+    """When a place is measured next. Several threads use it; each field by itself may be read and replaced."""
+
+    measured: float = -math.inf  # monotonic seconds
+    is_due: bool = False  # an environment was made: it is measured at once
+    is_elsewhere: bool = False  # its disk is not of this machine
+    device: str = ""  # its disk, where it is of this machine
+    is_mute: bool = False  # it cannot tell how full it is, and that was logged
+    readings: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_MOST_READINGS))  # moment, per cent
 
 
 class DiskKeeper:
@@ -356,7 +355,7 @@ class DiskKeeper:
 
     def _list_removals(self, places: tuple[Place, ...]) -> Iterator[Leftover]:
         self._used = self._cleaner.usage.load_last_uses(spares_kept=True)
-        cleaning, judge = self._cleaner.find_on_hosts(_REQUEST, now(), frozenset(places))
+        cleaning, judge = self._cleaner.find_on_hosts(_CLEAN_REQUEST, now(), frozenset(places))
         leftovers = list(cleaning.leftovers)
         if HOME in places or CACHE in places:
             try:

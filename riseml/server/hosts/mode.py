@@ -10,6 +10,8 @@ from riseml.base.records import dataclass
 from riseml.base.states import Network
 from riseml.spec.pool.types import DiskSpec, PoolSpec
 
+_LAST_EXECUTOR_FILE = "server.executor"  # in RISEML_HOME
+
 
 @dataclass(frozen=True, slots=True)
 class LocalMode:
@@ -83,13 +85,12 @@ def find_clean_above(mode: HostMode, default: int | None) -> int | None:
             return default
 
 
-_FILE = "server.executor"  # in RISEML_HOME
-
-
 def read_last_executor(home: Path) -> str | None:
-    """Return the executor that the server of this home used last; None when only an older version has run here."""
+    """Return the executor that the server of this home used last, `docker`, `process` or `slurm`: waiting experiments
+    were accepted for it. None when only an older version has run here.
+    """
     try:
-        return (home / _FILE).read_text("utf-8", "replace").strip()
+        return (home / _LAST_EXECUTOR_FILE).read_text("utf-8", "replace").strip()
     except OSError:
         return None
 
@@ -102,10 +103,10 @@ def record_executor(home: Path, name: str) -> None:
     """
     if read_last_executor(home) == name:
         return
-    fresh = home / f"{_FILE}.new"
+    fresh = home / f"{_LAST_EXECUTOR_FILE}.new"
     try:
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(f"{name}\n")
-        fresh.replace(home / _FILE)
+        fresh.replace(home / _LAST_EXECUTOR_FILE)
     except OSError as error:
         raise StoreError(f"{home} cannot be written: {error.strerror}", advise_on_write(error)) from error

@@ -1,11 +1,4 @@
-"""The control loop: wait, load, observe, decide, save, act. Events make a pass start early; no pass needs them.
-
-Jobs that wait (`after`) for a job which has ended: the control loop ends their experiments.
-
-A job writes into its log which job it waits for, and when the wait is over. The server has no other source: it does not
-see the connections of jobs. It reads only the logs of experiments in which a role has ended that others may still wait
-for.
-"""
+"""The control loop: wait, load, observe, decide, save, act. Events make a pass start early; no pass needs them."""
 
 from __future__ import annotations
 
@@ -37,137 +30,9 @@ from riseml.server.reconcile.wake import Wake
 from riseml.server.services import Services
 from riseml.store.logs.log_store import LogStore
 
-
-def decide_isolated(world: World, observation: Observation) -> Decision:
-    """Return the decision. Experiments that raise in `decide` become FAILED with the reason INTERNAL."""
-    try:
-        return decide(world, observation)
-    except Exception:
-        log.exception("decide failed; the server tries each experiment alone")
-    healthy = World(tuple(experiment for experiment in world.experiments if _is_decidable(experiment, observation)))
-    decision = decide(healthy, observation)
-    decided = {experiment.id: experiment for experiment in decision.world.experiments}
-    after = tuple(
-        decided.get(experiment.id) or _fail_experiment(experiment, observation.now) for experiment in world.experiments
-    )
-    return replace(decision, world=World(after))
-
-
-def _is_decidable(experiment: Experiment, observation: Observation) -> bool:
-    try:
-        decide(World((experiment,)), observation)
-    except Exception:
-        log.exception("experiment %s cannot be decided on", experiment.id)
-        return False
-    return True
-
-
-def _fail_experiment(experiment: Experiment, moment: datetime) -> Experiment:
-    if experiment.state in TERMINAL:
-        return replace(experiment, closed=True)
-    jobs = tuple(
-        job if job.state in TERMINAL else replace(job, state=State.KILLED, reason=Reason.INTERNAL, ended_at=moment)
-        for job in experiment.jobs
-    )
-    return replace(experiment, jobs=jobs, state=State.FAILED, reason=Reason.INTERNAL, ended_at=moment)
-
-
-_PAUSE = 5.0  # seconds between two attempts to reach a host
-
-
-class ChangeListeners:
-    """One thread for each host, for as long as the host is in the pool.
-
-    Args:
-        pool: the hosts that are in force.
-        wake: set at every change.
-        stopping: set when the server ends.
-    """
-
-    def __init__(self, pool: HostPool, wake: Wake, stopping: threading.Event) -> None:
-        self._pool = pool
-        self._wake = wake
-        self._stopping = stopping
-
-    def listen_to(self, executors: tuple[Executor, ...]) -> None:
-        """Start a thread for each of these hosts."""
-        for executor in executors:
-            name = f"changes-{executor.name}"
-            threading.Thread(target=self._listen_to_host, args=(executor,), name=name, daemon=True).start()
-
-    def _listen_to_host(self, executor: Executor) -> None:
-        problem: str | None = None  # why the last attempt ended, logged once
-        while self._is_in_force(executor):
-            try:
-                for _ in executor.changes():
-                    problem = None
-                    self._wake.set()
-                    if not self._is_in_force(executor):
-                        return
-            except RisemlError as error:
-                if problem != error.message:
-                    log.info("host %s sends no events: %s", executor.name, error.message)
-                problem = error.message
-            except Exception:
-                log.exception("the events of host %s cannot be read", executor.name)
-            self._stopping.wait(_PAUSE)
-
-    def _is_in_force(self, executor: Executor) -> bool:
-        return not self._stopping.is_set() and self._pool.executors.get(executor.name) is executor
-
-
-class StuckWaits:
-    """Finds jobs that wait for a job which has ended. Only the control loop calls it.
-
-    Args:
-        logs: of all jobs.
-    """
-
-    def __init__(self, logs: LogStore) -> None:
-        self._logs = logs
-        self._begun: set[JobKey] = set()  # jobs that have printed a line after their wait, so that the wait is over
-
-    def find(self, world: World) -> dict[JobKey, JobName]:
-        """Return the jobs whose last line says that they wait for a job which has ended, with its name."""
-        candidates = {
-            experiment.key_of(job): (experiment, job, ended)
-            for experiment in world.experiments
-            for job, ended in _list_candidates(experiment)
-        }
-        self._begun &= candidates.keys()
-        peers = {key: self._find_peer(*candidate) for key, candidate in candidates.items() if key not in self._begun}
-        return {key: peer for key, peer in peers.items() if peer is not None}
-
-    def _find_peer(self, experiment: Experiment, job: Job, ended: list[JobName]) -> JobName | None:
-        try:
-            lines = self._logs.read_last_lines(experiment.key_of(job), 1)
-        except LogUnreadable:  # the follower of the job says so; the loop goes on with everything else
-            lines = []
-        if not lines:
-            return None
-        last = lines[-1].text.decode("utf-8", "replace")
-        addresses = job_addresses(experiment)
-        if not says_that_it_waits(last):
-            self._begun.add(experiment.key_of(job))
-        waits = (peer for peer in ended if is_waiting_for(experiment.plan, job.name, peer, addresses[peer], last))
-        return next(waits, None)
-
-
-def _list_candidates(experiment: Experiment) -> Iterator[tuple[Job, list[JobName]]]:
-    """Yield the jobs that run and may wait for a job that has ended."""
-    ended = {job.name for job in experiment.gang if job.state is State.FINISHED}
-    if not ended or experiment.verdict is not None:
-        return
-    for job in experiment.gang:
-        awaited = [] if job.state is not State.RUNNING else list_awaited(experiment.plan, job.name)
-        over = [name for name in awaited if name in ended]
-        if over:
-            yield job, over
-
-
 _IDLE_POLL = 30.0  # seconds between two passes when no experiment is open
 _SILENT_POLL = 5.0  # seconds between two passes when no experiment is open and a host does not answer
-
+_EVENTS_PAUSE = 5.0  # seconds between two attempts to reach a host
 _MOST_TAGS = 256  # tags whose resolved images are remembered
 
 log = logging.getLogger(__name__)
@@ -360,6 +225,138 @@ class Loop(threading.Thread):
         if decision.wake_at is None:
             return longest
         return min(longest, max(0.0, (decision.wake_at - now()).total_seconds()))
+
+
+class ChangeListeners:
+    """Wakes the loop after a change on a host; without this class the loop notices changes later.
+
+    Each host has one thread, for as long as it is in the pool.
+
+    Args:
+        pool: the hosts that are in force.
+        wake: set at every change.
+        stopping: set when the server ends.
+    """
+
+    def __init__(self, pool: HostPool, wake: Wake, stopping: threading.Event) -> None:
+        self._pool = pool
+        self._wake = wake
+        self._stopping = stopping
+
+    def listen_to(self, executors: tuple[Executor, ...]) -> None:
+        """Start a thread for each of these hosts."""
+        for executor in executors:
+            name = f"changes-{executor.name}"
+            threading.Thread(target=self._listen_to_host, args=(executor,), name=name, daemon=True).start()
+
+    def _listen_to_host(self, executor: Executor) -> None:
+        problem: str | None = None  # why the last attempt ended, logged once
+        while self._is_in_force(executor):
+            try:
+                for _ in executor.changes():
+                    problem = None
+                    self._wake.set()
+                    if not self._is_in_force(executor):
+                        return
+            except RisemlError as error:
+                if problem != error.message:
+                    log.info("host %s sends no events: %s", executor.name, error.message)
+                problem = error.message
+            except Exception:
+                log.exception("the events of host %s cannot be read", executor.name)
+            self._stopping.wait(_EVENTS_PAUSE)
+
+    def _is_in_force(self, executor: Executor) -> bool:
+        return not self._stopping.is_set() and self._pool.executors.get(executor.name) is executor
+
+
+class StuckWaits:
+    """Finds jobs that wait (`after`) for a job which has ended: the loop ends their experiments.
+
+    A job writes into its log which job it waits for, and when the wait is over. The server has no other source: it does
+    not see the connections of jobs. It reads only the logs of experiments in which a role has ended that others may
+    still wait for.
+
+    Args:
+        logs: of all jobs.
+    """
+
+    def __init__(self, logs: LogStore) -> None:
+        self._logs = logs
+        self._begun: set[JobKey] = set()  # jobs that have printed a line after their wait, so that the wait is over
+
+    def find(self, world: World) -> dict[JobKey, JobName]:
+        """Return the jobs whose last line says that they wait for a job which has ended, with its name."""
+        candidates = {
+            experiment.key_of(job): (experiment, job, ended)
+            for experiment in world.experiments
+            for job, ended in _list_candidates(experiment)
+        }
+        self._begun &= candidates.keys()
+        peers = {key: self._find_peer(*candidate) for key, candidate in candidates.items() if key not in self._begun}
+        return {key: peer for key, peer in peers.items() if peer is not None}
+
+    def _find_peer(self, experiment: Experiment, job: Job, ended: list[JobName]) -> JobName | None:
+        try:
+            lines = self._logs.read_last_lines(experiment.key_of(job), 1)
+        except LogUnreadable:  # the follower of the job says so; the loop goes on with everything else
+            lines = []
+        if not lines:
+            return None
+        last = lines[-1].text.decode("utf-8", "replace")
+        addresses = job_addresses(experiment)
+        if not says_that_it_waits(last):
+            self._begun.add(experiment.key_of(job))
+        waits = (peer for peer in ended if is_waiting_for(experiment.plan, job.name, peer, addresses[peer], last))
+        return next(waits, None)
+
+
+def decide_isolated(world: World, observation: Observation) -> Decision:
+    """Return the decision, which one broken record cannot stop: an experiment that raises in `decide` ends alone, as
+    FAILED with the reason INTERNAL.
+    """
+    try:
+        return decide(world, observation)
+    except Exception:
+        log.exception("decide failed; the server tries each experiment alone")
+    healthy = World(tuple(experiment for experiment in world.experiments if _is_decidable(experiment, observation)))
+    decision = decide(healthy, observation)
+    decided = {experiment.id: experiment for experiment in decision.world.experiments}
+    after = tuple(
+        decided.get(experiment.id) or _fail_experiment(experiment, observation.now) for experiment in world.experiments
+    )
+    return replace(decision, world=World(after))
+
+
+def _list_candidates(experiment: Experiment) -> Iterator[tuple[Job, list[JobName]]]:
+    """Yield the jobs that run and may wait for a job that has ended."""
+    ended = {job.name for job in experiment.gang if job.state is State.FINISHED}
+    if not ended or experiment.verdict is not None:
+        return
+    for job in experiment.gang:
+        awaited = [] if job.state is not State.RUNNING else list_awaited(experiment.plan, job.name)
+        over = [name for name in awaited if name in ended]
+        if over:
+            yield job, over
+
+
+def _is_decidable(experiment: Experiment, observation: Observation) -> bool:
+    try:
+        decide(World((experiment,)), observation)
+    except Exception:
+        log.exception("experiment %s cannot be decided on", experiment.id)
+        return False
+    return True
+
+
+def _fail_experiment(experiment: Experiment, moment: datetime) -> Experiment:
+    if experiment.state in TERMINAL:
+        return replace(experiment, closed=True)
+    jobs = tuple(
+        job if job.state in TERMINAL else replace(job, state=State.KILLED, reason=Reason.INTERNAL, ended_at=moment)
+        for job in experiment.jobs
+    )
+    return replace(experiment, jobs=jobs, state=State.FAILED, reason=Reason.INTERNAL, ended_at=moment)
 
 
 def _mark_builds(host: HostSeen, building: set[str]) -> HostSeen:

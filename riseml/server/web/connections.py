@@ -20,51 +20,6 @@ import h11
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_MAPPED = "::ffff:"
-"""Begins an IPv4 address in a socket of IPv6: such a socket reaches a listener of IPv4, too."""
-
-
-def find_peer_user(own: Any, peer: Any) -> int | None:
-    """Return the uid of the other end; None when it is not of this machine, or the kernel does not say.
-
-    Args:
-        own: this end, as `getsockname` returns it.
-        peer: the other end, as `getpeername` returns it.
-    """
-    try:
-        tables = {"/proc/net/tcp6": ""} if ":" in peer[0] else {"/proc/net/tcp": "", "/proc/net/tcp6": _MAPPED}
-        for table, prefix in tables.items():
-            user = _find_user(table, *(_write_address(prefix + host, port) for host, port in (peer[:2], own[:2])))
-            if user is not None:
-                return user
-    except (OSError, ValueError, TypeError, IndexError):
-        return None
-    return None
-
-
-def _find_user(table: str, local: str, remote: str) -> int | None:
-    """Return the uid of the socket with these addresses; None when the table has none.
-
-    Raises:
-        OSError, ValueError, IndexError: this kernel has no such table.
-    """
-    with open(table, encoding="ascii") as rows:
-        next(rows, None)
-        for row in rows:
-            fields = row.split(maxsplit=8)
-            if (fields[1], fields[2]) == (local, remote):
-                return int(fields[7])
-    return None
-
-
-def _write_address(host: str, port: int) -> str:
-    """Return an address as a row has it: words of the machine's own byte order in hexadecimal."""
-    family = socket.AF_INET if ip_address(host).version == 4 else socket.AF_INET6
-    packed = socket.inet_pton(family, host)
-    words = (struct.unpack("=I", packed[at : at + 4])[0] for at in range(0, len(packed), 4))
-    return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
-
-
 MOST_CONNECTIONS = 512
 """At the same time. A browser opens six for each host name, and one for each stream into a job."""
 
@@ -77,8 +32,11 @@ HEAD_PATIENCE = 10.0
 WRITE_PATIENCE = 30.0
 """Seconds for a client to take what the server has given to the kernel in one piece, at most some hundred KiB."""
 
-_CONNECTION = "riseml-connection"  # the connection of a request, in the state of its scope
+_SCOPE_KEY = "riseml-connection"  # the connection of a request, in the state of its scope
 _SUPERUSER = 0
+
+_MAPPED_PREFIX = "::ffff:"
+"""Begins an IPv4 address in a socket of IPv6: such a socket reaches a listener of IPv4, too."""
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +47,7 @@ class DoorConnection(H11Protocol):
     def __init__(self, *options: Any, **named_options: Any) -> None:
         super().__init__(*options, **named_options)
         self.logger = log  # `configure_logging` leaves out its warnings
-        self.app_state = {**self.app_state, _CONNECTION: self}
+        self.app_state = {**self.app_state, _SCOPE_KEY: self}
         self.is_proven = False
         self.is_foreign = False
         self.began = self.loop.time()
@@ -169,12 +127,54 @@ class DoorConnection(H11Protocol):
 
 def mark_proven(scope: Scope) -> None:
     """Note that the connection of a request belongs to an open page: it keeps its place."""
-    connection = scope.get("state", {}).pop(_CONNECTION, None)
+    connection = scope.get("state", {}).pop(_SCOPE_KEY, None)
     if isinstance(connection, DoorConnection):
         connection.is_proven = True
 
 
 def is_foreign(scope: Scope) -> bool:
     """Return True when another user of this machine has sent a request."""
-    connection = scope.get("state", {}).get(_CONNECTION)
+    connection = scope.get("state", {}).get(_SCOPE_KEY)
     return isinstance(connection, DoorConnection) and connection.is_foreign
+
+
+def find_peer_user(own: Any, peer: Any) -> int | None:
+    """Return the uid of the other end of a connection over loopback: Linux says it in /proc/net/tcp. None when it is
+    not of this machine, or the kernel does not say.
+
+    Args:
+        own: this end, as `getsockname` returns it.
+        peer: the other end, as `getpeername` returns it.
+    """
+    try:
+        tables = {"/proc/net/tcp6": ""} if ":" in peer[0] else {"/proc/net/tcp": "", "/proc/net/tcp6": _MAPPED_PREFIX}
+        for table, prefix in tables.items():
+            user = _find_uid(table, *(_write_address(prefix + host, port) for host, port in (peer[:2], own[:2])))
+            if user is not None:
+                return user
+    except (OSError, ValueError, TypeError, IndexError):
+        return None
+    return None
+
+
+def _find_uid(table: str, local: str, remote: str) -> int | None:
+    """Return the uid of the socket with these addresses; None when the table has none.
+
+    Raises:
+        OSError, ValueError, IndexError: this kernel has no such table.
+    """
+    with open(table, encoding="ascii") as rows:
+        next(rows, None)
+        for row in rows:
+            fields = row.split(maxsplit=8)
+            if (fields[1], fields[2]) == (local, remote):
+                return int(fields[7])
+    return None
+
+
+def _write_address(host: str, port: int) -> str:
+    """Return an address as a row has it: words of the machine's own byte order in hexadecimal."""
+    family = socket.AF_INET if ip_address(host).version == 4 else socket.AF_INET6
+    packed = socket.inet_pton(family, host)
+    words = (struct.unpack("=I", packed[at : at + 4])[0] for at in range(0, len(packed), 4))
+    return "".join(f"{word:08X}" for word in words) + f":{port:04X}"

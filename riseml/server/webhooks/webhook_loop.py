@@ -34,6 +34,37 @@ from riseml.store.ends import EndStore, ExperimentEnd, SetProgress
 from riseml.store.experiments import ExperimentStore
 from riseml.store.milestones import MilestoneStore
 
+DEADLINE = 15.0  # seconds that a request takes at most
+
+_FIRST_PAUSE = 2.0  # seconds between two tries; each is twice the one before
+_LONGEST_PAUSE = 900.0  # seconds
+_GIVES_UP = 86400.0  # seconds after the end
+_FILE_POLL = 30.0  # seconds until a change of the file takes effect when no experiment ends
+_SEARCH_PATIENCE = 300.0  # seconds within which a search decides whether it makes a further trial
+_LATE = "/late"  # ends the name under which the store keeps the ends of sets whose searches decide later
+_REACHED = "/reached"  # ends the name of the reader of milestones; no webhook has such a name
+
+log = logging.getLogger(__name__)
+
+_ToSend = tuple[Callable[[], None], Notice | None]
+"""A function that records that a webhook has got a notice, and the notice; None: the webhook does not get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookDesk:
+    """The services of the loop."""
+
+    server: str  # id of the server; part of the name of each delivery
+    ends: EndStore
+    milestones: MilestoneStore
+    experiments: ExperimentStore
+    news: threading.Event  # set when there may be new notices
+    note: Callable[[int, str], None]  # writes a line into the log of an experiment
+
+
+class NotDelivered(Exception):
+    """The address did not accept the message; the text says why, without the address."""
+
 
 def make_body(webhook: Webhook, notice: Notice, delivery: str) -> bytes:
     """Return the body. `delivery` is the same whenever this notice is sent to this webhook."""
@@ -66,20 +97,8 @@ def sign(secret: str, moment: int, body: bytes) -> str:
     return hmac.new(secret.encode(), str(moment).encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
-def _escape_markup(text: str) -> str:
-    """Return a text in which Slack finds no link, no mention and no channel."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-DEADLINE = 15.0  # seconds that a request takes at most
-
-
-class NotDelivered(Exception):
-    """The address did not accept the message; the text says why, without the address."""
-
-
 def post(url: str, body: bytes, headers: Mapping[str, str], deadline: float = DEADLINE) -> int:
-    """Send a body, and return the status of the answer: 200 to 299.
+    """Send a body in one request, without redirects and proxies, and return the status of the answer: 200 to 299.
 
     Raises:
         NotDelivered: the answer has another status, or none came in time.
@@ -103,74 +122,6 @@ def post(url: str, body: bytes, headers: Mapping[str, str], deadline: float = DE
         why = "a redirect, which is not followed" if 300 <= status <= 399 else f"status {status}"
         raise NotDelivered(f"it answered with {why}")
     return status
-
-
-def _make_connection(scheme: str, host: str, port: int | None, deadline: float) -> http.client.HTTPConnection:
-    """Return a connection that is not open yet. It names the port: without one, http.client takes the end of an IPv6
-    address for it.
-    """
-    if scheme == "https":
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port or http.client.HTTPS_PORT, timeout=deadline, context=context)
-    return http.client.HTTPConnection(host, port or http.client.HTTP_PORT, timeout=deadline)
-
-
-def _cut_request(connection: http.client.HTTPConnection) -> None:
-    """End a request whose time is over; the thread that waits for it gets an error."""
-    open_socket: socket.socket | None = connection.sock
-    if open_socket is not None:
-        with contextlib.suppress(OSError):
-            open_socket.shutdown(socket.SHUT_RDWR)
-
-
-def _describe_error(error: Exception) -> str:
-    """Return why there is no answer: the kind of an error, since its text may hold the address."""
-    if isinstance(error, TimeoutError):
-        return "no answer came in time"
-    if isinstance(error, ssl.SSLError):
-        return f"no secure connection: {error.reason or 'the certificate cannot be trusted'}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return f"no answer that can be read ({type(error).__name__})"
-
-
-_FIRST_PAUSE = 2.0  # seconds between two tries; each is twice the one before
-_LONGEST_PAUSE = 900.0  # seconds
-_GIVES_UP = 86400.0  # seconds after the end
-_POLL = 30.0  # seconds until a change of the file takes effect when no experiment ends
-_SEARCH_PATIENCE = 300.0  # seconds within which a search decides whether it makes a further trial
-_LATE = "/late"  # ends the name under which the store keeps the ends of sets whose searches decide later
-_REACHED = "/reached"  # ends the name of the reader of milestones; no webhook has such a name
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookDesk:
-    """The services of the loop."""
-
-    server: str  # id of the server; part of the name of each delivery
-    ends: EndStore
-    milestones: MilestoneStore
-    experiments: ExperimentStore
-    news: threading.Event  # set when there may be new notices
-    note: Callable[[int, str], None]  # writes a line into the log of an experiment
-
-
-_ToSend = tuple[Callable[[], None], Notice | None]
-"""A function that records that a webhook has got a notice, and the notice; None: the webhook does not get it."""
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A webhook that did not accept a notice."""
-
-    failures: int = 0
-    due: float = 0.0  # monotonic seconds
-
-
-class _NotYet(Exception):
-    """A search has not decided yet whether its set has ended."""
 
 
 class WebhookLoop(threading.Thread):
@@ -229,7 +180,7 @@ class WebhookLoop(threading.Thread):
             log.exception("no notice can be sent now")
             dues = []
         self._problem = problem
-        return min([_POLL, *(max(0.0, due - time.monotonic()) for due in dues if due is not None)])
+        return min([_FILE_POLL, *(max(0.0, due - time.monotonic()) for due in dues if due is not None)])
 
     def _find_beginning(self) -> datetime:
         """Return the time from which on a new webhook gets ends: the change of the file, at most an hour ago."""
@@ -348,3 +299,49 @@ class WebhookLoop(threading.Thread):
         """Write the result of a delivery into the server's log and the experiment's log."""
         write_line(log, LogLine(f"{notice.name}: {text}", notice.name), level)
         self._desk.note(notice.experiment, text)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A webhook that did not accept a notice."""
+
+    failures: int = 0
+    due: float = 0.0  # monotonic seconds
+
+
+class _NotYet(Exception):
+    """A search has not decided yet whether its set has ended."""
+
+
+def _escape_markup(text: str) -> str:
+    """Return a text in which Slack finds no link, no mention and no channel."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _make_connection(scheme: str, host: str, port: int | None, deadline: float) -> http.client.HTTPConnection:
+    """Return a connection that is not open yet. It names the port: without one, http.client takes the end of an IPv6
+    address for it.
+    """
+    if scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port or http.client.HTTPS_PORT, timeout=deadline, context=context)
+    return http.client.HTTPConnection(host, port or http.client.HTTP_PORT, timeout=deadline)
+
+
+def _cut_request(connection: http.client.HTTPConnection) -> None:
+    """End a request whose time is over; the thread that waits for it gets an error."""
+    open_socket: socket.socket | None = connection.sock
+    if open_socket is not None:
+        with contextlib.suppress(OSError):
+            open_socket.shutdown(socket.SHUT_RDWR)
+
+
+def _describe_error(error: Exception) -> str:
+    """Return why there is no answer: the kind of an error, since its text may hold the address."""
+    if isinstance(error, TimeoutError):
+        return "no answer came in time"
+    if isinstance(error, ssl.SSLError):
+        return f"no secure connection: {error.reason or 'the certificate cannot be trusted'}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"no answer that can be read ({type(error).__name__})"

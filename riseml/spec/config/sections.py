@@ -1,4 +1,7 @@
-"""The sections of riseml.yml that have a few keys each: data, metrics, notify, save, and those of the frameworks."""
+"""The sections of riseml.yml that have a few keys each: data, metrics, notify, save, and those of the frameworks.
+
+The warnings of `shell: sh` are here, too.
+"""
 
 from __future__ import annotations
 
@@ -37,71 +40,32 @@ from riseml.spec.yaml.document import ScalarNode, find_word_position
 from riseml.spec.yaml.problems import KeyPath, Severity, make_problem
 from riseml.spec.yaml.values import SourceFile
 
-_SAVE: KeyPath = ("train", "save")
-_LEAST = 1.0  # seconds between two copies
-
-
-def read_save(file: SourceFile) -> SaveSection | None:
-    """Return the section; None when the file has none. Problems go to `file`."""
-    to = file.value_at((*_SAVE, "to"))
-    only = _read_patterns(file)
-    every = file.duration_at((*_SAVE, "every"))
-    if every is not None and every < _LEAST:
-        file.refuse((*_SAVE, "every"), "must be one second or more", "write for example `every: 5m`")
-    if not isinstance(to, str):
-        return None
-    try:
-        url = parse_data_url(to)
-    except BadText as bad:
-        file.refuse((*_SAVE, "to"), bad.problem, bad.hint)
-        return None
-    if url.scheme not in OBJECT_STORES:
-        problem = f"outputs are saved in object stores, and {url.scheme.value}:// is not one"
-        file.refuse((*_SAVE, "to"), problem, "write s3://bucket/folder, gs://bucket/folder or az://container/folder")
-        return None
-    restore = file.value_at((*_SAVE, "restore")) is True
-    return SaveSection(str(url), DEFAULT_EVERY if every is None else every, only, restore)
-
-
-def _read_patterns(file: SourceFile) -> tuple[str, ...]:
-    value = file.value_at((*_SAVE, "only"))
-    patterns: list[str] = []
-    for index in range(len(value) if isinstance(value, list) else 0):
-        path = (*_SAVE, "only", index)
-        text = file.value_at(path)
-        if not isinstance(text, str):
-            continue
-        try:
-            refuse_alternatives(text)
-            parse_glob(text)
-        except BadText as bad:
-            file.refuse(path, bad.problem, bad.hint)
-        else:
-            patterns.append(text)
-    return tuple(patterns)
-
-
-_JAX: KeyPath = ("train", "jax")
-
-
-def read_jax(file: SourceFile, base: Resources) -> JAX | None:
-    """Return the `jax` section; None when the file has none.
-
-    Args:
-        file: the file; problems go there.
-        base: `train.resources`, the default of every role.
-    """
-    if file.value_at(_JAX) is None:
-        return None
-    version = file.value_at((*_JAX, "version"))
-    return JAX(version or JAX().version, read_process_group(file, (*_JAX, "distributed"), base))
-
-
+_TRAIN: KeyPath = ("train",)
 _DATA: KeyPath = ("train", "data")
+_METRICS: KeyPath = ("train", "metrics")
+_NOTIFY: KeyPath = ("train", "notify")
+_SAVE: KeyPath = ("train", "save")
+_TENSORFLOW: KeyPath = ("train", "tensorflow")
+_TENSORBOARD: KeyPath = (*_TENSORFLOW, "tensorboard")
+_TENSORFLOW_DISTRIBUTED: KeyPath = (*_TENSORFLOW, "distributed")
+_PYTORCH: KeyPath = ("train", "pytorch")
+_PYTORCH_DISTRIBUTED: KeyPath = (*_PYTORCH, "distributed")
+_JAX: KeyPath = ("train", "jax")
+_SHELL_KEYS: tuple[KeyPath, ...] = (("run",), ("install",), ("image", "install"))
+
+_SHORTEST_INTERVAL = 1.0  # seconds between two copies
+_METRIC_CONDITION = re.compile(r"(.*\S) *(>=|<=|>|<) *(\S+)")
+_WHOLE_BUCKET = re.compile(r"s3://[^/]*/*")
+_TENSORFLOW_IMAGE = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
+_PROCESS_LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|multiprocessing|spawn")
+_PYTHON_COMMAND = re.compile(r"\bpython[0-9.]*\b")
+_MOST_SHELL_WARNINGS = 20  # warnings of one file
 
 
 def read_data(file: SourceFile) -> tuple[DataSource, ...]:
-    """Return the entries in the order of the file; problems go to `file`."""
+    """Return the entries of `data`, which are fetched before the jobs start, in the order of the file; problems go to
+    `file`.
+    """
     sources: dict[str, DataSource] = {}
     value = file.value_at(_DATA)
     for index in range(len(value) if isinstance(value, list) else 0):
@@ -122,11 +86,9 @@ def read_data(file: SourceFile) -> tuple[DataSource, ...]:
     return tuple(sources.values())
 
 
-_METRICS: KeyPath = ("train", "metrics")
-
-
 def read_metrics(file: SourceFile) -> tuple[tuple[str, str], ...]:
-    """Return the names and patterns, in the order of the file; problems go to `file`.
+    """Return the names of `metrics` and the patterns that find them in lines of output, in the order of the file;
+    problems go to `file`.
 
     How long a pattern takes is not checked here: the server bounds the time that it takes for each line.
     """
@@ -136,7 +98,7 @@ def read_metrics(file: SourceFile) -> tuple[tuple[str, str], ...]:
         pattern = file.value_at(path)
         if path in file.bad or not isinstance(pattern, str):
             continue
-        problem, hint = _find_problem(pattern)
+        problem, hint = _find_pattern_problem(pattern)
         if name != STEP and not is_metric_name(name):
             problem, hint = NO_METRIC_NAME
             file.refuse_key(path, problem.format(quote_text(name)), hint)
@@ -147,7 +109,7 @@ def read_metrics(file: SourceFile) -> tuple[tuple[str, str], ...]:
     return tuple(patterns)
 
 
-def _find_problem(pattern: str) -> tuple[str, str]:
+def _find_pattern_problem(pattern: str) -> tuple[str, str]:
     """Return what is wrong with a pattern, and what to do; two empty texts when nothing is."""
     try:
         with warnings.catch_warnings():
@@ -164,12 +126,11 @@ def _find_problem(pattern: str) -> tuple[str, str]:
     return "", ""
 
 
-_NOTIFY: KeyPath = ("train", "notify")
-_CONDITION = re.compile(r"(.*\S) *(>=|<=|>|<) *(\S+)")
-
-
 def read_notify(file: SourceFile) -> NotifySection | None:
-    """Return the section; None when the file has none, or when it is unusable. Problems go to `file`."""
+    """Return the `notify` section; None when the file has none, or when it is unusable. Problems go to `file`.
+
+    The section says which events of an experiment are sent to webhooks. It names no address.
+    """
     if not isinstance(file.value_at(_NOTIFY), dict):
         return None
     ends: list[State] = []
@@ -192,7 +153,7 @@ def read_notify(file: SourceFile) -> NotifySection | None:
 
 
 def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricCondition | None:
-    match = _CONDITION.fullmatch(text.strip())
+    match = _METRIC_CONDITION.fullmatch(text.strip())
     if match is None:
         return None  # the schema has refused it
     if not is_metric_name(match[1]):
@@ -206,11 +167,127 @@ def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricConditi
     return MetricCondition(match[1], Relation(match[2]), value)
 
 
-_PYTORCH: KeyPath = ("train", "pytorch")
-_PYTORCH_DISTRIBUTED: KeyPath = (*_PYTORCH, "distributed")
-_LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|multiprocessing|spawn")
+def read_save(file: SourceFile) -> SaveSection | None:
+    """Return the `save` section, where the output goes and how often; None when the file has none. Problems go to
+    `file`.
+    """
+    to = file.value_at((*_SAVE, "to"))
+    only = _read_save_patterns(file)
+    every = file.duration_at((*_SAVE, "every"))
+    if every is not None and every < _SHORTEST_INTERVAL:
+        file.refuse((*_SAVE, "every"), "must be one second or more", "write for example `every: 5m`")
+    if not isinstance(to, str):
+        return None
+    try:
+        url = parse_data_url(to)
+    except BadText as bad:
+        file.refuse((*_SAVE, "to"), bad.problem, bad.hint)
+        return None
+    if url.scheme not in OBJECT_STORES:
+        problem = f"outputs are saved in object stores, and {url.scheme.value}:// is not one"
+        file.refuse((*_SAVE, "to"), problem, "write s3://bucket/folder, gs://bucket/folder or az://container/folder")
+        return None
+    restore = file.value_at((*_SAVE, "restore")) is True
+    return SaveSection(str(url), DEFAULT_EVERY if every is None else every, only, restore)
 
-_PYTHON = re.compile(r"\bpython[0-9.]*\b")
+
+def _read_save_patterns(file: SourceFile) -> tuple[str, ...]:
+    value = file.value_at((*_SAVE, "only"))
+    patterns: list[str] = []
+    for index in range(len(value) if isinstance(value, list) else 0):
+        path = (*_SAVE, "only", index)
+        text = file.value_at(path)
+        if not isinstance(text, str):
+            continue
+        try:
+            refuse_alternatives(text)
+            parse_glob(text)
+        except BadText as bad:
+            file.refuse(path, bad.problem, bad.hint)
+        else:
+            patterns.append(text)
+    return tuple(patterns)
+
+
+def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> TensorFlow | None:
+    """Return the `tensorflow` section; None when the file has none.
+
+    Args:
+        file: the file; problems go there.
+        image: `train.image`, which replaces the image of TensorFlow.
+        base: `train.resources`, the default of every role.
+    """
+    if file.value_at(_TENSORFLOW) is None:
+        return None
+    official = _TENSORFLOW_IMAGE.fullmatch(image or "")
+    version = file.value_at((*_TENSORFLOW, "version")) or (official[1] if official else TensorFlow().version)
+    return TensorFlow(
+        version=version,
+        tensorboard=_read_tensorboard(file),
+        distributed=_read_tensorflow_distributed(file, version, base),
+        horovod=read_horovod(file, _TENSORFLOW, image, base),
+    )
+
+
+def _read_tensorboard(file: SourceFile) -> TensorBoard | None:
+    written = file.value_at(_TENSORBOARD)
+    if not isinstance(written, dict):
+        return TensorBoard() if written else None
+    logdir = file.value_at((*_TENSORBOARD, "logdir")) or ""
+    if ".." in logdir.split("/"):
+        file.refuse_key((*_TENSORBOARD, "logdir"), "leads out of OUTPUT_DIR", "write a folder below it, such as `logs`")
+    if _WHOLE_BUCKET.fullmatch(logdir):
+        hint = f"write a folder of it, such as `{logdir.rstrip('/')}/logs`"
+        file.refuse_key((*_TENSORBOARD, "logdir"), "is a whole bucket, which TensorBoard does not read", hint)
+    return TensorBoard(logdir, file.value_at((*_TENSORBOARD, "version")))
+
+
+def _read_tensorflow_distributed(file: SourceFile, version: str, base: Resources) -> Distributed | None:
+    if not file.value_at(_TENSORFLOW_DISTRIBUTED):
+        return None
+    chief = _choose_chief(file, version)
+    workers = _read_role_resources(file, "worker", base)
+    master_path = (*_TENSORFLOW_DISTRIBUTED, "master")
+    if chief is ChiefKey.WORKER and file.value_at(master_path) is not None:
+        file.warn(master_path, "`chief: worker` has no master", "these resources go to worker.1")
+    # with `chief: worker` the first worker has the resources of the other workers
+    master = read_resources(file, (*master_path, "resources"), workers if chief is ChiefKey.WORKER else base)
+    evaluator = file.value_at((*_TENSORFLOW_DISTRIBUTED, "evaluator"))
+    return Distributed(
+        workers=_read_role_count(file, "worker", 1),
+        ps=_read_role_count(file, "ps", 0),
+        chief=chief,
+        master_resources=master,
+        worker_resources=workers,
+        ps_resources=_read_role_resources(file, "ps", base),
+        evaluator_resources=_read_role_resources(file, "evaluator", base) if evaluator else None,
+    )
+
+
+def _read_role_resources(file: SourceFile, role: str, base: Resources) -> Resources:
+    return read_resources(file, (*_TENSORFLOW_DISTRIBUTED, role, "resources"), base)
+
+
+def _read_role_count(file: SourceFile, role: str, default: int) -> int:
+    value = file.value_at((*_TENSORFLOW_DISTRIBUTED, role))
+    if isinstance(value, dict):
+        value = file.value_at((*_TENSORFLOW_DISTRIBUTED, role, "count")) or (0 if value.get("count") == 0 else 1)
+    return default if value is None else int(value)
+
+
+def _choose_chief(file: SourceFile, version: str) -> ChiefKey:
+    path = (*_TENSORFLOW_DISTRIBUTED, "chief")
+    old = re.match(r"[01](?![0-9])", version) is not None
+    written = file.value_at(path)
+    if written is None:
+        return ChiefKey.MASTER if old else ChiefKey.CHIEF
+    if written == "master" and not old:
+        file.warn(
+            path, f"TensorFlow {version} does not accept `master` in TF_CONFIG", "write `chief: chief`, or remove it"
+        )
+    elif written == "master" and file.value_at((*_TENSORFLOW_DISTRIBUTED, "evaluator")):
+        file.warn(path, "TensorFlow refuses an evaluator beside a `master`", "riseml uses `chief` instead; remove it")
+    return ChiefKey(written)
 
 
 def read_pytorch(file: SourceFile, image: str | None, base: Resources) -> PyTorch | None:
@@ -243,7 +320,7 @@ def _read_pytorch_distributed(file: SourceFile, base: Resources) -> ProcessGroup
     group = read_process_group(file, _PYTORCH_DISTRIBUTED, base)
     if group is not None and group.processes is None:
         _warn_of_single_process(file, max(group.master_resources.gpus, group.worker_resources.gpus))
-    if group is not None and (group.processes or 1) > 1 and not runs_command(file, _LAUNCHERS):
+    if group is not None and (group.processes or 1) > 1 and not runs_command(file, _PROCESS_LAUNCHERS):
         problem = f"`run` starts one process in each container, not {group.processes}"
         hint = "write `torchrun train.py` instead of `python train.py`: it starts them"
         file.warn((*_PYTORCH_DISTRIBUTED, "processes"), problem, hint)
@@ -252,19 +329,27 @@ def _read_pytorch_distributed(file: SourceFile, base: Resources) -> ProcessGroup
 
 def _warn_of_single_process(file: SourceFile, gpus: int) -> None:
     """Warn when Python alone gets several GPUs: the script may expect one process for each of them."""
-    if gpus > 1 and runs_command(file, _PYTHON) and not runs_command(file, _LAUNCHERS):
+    if gpus > 1 and runs_command(file, _PYTHON_COMMAND) and not runs_command(file, _PROCESS_LAUNCHERS):
         problem = f"`python` is one process for {gpus} GPUs, without LOCAL_RANK"
         hint = "write `torchrun train.py` for one process for each GPU, unless the script starts them or uses all GPUs"
         file.warn(("train", "run"), problem, hint)
 
 
-_TRAIN: KeyPath = ("train",)
-_KEYS: tuple[KeyPath, ...] = (("run",), ("install",), ("image", "install"))
-_MOST_WARNINGS = 20  # warnings of one file
+def read_jax(file: SourceFile, base: Resources) -> JAX | None:
+    """Return the `jax` section; None when the file has none.
+
+    Args:
+        file: the file; problems go there.
+        base: `train.resources`, the default of every role.
+    """
+    if file.value_at(_JAX) is None:
+        return None
+    version = file.value_at((*_JAX, "version"))
+    return JAX(version or JAX().version, read_process_group(file, (*_JAX, "distributed"), base))
 
 
 def warn_of_bash_words(file: SourceFile, roles: tuple[str, ...]) -> None:
-    """Warn where sh was chosen and a line has a word of bash.
+    """Warn where sh was chosen and a line of `run` or `install` has a word that sh reads in another way than bash.
 
     Args:
         file: the file; warnings go there.
@@ -276,10 +361,10 @@ def warn_of_bash_words(file: SourceFile, roles: tuple[str, ...]) -> None:
         (path, line)
         for section, shell in shells.items()
         if shell is Shell.SH
-        for key in _KEYS
+        for key in _SHELL_KEYS
         for path, line in read_lines(file, (*section, *key)).items()
     ]
-    left = _MOST_WARNINGS
+    left = _MOST_SHELL_WARNINGS
     for path, line in lines:
         node = file.nodes[path]
         for word in find_bash_words(line)[:left]:
@@ -290,91 +375,3 @@ def warn_of_bash_words(file: SourceFile, roles: tuple[str, ...]) -> None:
             hint = f"{word.instead}, or choose `shell: bash`"
             file.add_problem(make_problem(position, path, problem, hint, Severity.WARNING))
             left -= 1
-
-
-_CLUSTER: KeyPath = ("train", "tensorflow")
-_TENSORBOARD: KeyPath = (*_CLUSTER, "tensorboard")
-_DISTRIBUTED: KeyPath = (*_CLUSTER, "distributed")
-_WHOLE_BUCKET = re.compile(r"s3://[^/]*/*")
-_OFFICIAL = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
-
-
-def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> TensorFlow | None:
-    """Return the `tensorflow` section; None when the file has none.
-
-    Args:
-        file: the file; problems go there.
-        image: `train.image`, which replaces the image of TensorFlow.
-        base: `train.resources`, the default of every role.
-    """
-    if file.value_at(_CLUSTER) is None:
-        return None
-    official = _OFFICIAL.fullmatch(image or "")
-    version = file.value_at((*_CLUSTER, "version")) or (official[1] if official else TensorFlow().version)
-    return TensorFlow(
-        version=version,
-        tensorboard=_read_tensorboard(file),
-        distributed=_read_distributed(file, version, base),
-        horovod=read_horovod(file, _CLUSTER, image, base),
-    )
-
-
-def _read_tensorboard(file: SourceFile) -> TensorBoard | None:
-    written = file.value_at(_TENSORBOARD)
-    if not isinstance(written, dict):
-        return TensorBoard() if written else None
-    logdir = file.value_at((*_TENSORBOARD, "logdir")) or ""
-    if ".." in logdir.split("/"):
-        file.refuse_key((*_TENSORBOARD, "logdir"), "leads out of OUTPUT_DIR", "write a folder below it, such as `logs`")
-    if _WHOLE_BUCKET.fullmatch(logdir):
-        hint = f"write a folder of it, such as `{logdir.rstrip('/')}/logs`"
-        file.refuse_key((*_TENSORBOARD, "logdir"), "is a whole bucket, which TensorBoard does not read", hint)
-    return TensorBoard(logdir, file.value_at((*_TENSORBOARD, "version")))
-
-
-def _read_distributed(file: SourceFile, version: str, base: Resources) -> Distributed | None:
-    if not file.value_at(_DISTRIBUTED):
-        return None
-    chief = _choose_chief(file, version)
-    workers = _read_role(file, "worker", base)
-    master_path = (*_DISTRIBUTED, "master")
-    if chief is ChiefKey.WORKER and file.value_at(master_path) is not None:
-        file.warn(master_path, "`chief: worker` has no master", "these resources go to worker.1")
-    # with `chief: worker` the first worker has the resources of the other workers
-    master = read_resources(file, (*master_path, "resources"), workers if chief is ChiefKey.WORKER else base)
-    evaluator = file.value_at((*_DISTRIBUTED, "evaluator"))
-    return Distributed(
-        workers=_read_count(file, "worker", 1),
-        ps=_read_count(file, "ps", 0),
-        chief=chief,
-        master_resources=master,
-        worker_resources=workers,
-        ps_resources=_read_role(file, "ps", base),
-        evaluator_resources=_read_role(file, "evaluator", base) if evaluator else None,
-    )
-
-
-def _read_role(file: SourceFile, role: str, base: Resources) -> Resources:
-    return read_resources(file, (*_DISTRIBUTED, role, "resources"), base)
-
-
-def _read_count(file: SourceFile, role: str, default: int) -> int:
-    value = file.value_at((*_DISTRIBUTED, role))
-    if isinstance(value, dict):
-        value = file.value_at((*_DISTRIBUTED, role, "count")) or (0 if value.get("count") == 0 else 1)
-    return default if value is None else int(value)
-
-
-def _choose_chief(file: SourceFile, version: str) -> ChiefKey:
-    path = (*_DISTRIBUTED, "chief")
-    old = re.match(r"[01](?![0-9])", version) is not None
-    written = file.value_at(path)
-    if written is None:
-        return ChiefKey.MASTER if old else ChiefKey.CHIEF
-    if written == "master" and not old:
-        file.warn(
-            path, f"TensorFlow {version} does not accept `master` in TF_CONFIG", "write `chief: chief`, or remove it"
-        )
-    elif written == "master" and file.value_at((*_DISTRIBUTED, "evaluator")):
-        file.warn(path, "TensorFlow refuses an evaluator beside a `master`", "riseml uses `chief` instead; remove it")
-    return ChiefKey(written)

@@ -1,10 +1,4 @@
-"""The section `slurm` of a pool.yml: its keys, the options of sbatch in it, and which other keys do not go with it.
-
-Options of sbatch and srun that users add, and those that riseml makes itself.
-
-Slurm takes any beginning of a long option that only one option has (`--part=gpu`), so a beginning of an option that is
-riseml's is refused, too. The names are those of `man sbatch` and `man srun`.
-"""
+"""The section `slurm` of a pool.yml: its keys, the options of sbatch in it, and which other keys do not go with it."""
 
 from __future__ import annotations
 
@@ -20,7 +14,10 @@ from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
-_SETTINGS = {
+_SECTION: KeyPath = ("slurm",)
+_OF_ENGINES = ("hosts", "network", "encrypted", "registry")
+
+_OPTIONS_WITH_KEY = {
     "account": "account",
     "constraint": "constraint",
     "partition": "partition",
@@ -30,46 +27,19 @@ _SETTINGS = {
 }
 """Options that have a key in the section `slurm`."""
 
-_RESOURCES = (
+_RESOURCE_OPTIONS = (
     *("cores-per-socket", "cpus-per-gpu", "cpus-per-task", "exact", "gpus", "gpus-per-node", "gpus-per-socket"),
     *("gpus-per-task", "gres", "mem", "mem-per-cpu", "mem-per-gpu", "nodes", "ntasks", "ntasks-per-node", "overlap"),
 )
 """Options that riseml makes from the `resources` of a riseml.yml."""
 
-_OWN = (
+_OWN_OPTIONS = (
     *("array", "batch", "chdir", "clusters", "comment", "error", "export", "export-file", "get-user-env", "gid"),
     *("help", "het-group", "hold", "immediate", "input", "job-name", "jobid", "kill-on-bad-exit", "multi-prog"),
     *("no-kill", "no-requeue", "open-mode", "output", "parsable", "pty", "requeue", "signal", "test-only", "uid"),
     *("unbuffered", "usage", "version", "wait", "wrap"),
 )
 """Options that riseml needs for itself."""
-
-
-def find_option_problem(option: str) -> tuple[str, str] | None:
-    """Return why riseml does not pass on an option, and what to do; None: it does.
-
-    Example:
-        >>> find_option_problem("--part=gpu")
-        ('is made from `partition`', 'write `partition` in `slurm`')
-    """
-    name = option.removeprefix("--").partition("=")[0]
-    key = _find(name, _SETTINGS)
-    if key:
-        return f"is made from `{_SETTINGS[key]}`", f"write `{_SETTINGS[key]}` in `slurm`"
-    if _find(name, dict.fromkeys(_RESOURCES)):
-        return "is made from the resources of the jobs", "write `resources` in the riseml.yml"
-    if _find(name, dict.fromkeys(_OWN)):
-        return "is set by riseml itself", "remove it"
-    return None
-
-
-def _find(name: str, options: Mapping[str, object]) -> str:
-    """Return the option that Slurm could take a name for; empty: none of these."""
-    return next((option for option in options if option.startswith(name)), "")
-
-
-_SECTION: KeyPath = ("slurm",)
-_OF_ENGINES = ("hosts", "network", "encrypted", "registry")
 
 
 def make_login_entry(settings: SlurmSpec) -> HostSpec | None:
@@ -98,6 +68,27 @@ def read_slurm(file: SourceFile, folder: Path) -> tuple[EngineKind, SlurmSpec | 
         file.refuse_key(_SECTION, "is missing", "write `slurm: {folder: /shared/riseml}`")
         return engine, None
     return engine, _build_slurm(file, folder)
+
+
+def find_option_problem(option: str) -> tuple[str, str] | None:
+    """Return why riseml does not pass on an option of sbatch or srun, and what to do; None: it does.
+
+    Slurm takes any beginning of a long option that only one option has (`--part=gpu`), so a beginning of an option that
+    is riseml's is refused, too. The names are those of `man sbatch` and `man srun`.
+
+    Example:
+        >>> find_option_problem("--part=gpu")
+        ('is made from `partition`', 'write `partition` in `slurm`')
+    """
+    name = option.removeprefix("--").partition("=")[0]
+    key = _find_option(name, _OPTIONS_WITH_KEY)
+    if key:
+        return f"is made from `{_OPTIONS_WITH_KEY[key]}`", f"write `{_OPTIONS_WITH_KEY[key]}` in `slurm`"
+    if _find_option(name, dict.fromkeys(_RESOURCE_OPTIONS)):
+        return "is made from the resources of the jobs", "write `resources` in the riseml.yml"
+    if _find_option(name, dict.fromkeys(_OWN_OPTIONS)):
+        return "is set by riseml itself", "remove it"
+    return None
 
 
 def _build_slurm(file: SourceFile, folder: Path) -> SlurmSpec:
@@ -164,3 +155,8 @@ def _read_options(file: SourceFile, key: str) -> tuple[str, ...]:
         if problem is not None:
             file.refuse((*_SECTION, key, index), f"{problem[0]}: {option}", problem[1])
     return options
+
+
+def _find_option(name: str, options: Mapping[str, object]) -> str:
+    """Return the option that Slurm could take a name for; empty: none of these."""
+    return next((option for option in options if option.startswith(name)), "")

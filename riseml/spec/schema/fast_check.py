@@ -4,7 +4,7 @@ Every command that reads a riseml.yml would pay for that import: 45 to 53 ms of 
 check and 5 to 7 ms for a whole first `check_config` (best and median of 21 new interpreters, Python 3.11, jsonschema
 4.26, one core of an AMD EPYC; examples/ai-toaster/riseml.yml). jsonschema stays the authority: it examines every value
 that this check does not accept. So the check may reject a valid value, but never accept an invalid one.
-tests/unit/spec/test_fast_check.py compares the two.
+tests/unit/spec/schema/test_fast_check.py compares the two.
 """
 
 from __future__ import annotations

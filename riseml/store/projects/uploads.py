@@ -1,16 +1,7 @@
 """Uploads of projects: bytes as they come, and contents, packs, lists and archives made of them.
 
-Contents that arrive from a client: written to packs while they come, and entered pack by pack.
-
-Contents that arrived before a broken connection are kept, so that a client continues where it stopped.
-
-Packs that a client on the same machine wrote for the server, and that the server takes over, each as a whole.
-
-Nothing in such a pack is trusted: the server reads all of it, and names every content by its SHA-256. The folder
-belongs to the user of the server, as the whole home does.
-
-A project archive that a client sent whole, or an earlier version stored: the server reads plain fields and checks
-them. Nothing else of its headers is kept. Owners are not kept: they are set where a job starts.
+An upload is bounded in size and time, and its bytes are handled while the next ones come. Contents that arrived before
+a broken connection are kept, so that a client continues where it stopped.
 """
 
 from __future__ import annotations
@@ -43,9 +34,18 @@ PATIENCE = 600.0
 """Seconds for 1 MiB: a laptop may sleep, or the user may stop the command for a while."""
 
 _CHECK_INTERVAL = 1 << 26  # bytes between two checks of the free space
-_PROGRESS = 1 << 20  # bytes of an upload that give its client the whole patience again
-_RESERVE = 1 << 28  # bytes of the disk that an upload leaves free: the store is on the same disk
-_HANDLED = 1 << 20  # bytes that one call of a thread handles
+_RENEWS_PATIENCE = 1 << 20  # bytes of an upload that give its client the whole patience again
+_DISK_RESERVE = 1 << 28  # bytes of the disk that an upload leaves free: the store is on the same disk
+_HANDLED_AT_ONCE = 1 << 20  # bytes that one call of a thread handles
+_FULL_PACK = 1 << 25  # bytes of a pack, before the next one begins; a larger content is in a pack alone
+_LARGEST_PACK = 1 << 26  # bytes of a pack; a client begins another one after half of that
+_OLD_PACK = 3600.0  # seconds without a change, after which the client of a pack has ended
+
+_PACK_NAME = re.compile(r"[0-9a-f]{32}")
+_MOST_OF_LISTS = 128 << 20  # bytes of all lists
+_RUN_AGAIN = "run the command again"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class UploadLimits:
         Raises:
             OSError: it has less.
         """
-        if shutil.disk_usage(self.folder).free < _RESERVE:
+        if shutil.disk_usage(self.folder).free < _DISK_RESERVE:
             raise OSError(errno.ENOSPC, "no space left")
 
 
@@ -131,64 +131,41 @@ async def read_chunks(chunks: AsyncIterator[bytes], handle: Callable[[bytes], ob
         await relay.finish()
 
 
-async def _read_in_time(
-    chunks: AsyncIterator[bytes], relay: _Relay, limits: UploadLimits, bound: asyncio.Timeout
-) -> None:
-    now = asyncio.get_running_loop().time
-    size = checked = renewed = 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size - renewed >= _PROGRESS:
-            renewed = size
-            bound.reschedule(now() + limits.patience)
-        if size > limits.most:
-            raise limits.make_refusal()
-        if size - checked >= _CHECK_INTERVAL:
-            checked = size
-            limits.check_space()
-        await relay.add(chunk)
+def receive_tar(path: Path, sink: Sink) -> tuple[ArchiveEntry, ...]:
+    """Pass the contents of an archive on, and return its files, links and empty folders.
 
+    A client sent the archive whole, or an earlier version stored it. The server reads plain fields and checks them.
+    Nothing else of its headers is kept. Owners are not kept: they are set where a job starts.
 
-class _Relay:
-    """Collects chunks, and lets a thread handle them, one call at a time."""
-
-    def __init__(self, handle: Callable[[bytes], object]) -> None:
-        self._handle = handle
-        self._chunks: list[bytes] = []
-        self._size = 0
-        self._running: asyncio.Task[object] | None = None
-
-    async def add(self, chunk: bytes) -> None:
-        """Take the next bytes; wait when the thread has not handled those before."""
-        self._chunks.append(chunk)
-        self._size += len(chunk)
-        if self._size >= _HANDLED:
-            await self._hand_over()
-
-    async def finish(self) -> None:
-        """Let the thread handle the rest, and wait for it."""
-        await self._hand_over()
-        await self._wait()
-
-    async def _hand_over(self) -> None:
-        await self._wait()
-        if self._chunks:
-            data = b"".join(self._chunks)
-            self._chunks = []
-            self._size = 0
-            self._running = asyncio.create_task(asyncio.to_thread(self._handle, data))
-
-    async def _wait(self) -> None:
-        if self._running is not None:
-            await asyncio.shield(self._running)  # the thread goes on when the caller is cancelled
-            self._running = None
-
-
-_PACK = 1 << 25  # bytes of a pack, before the next one begins; a larger content is in a pack alone
+    Raises:
+        UsageError: it is not a plain tar, or holds something else than files, folders and links inside the project.
+        TooLarge: it has too many entries.
+        OSError: the disk is full.
+    """
+    tree = ProjectTree()
+    folders: dict[str, ArchiveEntry] = {}
+    entries: list[ArchiveEntry] = []
+    for entry, pieces in TarFiles(path).read_files():
+        tree.add_entry(entry)
+        if entry.kind is EntryKind.FILE:
+            content = hashlib.sha256()
+            sink.begin_content(entry.size)
+            for piece in pieces:
+                content.update(piece)
+                sink.add_bytes(piece)
+            sink.end_content()
+            entries.append(entry._replace(content=content.hexdigest()))
+        elif entry.kind is EntryKind.LINK:
+            entries.append(entry)
+        else:
+            folders[entry.path] = entry
+    tree.check_links()
+    entries += [entry for path, entry in folders.items() if tree.is_empty(path)]
+    return tuple(entries)
 
 
 class ContentReceiver:
-    """Takes contents one after the other.
+    """Takes contents one after the other: they are written to packs while they come, and entered pack by pack.
 
     A thread waits for the disk while the next pack is written.
 
@@ -229,7 +206,7 @@ class ContentReceiver:
         else:
             pack.keep_content()
             self._received.add(content)
-        if pack.size >= _PACK:
+        if pack.size >= _FULL_PACK:
             self._hand_over()
 
     def close(self) -> None:
@@ -297,16 +274,11 @@ class StreamReceiver:
             self._records.feed(piece)
 
 
-log = logging.getLogger(__name__)
-
-_NAME = re.compile(r"[0-9a-f]{32}")
-_LARGEST_PACK = 1 << 26  # bytes of a pack; a client begins another one after half of that
-_OLD = 3600.0  # seconds without a change, after which the client of a pack has ended
-_AGAIN = "run the command again"
-
-
 class IncomingPacks:
-    """The packs in one folder.
+    """The packs in one folder, which clients on the same machine wrote for the server. It takes each over as a whole.
+
+    Nothing in such a pack is trusted: the server reads all of it, and names every content by its SHA-256. The folder
+    belongs to the user of the server, as the whole home does.
 
     Args:
         folder: is created when it is missing; the packs that clients left there before the server started are removed.
@@ -330,8 +302,8 @@ class IncomingPacks:
             StoreError: it cannot be taken over, or the table of contents cannot be written.
             OSError: the disk is full.
         """
-        if not _NAME.fullmatch(name):
-            raise UsageError(f"{name[:80]!r} is not the name of a pack", _AGAIN)
+        if not _PACK_NAME.fullmatch(name):
+            raise UsageError(f"{name[:80]!r} is not the name of a pack", _RUN_AGAIN)
         self.remove_old()
         self._limits.check_space()
         with make_part_file(self._contents.folder) as part:
@@ -340,33 +312,33 @@ class IncomingPacks:
 
     def remove_old(self) -> int:
         """Remove the packs whose clients have ended, and return their bytes."""
-        return self._remove_packs(unchanged_since=time.time() - _OLD)
+        return self._remove_packs(unchanged_since=time.time() - _OLD_PACK)
 
     def _move_pack(self, name: str, part: Path) -> None:
         """Move a pack to the contents, where no second request finds it."""
         try:
             os.replace(self._folder / name, part)
         except (FileNotFoundError, NotADirectoryError):
-            raise NotFound(f"the server does not find the pack {name}", _AGAIN) from None
+            raise NotFound(f"the server does not find the pack {name}", _RUN_AGAIN) from None
         except OSError as error:
             if error.errno in FULL_DISK:
                 raise
             log.warning("the server cannot take over packs from %s: %s", self._folder, error.strerror)
-            raise StoreError(f"the server cannot take over the pack {name}: {error.strerror}", _AGAIN) from error
+            raise StoreError(f"the server cannot take over the pack {name}: {error.strerror}", _RUN_AGAIN) from error
 
     def _keep_pack(self, path: Path) -> None:
         status = path.lstat()
         if not S_ISREG(status.st_mode):
-            raise UsageError("a pack of the project's files is not a file", _AGAIN)
+            raise UsageError("a pack of the project's files is not a file", _RUN_AGAIN)
         most = min(_LARGEST_PACK, self._limits.most)
         if status.st_size > most:
-            raise TooLarge(f"a pack of the project's files has more than {most:,} bytes", _AGAIN)
+            raise TooLarge(f"a pack of the project's files has more than {most:,} bytes", _RUN_AGAIN)
         contents = tuple(islice(scan_pack(path), MOST_FILES + 1))
         if len(contents) > MOST_FILES:
-            raise TooLarge(f"a pack of the project's files has more than {MOST_FILES:,} contents", _AGAIN)
+            raise TooLarge(f"a pack of the project's files has more than {MOST_FILES:,} contents", _RUN_AGAIN)
         end = contents[-1].at + contents[-1].size if contents else 0
         if end != status.st_size:
-            raise UsageError("a pack of the project's files is cut off", _AGAIN)
+            raise UsageError("a pack of the project's files is cut off", _RUN_AGAIN)
         names = {packed.content for packed in contents}
         if len(self._contents.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
             self._contents.add_pack(NewPack(path, end, contents))
@@ -378,7 +350,7 @@ class IncomingPacks:
         """
         self._folder.mkdir(exist_ok=True, mode=0o700)
         freed = 0
-        for path in [entry for entry in self._folder.iterdir() if _NAME.fullmatch(entry.name)]:
+        for path in [entry for entry in self._folder.iterdir() if _PACK_NAME.fullmatch(entry.name)]:
             try:
                 status = path.lstat()
                 if status.st_mtime <= unchanged_since:
@@ -391,12 +363,9 @@ class IncomingPacks:
         return freed
 
 
-_MOST_OF_LISTS = 128 << 20  # bytes of all lists
-
-
 @dataclass(frozen=True, slots=True)
 class PendingState:
-    """A manifest whose contents are incomplete."""
+    """A manifest: the list of a project's files, whose contents have not all arrived."""
 
     data: bytes
     sizes: dict[bytes, int]  # of the contents, each once
@@ -433,31 +402,54 @@ class PendingStates:
         return {content for state in self._states.values() for content in state.sizes}
 
 
-def receive_tar(path: Path, sink: Sink) -> tuple[ArchiveEntry, ...]:
-    """Pass the contents of an archive on, and return its files, links and empty folders.
+async def _read_in_time(
+    chunks: AsyncIterator[bytes], relay: _Relay, limits: UploadLimits, bound: asyncio.Timeout
+) -> None:
+    now = asyncio.get_running_loop().time
+    size = checked = renewed = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size - renewed >= _RENEWS_PATIENCE:
+            renewed = size
+            bound.reschedule(now() + limits.patience)
+        if size > limits.most:
+            raise limits.make_refusal()
+        if size - checked >= _CHECK_INTERVAL:
+            checked = size
+            limits.check_space()
+        await relay.add(chunk)
 
-    Raises:
-        UsageError: it is not a plain tar, or holds something else than files, folders and links inside the project.
-        TooLarge: it has too many entries.
-        OSError: the disk is full.
-    """
-    tree = ProjectTree()
-    folders: dict[str, ArchiveEntry] = {}
-    entries: list[ArchiveEntry] = []
-    for entry, pieces in TarFiles(path).read_files():
-        tree.add_entry(entry)
-        if entry.kind is EntryKind.FILE:
-            content = hashlib.sha256()
-            sink.begin_content(entry.size)
-            for piece in pieces:
-                content.update(piece)
-                sink.add_bytes(piece)
-            sink.end_content()
-            entries.append(entry._replace(content=content.hexdigest()))
-        elif entry.kind is EntryKind.LINK:
-            entries.append(entry)
-        else:
-            folders[entry.path] = entry
-    tree.check_links()
-    entries += [entry for path, entry in folders.items() if tree.is_empty(path)]
-    return tuple(entries)
+
+class _Relay:
+    """Collects chunks, and lets a thread handle them, one call at a time."""
+
+    def __init__(self, handle: Callable[[bytes], object]) -> None:
+        self._handle = handle
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._running: asyncio.Task[object] | None = None
+
+    async def add(self, chunk: bytes) -> None:
+        """Take the next bytes; wait when the thread has not handled those before."""
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        if self._size >= _HANDLED_AT_ONCE:
+            await self._hand_over()
+
+    async def finish(self) -> None:
+        """Let the thread handle the rest, and wait for it."""
+        await self._hand_over()
+        await self._wait()
+
+    async def _hand_over(self) -> None:
+        await self._wait()
+        if self._chunks:
+            data = b"".join(self._chunks)
+            self._chunks = []
+            self._size = 0
+            self._running = asyncio.create_task(asyncio.to_thread(self._handle, data))
+
+    async def _wait(self) -> None:
+        if self._running is not None:
+            await asyncio.shield(self._running)  # the thread goes on when the caller is cancelled
+            self._running = None

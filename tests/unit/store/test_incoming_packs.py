@@ -78,7 +78,7 @@ def test_what_a_client_left_is_removed(tmp_path: Path) -> None:
 def test_a_disk_without_its_reserve_takes_no_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshots = SnapshotStore(tmp_path / "snapshots")
     name = leave_pack(snapshots, ONE)
-    monkeypatch.setattr("riseml.store.projects.uploads._RESERVE", 2**63)
+    monkeypatch.setattr("riseml.store.projects.uploads._DISK_RESERVE", 2**63)
     with pytest.raises(StoreError, match="is full"):
         snapshots.take_pack(name)
 

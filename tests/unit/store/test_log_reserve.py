@@ -31,7 +31,7 @@ def write_row(database: Database, name: str, *, vital: bool = False) -> None:
 def test_the_log_has_its_space_from_the_first_write_on(database: Database, tmp_path: Path) -> None:
     log = tmp_path / "riseml.db-wal"
     found = log.stat()
-    assert (found.st_size, found.st_blocks * 512 >= found.st_size) == (database_module._RESERVE, True)
+    assert (found.st_size, found.st_blocks * 512 >= found.st_size) == (database_module._LOG_RESERVE, True)
     for number in range(50):
         write_row(database, f"host{number}")
     assert log.stat().st_blocks == found.st_blocks, "these writes took no space of the disk"
@@ -40,7 +40,7 @@ def test_the_log_has_its_space_from_the_first_write_on(database: Database, tmp_p
     database.close()
     again = Database(f"sqlite:///{tmp_path}/riseml.db")
     write_row(again, "last")
-    assert log.stat().st_size == database_module._RESERVE
+    assert log.stat().st_size == database_module._LOG_RESERVE
     again.close()
 
 
@@ -52,9 +52,9 @@ def test_on_a_full_disk_only_vital_writes_are_made(
         write_row(database, "other")
     write_row(database, "vital", vital=True)
     assert not database.empty_write_ahead_log(), "the space of the log stays"
-    assert (tmp_path / "riseml.db-wal").stat().st_size == database_module._RESERVE
+    assert (tmp_path / "riseml.db-wal").stat().st_size == database_module._LOG_RESERVE
     monkeypatch.undo()
     assert database.empty_write_ahead_log()
     write_row(database, "other")
-    assert (tmp_path / "riseml.db-wal").stat().st_size == database_module._RESERVE
+    assert (tmp_path / "riseml.db-wal").stat().st_size == database_module._LOG_RESERVE
     database.close()

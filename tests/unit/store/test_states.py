@@ -323,7 +323,7 @@ def test_contents_that_come_again_and_again_are_not_kept_again(tmp_path: Path) -
 
 def test_the_disk_keeps_its_reserve_of_what_is_inflated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("riseml.store.projects.uploads._CHECK_INTERVAL", 100_000)
-    monkeypatch.setattr("riseml.store.projects.uploads._RESERVE", 1 << 62)
+    monkeypatch.setattr("riseml.store.projects.uploads._DISK_RESERVE", 1 << 62)
     snapshots = SnapshotStore(tmp_path / "snapshots")
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "zeros").write_bytes(bytes(200_000))

@@ -43,10 +43,55 @@ from riseml.store.logs.log_store import LogStore
 from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_tally import read_reports
 
+_HEARTBEAT = 15.0  # seconds between two entries at most
+_QUICK_READ = 16_384  # bytes of a log that are read in the event loop
+_FEW_LOGS = 4  # experiments, at most, whose logs are read there
+
+_SET_STATES = (State.CREATED, State.BUILDING, State.PENDING, State.STARTING, State.RUNNING)
+"""States of a set in the stream. A set never goes back from one of them, for example while one member ends and another
+waits."""
+
+
+async def stream_entries(
+    request: StreamRequest, experiments: ExperimentStore, logs: LogStore, notifier: Notifier
+) -> AsyncIterator[bytes]:
+    """Yield NDJSON of `wire.Entry`: the entries of the store, then new ones, then one `end` after the last entry."""
+    reader = _StreamReader(request, experiments, logs)
+    heartbeat = min(request.heartbeat, _HEARTBEAT)
+    with notifier.subscribe(request.experiments) as subscription:
+        if request.tail is not None:
+            async for piece in _stream_tail(reader, request.tail, heartbeat):
+                yield piece
+        sent_at = checked_at = time.monotonic()
+        while not reader.complete:
+            reader.mark_stale(subscription.take_changed())
+            entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
+            notifier.extend(subscription, reader.take_new())
+            piece = b"".join(map(encode_entry, entries))
+            if not piece and time.monotonic() - sent_at >= heartbeat:  # it reads lines that the client did not request
+                piece = reader.encode_ping()
+            if piece:
+                yield piece
+                sent_at = time.monotonic()
+            if not reader.idle or reader.complete:
+                continue
+            if not request.follow:
+                return
+            patience = min(heartbeat, log_gate.PATIENCE) if reader.holds_event else heartbeat
+            if not await subscription.wait_for_change(patience):
+                sent_at = time.monotonic()
+                if reader.holds_event or sent_at - checked_at >= _HEARTBEAT:  # in case a notification was missed
+                    reader.mark_stale(frozenset(reader.identities))
+                    checked_at = sent_at
+                yield reader.encode_ping()
+    members = reader.experiments
+    message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
+    yield encode_entry(end_entry(request.canonical_id, members, reader.cursor(), message))
+
 
 @dataclass(slots=True)
 class FollowedLog:
-    """One experiment of the stream."""
+    """One experiment of the stream: what was read but not sent, and what follows next."""
 
     identity: int  # key in the store
     position: StreamPosition  # the position up to which everything was sent
@@ -98,20 +143,6 @@ class StreamHead:
     until: str = ""  # when the next event happened; empty: no event
 
 
-_ORDER = (State.CREATED, State.BUILDING, State.PENDING, State.STARTING, State.RUNNING)
-"""States of a set in the stream. A set never goes back from one of them, for example while one member ends and another
-waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """The state of one member as the stream has sent it."""
-
-    state: State = State.CREATED
-    reason: Reason = Reason.SUBMITTED
-    started_at: datetime | None = None
-
-
 class SetStates:
     """Follows the state of a set through the events of its members, in the order in which the stream sends them.
 
@@ -126,7 +157,7 @@ class SetStates:
 
     def __init__(self, number: int, members: Iterable[int]) -> None:
         self._name = experiment_name(number, None)
-        self._members = dict.fromkeys(members, _Member())
+        self._members = dict.fromkeys(members, _MemberState())
         self._counts = Counter(member.state for member in self._members.values())
         self._state: State | None = None  # the last state that was sent; None: no state was sent
         self._last: datetime | None = None  # when the last event happened
@@ -135,7 +166,7 @@ class SetStates:
     def add_member(self, member: int) -> None:
         """Take a member that a search has made."""
         if member not in self._members:
-            self._members[member] = _Member()
+            self._members[member] = _MemberState()
             self._counts[State.CREATED] += 1
 
     def note_end(self) -> wire.StateEntry | None:
@@ -160,7 +191,7 @@ class SetStates:
         """Return the entry of the set, if the state from its members differs from the one that was sent."""
         members = tuple(self._members.values())
         state, reason = roll_up_set(members, goes_on=self.goes_on)
-        if state is self._state or (state not in TERMINAL and self._state in _ORDER[_ORDER.index(state) :]):
+        if state is self._state or (state not in TERMINAL and self._state in _SET_STATES[_SET_STATES.index(state) :]):
             return None
         self._state = state
         reason = Reason.RUNNING if state is State.RUNNING else reason
@@ -201,48 +232,6 @@ def load_set_states(
             if event.id <= last:
                 states.note_event(member, event)
     return states
-
-
-_HEARTBEAT = 15.0  # seconds between two entries at most
-_QUICK_READ = 16_384  # bytes of a log that are read in the event loop
-_FEW = 4  # experiments, at most, whose logs are read there
-
-
-async def stream_entries(
-    request: StreamRequest, experiments: ExperimentStore, logs: LogStore, notifier: Notifier
-) -> AsyncIterator[bytes]:
-    """Yield NDJSON of `wire.Entry`: the entries of the store, then new ones, then one `end` after the last entry."""
-    reader = _StreamReader(request, experiments, logs)
-    heartbeat = min(request.heartbeat, _HEARTBEAT)
-    with notifier.subscribe(request.experiments) as subscription:
-        if request.tail is not None:
-            async for piece in _stream_tail(reader, request.tail, heartbeat):
-                yield piece
-        sent_at = checked_at = time.monotonic()
-        while not reader.complete:
-            reader.mark_stale(subscription.take_changed())
-            entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
-            notifier.extend(subscription, reader.take_new())
-            piece = b"".join(map(encode_entry, entries))
-            if not piece and time.monotonic() - sent_at >= heartbeat:  # it reads lines that the client did not request
-                piece = reader.encode_ping()
-            if piece:
-                yield piece
-                sent_at = time.monotonic()
-            if not reader.idle or reader.complete:
-                continue
-            if not request.follow:
-                return
-            patience = min(heartbeat, log_gate.PATIENCE) if reader.holds_event else heartbeat
-            if not await subscription.wait_for_change(patience):
-                sent_at = time.monotonic()
-                if reader.holds_event or sent_at - checked_at >= _HEARTBEAT:  # in case a notification was missed
-                    reader.mark_stale(frozenset(reader.identities))
-                    checked_at = sent_at
-                yield reader.encode_ping()
-    members = reader.experiments
-    message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
-    yield encode_entry(end_entry(request.canonical_id, members, reader.cursor(), message))
 
 
 async def _stream_tail(reader: _StreamReader, count: int, heartbeat: float) -> AsyncIterator[bytes]:
@@ -303,7 +292,7 @@ class _StreamReader:
         switching to another thread and back would take longer than such a read.
         """
         return (
-            0 < len(self._followed) <= _FEW
+            0 < len(self._followed) <= _FEW_LOGS
             and not self._stale
             and sum(self._count_unread(followed) for followed in self._followed) <= _QUICK_READ
         )
@@ -557,6 +546,15 @@ class _StreamReader:
 
     def _wants(self, job: JobName | None) -> bool:
         return self._request.canonical_id.job is None if job is None else self._request.canonical_id.names(job)
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberState:
+    """The state of one member as the stream has sent it."""
+
+    state: State = State.CREATED
+    reason: Reason = Reason.SUBMITTED
+    started_at: datetime | None = None
 
 
 def _is_inside(position: StreamPosition) -> bool:

@@ -39,13 +39,17 @@ from riseml.server.services import Services
 from riseml.spec.config.types import Goal, SearchMethod
 from riseml.store.metrics.metric_history import Bucket
 
-log = logging.getLogger(__name__)
-
-_MOST_NUMBER = 2**31 - 1  # the largest number of an experiment, which every database can store
-
 _NOT_STARTED = frozenset(State) - TERMINAL - {State.RUNNING}
+_MOST_CURVES = 1000  # of one answer
+_MOST_CURVE_POINTS = 20_000  # points of all curves of an answer
+_FEWEST_CURVE_POINTS = 2  # points of a curve
+_MOST_NUMBERS = 50  # of the newest experiments
+_MOST_NAMES = 200  # of one answer
+_NAME_PREFIX = re.compile(r"(\d{0,9})(\.)?", re.ASCII)
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
+
+log = logging.getLogger(__name__)
 
 
 def add_experiment_routes(router: APIRouter, services: Services) -> None:
@@ -117,7 +121,7 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
 
 
 def add_trial_routes(router: APIRouter, services: Services) -> None:
-    """Add POST /experiments/{name}/trials."""
+    """Add POST /experiments/{name}/trials, which adds trials to a set whose points a search chooses."""
 
     @router.post("/experiments/{name}/trials")
     def add_trials(name: Name, order: Annotated[wire.TrialOrder, Body()]) -> wire.ExperimentView:
@@ -177,13 +181,10 @@ def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environme
     )
 
 
-_MOST_CURVES = 1000
-_MOST_POINTS = 20_000  # points of all curves of an answer
-_FEWEST_POINTS = 2  # points of a curve
-
-
 def add_set_routes(router: APIRouter, services: Services) -> None:
-    """Add /experiments/{name}/curves and /experiments/{name}/importance."""
+    """Add /experiments/{name}/curves, the curves of a set's experiments, and /experiments/{name}/importance, the
+    importance of its parameters.
+    """
 
     @router.get("/experiments/{name}/curves")
     def read_curves(
@@ -194,7 +195,7 @@ def add_set_routes(router: APIRouter, services: Services) -> None:
         histories = services.metrics.read_histories([member.id for member in members], metric)
         reported = [member for member in members if member.id in histories]
         latest = reported[-_MOST_CURVES:]
-        most = max(_FEWEST_POINTS, _MOST_POINTS // max(1, len(latest)))
+        most = max(_FEWEST_CURVE_POINTS, _MOST_CURVE_POINTS // max(1, len(latest)))
         curves = [
             _show_curve(experiment_name(member.number, member.sub), histories[member.id], most) for member in latest
         ]
@@ -235,13 +236,8 @@ def thin_out(buckets: Sequence[Bucket], most: int) -> list[Bucket]:
     return [buckets[round(at * last / (most - 1))] for at in range(most)]
 
 
-_MOST_EXPERIMENTS = 50  # the newest experiments
-_MOST_NAMES = 200
-_PREFIX = re.compile(r"(\d{0,9})(\.)?", re.ASCII)
-
-
 def add_name_routes(router: APIRouter, services: Services) -> None:
-    """Add /names."""
+    """Add /names, for the completion of IDs in shells: it answers within milliseconds, with names only."""
 
     @router.get("/names")
     def list_names(
@@ -255,9 +251,9 @@ def add_name_routes(router: APIRouter, services: Services) -> None:
 def _find_names(prefix: str, services: Services, *, running: bool) -> Iterable[str]:
     """Return the names inside the experiment or set that the prefix names; else the newest experiments."""
     user = services.info.owner.user
-    begun = _PREFIX.match(prefix)
+    begun = _NAME_PREFIX.match(prefix)
     if begun is None or (begun.end() != len(prefix) and not begun[2]):
         return ()
     if begun[1] and begun[2]:
         return services.names.list_names(user, int(begun[1]), running=running)
-    return map(str, services.names.list_numbers(user, begun[1], running=running, most=_MOST_EXPERIMENTS))
+    return map(str, services.names.list_numbers(user, begun[1], running=running, most=_MOST_NUMBERS))

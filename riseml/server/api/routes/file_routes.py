@@ -34,20 +34,26 @@ from riseml.server.data.file_places import open_data, open_output
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
 
-_PROOF = 33  # bytes after a content: one that says whether it is complete, and its SHA-256
-_BUFFER = 1 << 20  # bytes that are written at once
-_PATIENCE = 600.0  # seconds within which a client must send something
-_MOST_SIZE = 1 << 50  # bytes of a file
+_CONTENT_PROOF = 33  # bytes after a content: one that says whether it is complete, and its SHA-256
+_WRITE_BUFFER = 1 << 20  # bytes that are written at once
+_UPLOAD_PATIENCE = 600.0  # seconds within which a client must send something
+_LARGEST_FILE = 1 << 50  # bytes of a file
+_PAGE_NUMBERS = 50  # experiments and sets that one request examines
+_PAGE_SECONDS = 10.0  # that one request takes
+_REMOVAL_SECONDS = 60.0  # that one removal takes; the client asks again
+_MOST_NUMBER = 999_999_999
 
-_CONTENT: dict[int | str, dict[str, Any]] = {
+_BINARY_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }
-_BODY = {
+_BINARY_BODY = {
     "requestBody": {
         "required": True,
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,9 @@ class _PlaceQuery:
     root: Literal["data", "output"]
     of: Annotated[str, Query(max_length=200, description="ID of the experiment, with root=output")] = ""
     path: Annotated[str, Query(max_length=4096)] = ""
+
+
+PlaceQuery = Annotated[_PlaceQuery, Depends()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +82,21 @@ class _UploadQuery:
     """A file that a client sends."""
 
     upload: Annotated[str, Query(pattern="^[0-9a-f]{16}$")]
-    size: Annotated[int, Query(ge=0, le=_MOST_SIZE)]
-    offset: Annotated[int, Query(ge=0, le=_MOST_SIZE)] = 0
+    size: Annotated[int, Query(ge=0, le=_LARGEST_FILE)]
+    offset: Annotated[int, Query(ge=0, le=_LARGEST_FILE)] = 0
     mtime: Annotated[int, Query(ge=0, le=2**62)] = 0
     executable: bool = False
 
 
-PlaceQuery = Annotated[_PlaceQuery, Depends()]
+@dataclass(frozen=True, slots=True)
+class _OutputQuery:
+    """The conditions for outputs that a clean-up may remove."""
+
+    older: Annotated[int, Query(ge=0, le=400_000_000, description="seconds since its experiment ended")] = 0
+    larger: Annotated[int, Query(ge=0, le=2**60, description="bytes")] = 0
+    project: Annotated[str | None, Query(max_length=128)] = None
+    before: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER)] = None
+    sub: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER, description="also of set `before`, after this one")] = None
 
 
 def add_file_routes(router: APIRouter, services: Services) -> None:
@@ -92,15 +109,15 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
         listing = _open_storage(place, services).list_files(order)
         return Response(json.dumps(_show_page(listing)), media_type="application/json")
 
-    @router.get("/files/content", response_class=StreamingResponse, responses=_CONTENT)
+    @router.get("/files/content", response_class=StreamingResponse, responses=_BINARY_ANSWER)
     def read_file(
         place: PlaceQuery,
-        start: Annotated[int, Query(ge=0, le=_MOST_SIZE)] = 0,
+        start: Annotated[int, Query(ge=0, le=_LARGEST_FILE)] = 0,
         etag: Annotated[str, Query(max_length=200)] = "",
     ) -> StreamingResponse:
         return _send_content(_open_storage(place, services).read_file(place.path, start, etag or None), start)
 
-    @router.put("/files/content", openapi_extra=_BODY)
+    @router.put("/files/content", openapi_extra=_BINARY_BODY)
     async def write_file(
         place: PlaceQuery, upload: Annotated[_UploadQuery, Depends()], request: Request
     ) -> wire.FileView:
@@ -146,7 +163,7 @@ def _send_content(pieces: Iterator[bytes], start: int) -> StreamingResponse:
     headers = {
         "ETag": f'"{etag}"',
         "X-Riseml-Size": size,
-        "Content-Length": str(int(size) - start + _PROOF),
+        "Content-Length": str(int(size) - start + _CONTENT_PROOF),
     }
     return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
 
@@ -157,11 +174,11 @@ async def _receive_content(writer: FileWriter, request: Request) -> Seen:
         buffer = bytearray()
         stream = request.stream()
         while True:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_UPLOAD_PATIENCE):
                 piece = await anext(stream, None)
             if piece is not None:
                 buffer += piece
-            if len(buffer) >= _BUFFER or (piece is None and buffer):
+            if len(buffer) >= _WRITE_BUFFER or (piece is None and buffer):
                 await asyncio.to_thread(writer.write, bytes(buffer))
                 buffer.clear()
             if piece is None:
@@ -185,27 +202,10 @@ def _show_file(entry: Seen) -> wire.FileView:
     return entry._asdict()  # type: ignore[return-value]  # the fields have these names
 
 
-_NUMBERS = 50  # experiments and sets that one request examines
-_BUDGET = 10.0  # seconds of one request
-_LONGEST = 60.0  # seconds of one removal; the client asks again
-_MOST_NUMBER = 999_999_999
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _OutputQuery:
-    """The conditions for outputs that a clean-up may remove."""
-
-    older: Annotated[int, Query(ge=0, le=400_000_000, description="seconds since its experiment ended")] = 0
-    larger: Annotated[int, Query(ge=0, le=2**60, description="bytes")] = 0
-    project: Annotated[str | None, Query(max_length=128)] = None
-    before: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER)] = None
-    sub: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER, description="also of set `before`, after this one")] = None
-
-
 def add_output_routes(router: APIRouter, services: Services) -> None:
-    """Add /kept, /outputs, and the routes of one experiment's output."""
+    """Add /kept, the kept outputs, and /outputs, those that a clean-up may remove; also the routes of one experiment's
+    output.
+    """
 
     @router.get("/kept")
     def list_kept() -> wire.KeptView:
@@ -248,13 +248,13 @@ def _show_kept(services: Services) -> wire.KeptView:
 def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
     """Return a page of outputs, of the newest experiments first; a large set takes several pages."""
     before = query.before if query.before is None or query.sub is None else query.before + 1
-    end = time.monotonic() + _BUDGET
+    end = time.monotonic() + _PAGE_SECONDS
     kept_ids = services.kept_outputs.load_kept()
     details = services.experiments.list_experiments(
         services.info.owner.user,
         ended=True,
         project=query.project,
-        limit=_NUMBERS,
+        limit=_PAGE_NUMBERS,
         before=before,
         companions=False,
     )
@@ -272,12 +272,12 @@ def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
         if time.monotonic() > end:
             return {"outputs": outputs, "next": experiment.number, "next_sub": experiment.sub}
     numbers = {experiment.number for experiment in experiments}
-    return {"outputs": outputs, "next": min(numbers) if len(numbers) == _NUMBERS else None, "next_sub": None}
+    return {"outputs": outputs, "next": min(numbers) if len(numbers) == _PAGE_NUMBERS else None, "next_sub": None}
 
 
 def _measure_output(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
     """Return an output with its size; nothing when there is none, or when it is too small."""
-    view = _make_view(experiment)
+    view = _make_output_view(experiment)
     try:
         files = _open_output(experiment, services)
         after: str | None = None
@@ -297,8 +297,8 @@ def _measure_output(experiment: Experiment, larger: int, services: Services) -> 
 
 def _remove_output(experiment: Experiment, services: Services) -> wire.OutputView:
     """Remove the content of an output folder; the folder itself stays."""
-    view = _make_view(experiment)
-    end = time.monotonic() + _LONGEST
+    view = _make_output_view(experiment)
+    end = time.monotonic() + _REMOVAL_SECONDS
     files = _open_output(experiment, services)
     while time.monotonic() < end:
         entries = files.list_files(ListOrder("", limit=1)).entries
@@ -317,7 +317,7 @@ def _open_output(experiment: Experiment, services: Services) -> StorageFiles:
     return open_output(services.hosts, [experiment], CanonicalId(experiment.number, experiment.sub))
 
 
-def _make_view(experiment: Experiment) -> wire.OutputView:
+def _make_output_view(experiment: Experiment) -> wire.OutputView:
     return {
         "experiment": _name_experiment(experiment),
         "project": experiment.project,
@@ -334,7 +334,9 @@ def _name_experiment(experiment: Experiment) -> str:
 
 
 def add_saved_routes(router: APIRouter, services: Services) -> None:
-    """Add GET /experiments/{name}/saved and POST /experiments/{name}/save."""
+    """Add GET /experiments/{name}/saved, which lists what is in the object store, and POST /experiments/{name}/save,
+    which copies an output now.
+    """
 
     @router.get("/experiments/{name}/saved")
     def read_saved(name: Name) -> wire.SavedView:

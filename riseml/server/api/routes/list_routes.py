@@ -29,6 +29,10 @@ SortName = Literal[
     "ended", "-ended", "metric", "-metric",
 ]  # fmt: skip
 
+Names = Annotated[
+    list[str], Query(alias="of", min_length=2, max_length=20, description="canonical IDs of experiments: 4, 144.1")
+]
+
 
 class ListFilters:
     """Conditions beyond those that `riseml status` uses, and an order. With one of them, the answer is a page."""
@@ -161,13 +165,8 @@ def _read_page(
     return services.pages.read_page(services.info.owner.user, page)
 
 
-Names = Annotated[
-    list[str], Query(alias="of", min_length=2, max_length=20, description="canonical IDs of experiments: 4, 144.1")
-]
-
-
 def add_result_routes(router: APIRouter, services: Services) -> None:
-    """Add /comparison and /results."""
+    """Add /comparison and /results, which put experiments side by side."""
 
     @router.get("/comparison")
     def compare(names: Names) -> wire.ComparisonView:

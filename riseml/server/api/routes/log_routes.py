@@ -32,9 +32,20 @@ from riseml.store.experiments import StateEvent
 from riseml.store.logs.levels import LogLevel
 from riseml.store.logs.line_index import LineIndexes, NumberedOutput, Selection
 
+_MOST_LINES = 5_000  # lines of one page
+_MOST_LINE_NUMBER = 2**40
+
 _NDJSON: dict[int | str, dict[str, Any]] = {
     200: {"description": "one `Entry` a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
 }
+
+First = Annotated[
+    int, Query(ge=-_MOST_LINE_NUMBER, le=_MOST_LINE_NUMBER, description="0 is the first line, -1 the last")
+]
+Level = Annotated[
+    Literal["error", "warning", "info"] | None,
+    Query(description="only lines of this level and more serious ones; line numbers count only these"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +114,10 @@ def _check_since(since: datetime | None) -> None:
         raise UsageError(f"since is {since}, which is beyond the calendar", "leave it out to read everything") from None
 
 
-_MOST_LINES = 5_000  # lines of one page
-_MOST_NUMBER = 2**40
-
-First = Annotated[int, Query(ge=-_MOST_NUMBER, le=_MOST_NUMBER, description="0 is the first line, -1 the last")]
-Level = Annotated[
-    Literal["error", "warning", "info"] | None,
-    Query(description="only lines of this level and more serious ones; line numbers count only these"),
-]
-
-
 def add_line_routes(router: APIRouter, services: Services) -> None:
-    """Add /experiments/{name}/events and /experiments/{name}/lines, and the search in them."""
+    """Add /experiments/{name}/events and /experiments/{name}/lines, and the search in them, for a page about one
+    experiment.
+    """
     lines = LineIndexes(services.logs)
 
     @router.get("/experiments/{name}/events")
@@ -130,7 +133,7 @@ def add_line_routes(router: APIRouter, services: Services) -> None:
     def read_lines(
         name: Name, first: First = 0, count: Annotated[int, Query(ge=0, le=_MOST_LINES)] = 500, level: Level = None
     ) -> wire.LinePage:
-        experiment, selection = _select(name, level, services)
+        experiment, selection = _select_lines(name, level, services)
         total, outputs = lines.read_page(selection, first, count)
         return {"total": total, "lines": [_show_line(experiment, output) for output in outputs]}
 
@@ -138,12 +141,12 @@ def add_line_routes(router: APIRouter, services: Services) -> None:
     def search_lines(
         name: Name,
         text: Annotated[str, Query(min_length=1, max_length=200)],
-        first: Annotated[int, Query(ge=0, le=_MOST_NUMBER)] = 0,
+        first: Annotated[int, Query(ge=0, le=_MOST_LINE_NUMBER)] = 0,
         most: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
         level: Level = None,
     ) -> wire.LineMatches:
         check_text(text)
-        total, matches, following = lines.search(_select(name, level, services)[1], text, first, most)
+        total, matches, following = lines.search(_select_lines(name, level, services)[1], text, first, most)
         return {"total": total, "matches": matches, "next": following}
 
 
@@ -160,7 +163,7 @@ def _show_event(experiment: Experiment, event: StateEvent) -> wire.EventView:
     }
 
 
-def _select(name: str, level: str | None, services: Services) -> tuple[Experiment, Selection]:
+def _select_lines(name: str, level: str | None, services: Services) -> tuple[Experiment, Selection]:
     canonical_id = parse_id(name)
     experiment = find_single_experiment(canonical_id, services)
     prepare_log(experiment, services.logs)

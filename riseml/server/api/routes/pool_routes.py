@@ -41,10 +41,27 @@ from riseml.spec.pool.types import EngineKind, HostSpec
 from riseml.store.experiment_pages import PageQuery, PageSort
 from riseml.store.samples.sample_rows import Span
 
-log = logging.getLogger(__name__)
+_MOST_EXPLAINED = 100  # experiments of the queue
+_MOST_HOURS = 7 * 24
+_MINUTE = 60  # seconds
+_HOUR = 3600  # seconds
+_MOST_POINTS = 240  # points of a host
+_MOST_SAMPLED_JOBS = 400  # jobs whose samples are read for one answer
+_MOST_ENDED = 200  # experiments, the last that have ended, that are examined
 
 Name = Annotated[str, Path(max_length=100)]
 Fingerprints = Annotated[list[Annotated[str, Query(max_length=100)]], Query(min_length=1, max_length=20)]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _CleanQuery:
+    """The query of both routes of leftovers."""
+
+    caches: bool = False
+    days: Annotated[int, Query(ge=0, le=36_500)] = 30
+    foreign: Annotated[str, Query(max_length=64, pattern="^[0-9a-f]*$")] = ""
 
 
 def add_pool_routes(router: APIRouter, services: Services) -> None:
@@ -265,17 +282,8 @@ def _require_host(services: Services, name: str) -> HostName:
     return HostName(name)
 
 
-_MOST_EXPLAINED = 100  # experiments of the queue
-_MOST_HOURS = 7 * 24
-_MINUTE = 60  # seconds
-_HOUR = 3600  # seconds
-_POINTS = 240  # points of a host, at most
-_MOST_JOBS = 400  # the most jobs whose samples are read for one answer
-_MOST_ENDED = 200  # how many of the last ended experiments are examined
-
-
 def add_pool_history_routes(router: APIRouter, services: Services) -> None:
-    """Add /pool/queue and /pool/usage."""
+    """Add /pool/queue, and /pool/usage, the use of the hosts over the last hours, for the page of the pool."""
 
     @router.get("/pool/queue")
     def read_queue(limit: Annotated[int, Query(ge=1, le=_MOST_EXPLAINED)] = _MOST_EXPLAINED) -> wire.QueueView:
@@ -288,12 +296,12 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
     def read_usage(hours: Annotated[int, Query(ge=1, le=_MOST_HOURS)] = 6) -> wire.PoolUsage:
         end = int(now().timestamp()) + 1
         span = Span(end - hours * _HOUR, end)
-        step = -(-hours * _HOUR // _POINTS // _MINUTE) * _MINUTE or _MINUTE
+        step = -(-hours * _HOUR // _MOST_POINTS // _MINUTE) * _MINUTE or _MINUTE
         usage = UsageSum(span, step)
         left_out = 0
-        for count, (experiment, job) in enumerate(_list_jobs(services, datetime.fromtimestamp(span.since, UTC))):
-            if count < _MOST_JOBS:
-                _add_job(usage, experiment, job, services)
+        for count, (experiment, job) in enumerate(_list_jobs_since(services, datetime.fromtimestamp(span.since, UTC))):
+            if count < _MOST_SAMPLED_JOBS:
+                _add_job_use(usage, experiment, job, services)
             else:
                 left_out += 1
         since, until = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (span.since, span.until))
@@ -308,14 +316,14 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
         }
 
 
-def _add_job(usage: UsageSum, experiment: Experiment, job: Job, services: Services) -> None:
+def _add_job_use(usage: UsageSum, experiment: Experiment, job: Job, services: Services) -> None:
     try:
         usage.add_job(job, services.samples.store.read_minutes(experiment.id, job.name, usage.span))
     except OSError as error:
         log.warning("the samples of experiment %s cannot be read: %s", experiment.number, error)
 
 
-def _list_jobs(services: Services, since: datetime) -> Iterator[tuple[Experiment, Job]]:
+def _list_jobs_since(services: Services, since: datetime) -> Iterator[tuple[Experiment, Job]]:
     """Yield the jobs that may have run since a moment: those that run, then those that have ended, the last first."""
     user = services.info.owner.user
     running = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
@@ -333,28 +341,21 @@ def _list_jobs(services: Services, since: datetime) -> Iterator[tuple[Experiment
         yield from ((experiment, job) for job in experiment.gang if job.host is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _CleanQuery:
-    """The query of both routes."""
-
-    caches: bool = False
-    days: Annotated[int, Query(ge=0, le=36_500)] = 30
-    foreign: Annotated[str, Query(max_length=64, pattern="^[0-9a-f]*$")] = ""
-
-
 def add_clean_routes(router: APIRouter, cleaner: Cleaner, disks: DiskKeeper) -> None:
-    """Add everything below /leftovers."""
+    """Add /leftovers, which lists them, and /leftovers/remove."""
 
     @router.get("/leftovers")
     def read_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
-        return _show_cleaning(cleaner.find_leftovers(_make_request(query), now()), disks)
+        return _show_cleaning(cleaner.find_leftovers(_make_clean_request(query), now()), disks)
 
     @router.post("/leftovers/remove")
     def remove_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
-        return _show_cleaning(cleaner.remove_leftovers(cleaner.find_leftovers(_make_request(query), now())), disks)
+        return _show_cleaning(
+            cleaner.remove_leftovers(cleaner.find_leftovers(_make_clean_request(query), now())), disks
+        )
 
 
-def _make_request(query: _CleanQuery) -> CleanRequest:
+def _make_clean_request(query: _CleanQuery) -> CleanRequest:
     return CleanRequest(query.caches, timedelta(days=query.days), query.foreign)
 
 
@@ -394,7 +395,7 @@ def _show_leftover(leftover: Leftover) -> wire.LeftoverView:
 
 
 def add_gpu_routes(router: APIRouter, services: Services) -> None:
-    """Add /gpus."""
+    """Add /gpus: the models of the GPUs, their load, and the jobs that have them."""
 
     @router.get("/gpus")
     def read_gpus(of: Annotated[str, Query(max_length=300)] = "") -> wire.GpuList:

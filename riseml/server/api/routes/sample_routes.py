@@ -1,10 +1,4 @@
-"""The routes of measurements: samples, metrics, slow jobs, and `GET /metrics` for Prometheus.
-
-The route of remarks: which jobs of an experiment slow the others down.
-
-A rate needs two samples. The server remembers the samples of earlier requests, as `riseml monitor` does in its own
-process. It measures no job more often for this: it uses the samples that it keeps anyway.
-"""
+"""The routes of measurements: samples, metrics, slow jobs, and `GET /metrics` for Prometheus."""
 
 from __future__ import annotations
 
@@ -40,12 +34,14 @@ _STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400,
 _USUAL_POINTS = 300  # points of a job when the client names no step
 _MOST_POINTS = 200_000  # in one answer
 _PLACED_NAMES = frozenset(state.value for state in PLACED)
+_MOST_WATCHED = 32  # experiments whose samples are remembered
+_PROMETHEUS_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
 _Jobs = Sequence[tuple[Experiment, Job]]
 
 
 def add_sample_routes(router: APIRouter, services: Services) -> None:
-    """Add /samples and /experiments/{name}/samples."""
+    """Add /samples and /experiments/{name}/samples: what jobs use now, and what they have used."""
 
     @router.get("/experiments/{name}/samples")
     def read_samples(
@@ -143,7 +139,7 @@ def _check_step(span: Span, jobs: int, step: int) -> int:
 
 
 def add_metric_routes(router: APIRouter, services: Services) -> None:
-    """Add /experiments/{name}/metrics and the history of a metric."""
+    """Add /experiments/{name}/metrics, the values that jobs reported, and the history of a metric."""
 
     @router.get("/experiments/{name}/metrics")
     def read_metrics(name: Name) -> wire.MetricsList:
@@ -175,11 +171,8 @@ def add_metric_routes(router: APIRouter, services: Services) -> None:
         return show_history(identity, metric, services.metrics.read_history(experiment.id, metric))
 
 
-_MOST_WATCHED = 32  # experiments whose samples are remembered
-
-
 def add_remark_routes(router: APIRouter, services: Services) -> None:
-    """Add /experiments/{name}/remarks."""
+    """Add /experiments/{name}/remarks: which jobs of an experiment slow the others down."""
     trends = SeenTrends()
 
     @router.get("/experiments/{name}/remarks")
@@ -194,6 +187,9 @@ def add_remark_routes(router: APIRouter, services: Services) -> None:
 
 class SeenTrends:
     """The samples of earlier requests, by experiment. Several threads use it.
+
+    A rate needs two samples. The server remembers the samples of earlier requests, as `riseml monitor` does in its own
+    process. It measures no job more often for this: it uses the samples that it keeps anyway.
 
     Args:
         clock: seconds; never set back.
@@ -215,9 +211,6 @@ class SeenTrends:
             return find_stragglers(samples, trends)
 
 
-_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
-
-
 def add_prometheus_routes(router: APIRouter, services: Services) -> None:
     """Add /metrics, which is outside of /v1, because Prometheus looks for it there."""
 
@@ -227,4 +220,4 @@ def add_prometheus_routes(router: APIRouter, services: Services) -> None:
     def read_metrics() -> PlainTextResponse:
         from riseml.server.api.views.prometheus_families import make_exposition
 
-        return PlainTextResponse(make_exposition(services, gpus), media_type=_FORMAT)
+        return PlainTextResponse(make_exposition(services, gpus), media_type=_PROMETHEUS_FORMAT)

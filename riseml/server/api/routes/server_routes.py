@@ -27,6 +27,15 @@ from riseml.server.web.access import OpenSession
 from riseml.server.web.door import WebDoor
 from riseml.store.changes import ChangeLog
 
+_FEED_HEARTBEAT = 15.0  # seconds between two messages at most
+_MOST_NAMED = 500  # experiments in one event; when more have changed, the client reads everything again
+_CURSOR_PLACE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)  # in a cursor
+_NO_CHANGES: wire.Changes = {"changed": [], "grown": [], "reset": False}
+
+_EVENT_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"description": "events of `Changes`", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
 log = logging.getLogger(__name__)
 
 
@@ -91,7 +100,9 @@ class _DoorOrder(BaseModel):
 
 
 def add_web_routes(router: APIRouter, door: WebDoor) -> None:
-    """Add /web. The gate of the web page lets none of these through."""
+    """Add /web, which opens the page and gives an address for one browser, or closes it. The gate of the web page lets
+    none of these through.
+    """
 
     @router.post("/web")
     async def open_page(request: Request, order: Annotated[_DoorOrder, Body()]) -> wire.WebView:
@@ -120,20 +131,12 @@ def _show_session(session: OpenSession) -> wire.WebSessionView:
     return {"id": session.name, "opened_at": show_time(opened) or "", "until": show_time(until) or ""}
 
 
-_HEARTBEAT = 15.0  # seconds between two messages at most
-_MOST_NAMED = 500  # experiments in one event; when more have changed, the client reads everything again
-_PLACE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)  # in a cursor
-_NONE: wire.Changes = {"changed": [], "grown": [], "reset": False}
-
-_EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "events of `Changes`", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
-
-
 def add_change_routes(router: APIRouter, services: Services) -> None:
-    """Add /changes."""
+    """Add /changes, the feed of all changes, as server-sent events: a page that shows many experiments follows this one
+    stream.
+    """
 
-    @router.get("/changes", response_class=StreamingResponse, responses=_EVENTS)
+    @router.get("/changes", response_class=StreamingResponse, responses=_EVENT_STREAM)
     async def follow_changes(
         last_event_id: Annotated[str, Header(max_length=100, description="the id of the last event")] = "",
     ) -> StreamingResponse:
@@ -153,13 +156,13 @@ async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, curso
     with notifier.subscribe_to_all() as subscription:
         subscription.take_changed()
         last, first = await asyncio.to_thread(_begin_feed, notifier, changes, server, cursor)
-        yield _encode(f"{last}@{server}", first)
+        yield _encode_event(f"{last}@{server}", first)
         while True:
-            if not await subscription.wait_for_change(_HEARTBEAT):
+            if not await subscription.wait_for_change(_FEED_HEARTBEAT):
                 yield b": still here\n\n"
                 continue
             last, event = await asyncio.to_thread(_read_changes, notifier, subscription, changes)
-            yield _encode(f"{last}@{server}", event)
+            yield _encode_event(f"{last}@{server}", event)
 
 
 def _begin_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> tuple[str, wire.Changes]:
@@ -168,11 +171,11 @@ def _begin_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str
     count = notifier.count_notifications()
     last = f"{event}-{count}"
     if not cursor:
-        return last, _NONE
+        return last, _NO_CHANGES
     place, _, process = cursor.partition("@")
-    match = _PLACE.fullmatch(place)
+    match = _CURSOR_PLACE.fullmatch(place)
     if process != server or match is None or int(match[1]) > event or int(match[2]) > count:
-        return last, {**_NONE, "reset": True}
+        return last, {**_NO_CHANGES, "reset": True}
     changed, grown = notifier.list_since(int(match[2]))
     keys = changes.list_changed(int(match[1]), _MOST_NAMED + 1)
     return last, _show_changes(changes, changed.union(keys), grown)
@@ -188,7 +191,7 @@ def _read_changes(notifier: Notifier, subscription: FeedSubscription, changes: C
 
 def _show_changes(changes: ChangeLog, changed: frozenset[int], grown: frozenset[int]) -> wire.Changes:
     if len(changed | grown) > _MOST_NAMED:
-        return {**_NONE, "reset": True}
+        return {**_NO_CHANGES, "reset": True}
     names = changes.name_experiments(changed | grown)
     return {
         "changed": [names[key] for key in sorted(changed) if key in names],
@@ -197,5 +200,5 @@ def _show_changes(changes: ChangeLog, changed: frozenset[int], grown: frozenset[
     }
 
 
-def _encode(cursor: str, event: wire.Changes) -> bytes:
+def _encode_event(cursor: str, event: wire.Changes) -> bytes:
     return f"id: {cursor}\ndata: {json.dumps(event)}\n\n".encode()

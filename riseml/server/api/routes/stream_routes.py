@@ -1,12 +1,8 @@
 """The routes of streams into running jobs: a command, a port, the presence of a client, and a TensorBoard's address.
 
-Each is one WebSocket (`riseml.base.stream_messages`).
-
-Every error after the handshake is a message of the stream. Every client that may connect to the server's socket may
-open a stream, except web pages: browsers name their page in `Origin`, and the server refuses such a handshake.
-
-The route that gives a browser the address of an experiment's TensorBoard, on a separate origin
-(`server.web.guests`).
+Each stream is one WebSocket (`riseml.base.stream_messages`). Every error after the handshake is a message of the
+stream. Every client that may connect to the server's socket may open a stream, except web pages: browsers name their
+page in `Origin`, and the server refuses such a handshake.
 """
 
 from __future__ import annotations
@@ -30,13 +26,13 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
 from riseml.server.web.guest_gate import OWN_PLACE
 
-log = logging.getLogger(__name__)
-
 _LONGEST_WAIT = 60.0  # seconds between two checks whether an experiment has ended
+
+log = logging.getLogger(__name__)
 
 
 def add_stream_routes(router: APIRouter, services: Services) -> None:
-    """Add the command and the ports of a job, and the presence of a client."""
+    """Add the command and the ports of a job, and the presence of a client, which keeps a companion running."""
 
     @router.websocket("/experiments/{name}/command")
     async def run_command(websocket: WebSocket, name: Name) -> None:
@@ -90,6 +86,28 @@ def _add_presence_route(router: APIRouter, services: Services) -> None:
             await client.send(StreamReady())
             await _wait_for_end(client, services, name, identity)
         await client.close()
+
+
+def add_guest_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/address, which gives a browser the address of an experiment's TensorBoard, on a separate
+    origin (`server.web.guests`).
+    """
+
+    @router.post("/experiments/{name}/address")
+    def invite_browser(name: Name) -> wire.GuestAddress:
+        port = services.web.port
+        if port is None:
+            raise Conflict("the web page is closed", "`riseml web` opens it")
+        canonical_id = parse_id(name)
+        title = experiment_name(canonical_id.number, canonical_id.sub)
+        door, program_port = find_program(title, services)
+        with services.attendance.attend(door.experiment):
+            stream = door.open_port(program_port)  # it listens
+        stream.socket.close()
+        end_in_thread(stream)
+        invitation = services.web.guests.invite(title)
+        place = f"{invitation.label}.localhost:{port}"
+        return {"url": f"http://{place}{OWN_PLACE}enter?token={invitation.token}"}
 
 
 class _WebSocketClient:
@@ -167,23 +185,3 @@ async def _wait_for_end(client: _WebSocketClient, services: Services, name: str,
             changed.cancel()
     disconnect.cancel()
     await asyncio.gather(disconnect, return_exceptions=True)
-
-
-def add_guest_routes(router: APIRouter, services: Services) -> None:
-    """Add /experiments/{name}/address."""
-
-    @router.post("/experiments/{name}/address")
-    def invite_browser(name: Name) -> wire.GuestAddress:
-        port = services.web.port
-        if port is None:
-            raise Conflict("the web page is closed", "`riseml web` opens it")
-        canonical_id = parse_id(name)
-        title = experiment_name(canonical_id.number, canonical_id.sub)
-        door, program_port = find_program(title, services)
-        with services.attendance.attend(door.experiment):
-            stream = door.open_port(program_port)  # it listens
-        stream.socket.close()
-        end_in_thread(stream)
-        invitation = services.web.guests.invite(title)
-        place = f"{invitation.label}.localhost:{port}"
-        return {"url": f"http://{place}{OWN_PLACE}enter?token={invitation.token}"}

@@ -39,12 +39,11 @@ from riseml.server.log_line import write_line
 from riseml.server.services import Services
 from riseml.store.insertion import NewExperiments
 
-log = logging.getLogger(__name__)
-
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
 PackName = Annotated[str, Path(max_length=32, description="of a pack, 32 hex digits")]
 Submission = Annotated[wire.Submission, Body()]
 TensorBoardOrder = Annotated[wire.TensorBoardOrder, Body()]
+Needs = Annotated[wire.RerunNeeds, Body()]
 
 _NO_BODY: dict[int | str, dict[str, Any]] = {code: {"model": None} for code in FAILURES}  # HEAD answers have no body
 _BINARY_BODY = {
@@ -53,9 +52,14 @@ _BINARY_BODY = {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-_KNOWN: dict[int | str, dict[str, Any]] = {
+_KNOWN_KEY: dict[int | str, dict[str, Any]] = {
     200: {"model": wire.ExperimentView, "description": "the same `key` was used before: this is what it made"}
 }
+_TAR_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+log = logging.getLogger(__name__)
 
 
 def add_submission_routes(router: APIRouter, services: Services) -> None:
@@ -69,7 +73,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
             planned = pull_images(planned, services)
         return show_plan(submission, planned, services, now())
 
-    @router.post("/experiments", status_code=201, responses=_KNOWN)
+    @router.post("/experiments", status_code=201, responses=_KNOWN_KEY)
     def submit(submission: Submission, response: Response) -> wire.ExperimentView:
         experiment = _find_known(submission.get("key"), services)
         if experiment is not None:
@@ -86,7 +90,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         make_new_experiments(submission, _plan_and_check_room(submission, services), services.info.owner)
         return Response(status_code=204)
 
-    @router.post("/tensorboards", status_code=201, responses=_KNOWN)
+    @router.post("/tensorboards", status_code=201, responses=_KNOWN_KEY)
     def submit_tensorboard(order: TensorBoardOrder, response: Response) -> wire.ExperimentView:
         check_text(order)
         experiment = _find_known(order.get("key"), services)
@@ -168,14 +172,10 @@ def _check_choice(executor: str | None, services: Services) -> None:
     wait_for_any_host(services.hosts, services.passes)
 
 
-Needs = Annotated[wire.RerunNeeds, Body()]
-_TAR: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}}}
-}
-
-
 def add_capsule_routes(router: APIRouter, services: Services) -> None:
-    """Add the capsule of an experiment, GET /snapshots and /reruns/check."""
+    """Add the capsule of an experiment; GET /snapshots, which sends a project's files; and /reruns/check, which names
+    the parts of a run that are no longer available.
+    """
 
     @router.get("/experiments/{name}/capsule")
     def read_capsule(name: Name) -> wire.CapsuleView:
@@ -187,7 +187,7 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
         capsule = services.capsules.show_capsule(detail.experiment, detail.config)
         return {"capsule": capsule, "config": detail.config}
 
-    @router.get("/snapshots/{digest}", response_class=StreamingResponse, responses=_TAR)
+    @router.get("/snapshots/{digest}", response_class=StreamingResponse, responses=_TAR_ANSWER)
     def read_snapshot(digest: Digest) -> StreamingResponse:
         return StreamingResponse(write_tar(find_files(digest, services)), media_type="application/x-tar")
 

@@ -23,76 +23,14 @@ from riseml.store.experiments import ExperimentDetail
 from riseml.store.logs.log_store import LogStore
 from riseml.store.written_files import WrittenRecord
 
-_MOST_OTHERS = 8  # jobs whose logs are searched for the cause of a lost connection
+_MOST_FURTHER_JOBS = 8  # jobs whose logs are searched for the cause of a lost connection
 _SAID_BY_ENGINE = frozenset({Reason.START_FAILED, Reason.BUILD_FAILED, Reason.DATA_FAILED, Reason.ENGINE_STOPPED})
-_STOPPED = frozenset({None, 0, 128 + 9, 128 + 15})  # exit codes of jobs that the server stopped
-
-
-def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
-    """Return the last lines and the advice of an experiment that failed because of a job; empty for any other."""
-    cause = find_failed_job(experiment)
-    first = next((job for job in experiment.jobs if job.name == cause), None)
-    if first is None:
-        return NO_BAD_END
-    printed = _read_lines(experiment, first, logs)
-    further_jobs = [job for job in experiment.gang if job is not first and _failed_by_itself(job)][:_MOST_OTHERS]
-    advice = advise(
-        _describe_job(experiment, first, printed),
-        lambda: [_describe_job(experiment, job, _read_lines(experiment, job, logs)) for job in further_jobs],
-    )
-    return BadEnd(choose_last_lines(printed), advice)
-
-
-def _failed_by_itself(job: Job) -> bool:
-    """Return True when the job failed, and not because the server stopped it."""
-    return job.state is State.FAILED or job.oom or job.exit_code not in _STOPPED
-
-
-def _read_lines(experiment: Experiment, job: Job, logs: LogStore) -> list[str]:
-    try:
-        printed = logs.read_last_lines(experiment.key_of(job), PRINTED_LINES)
-    except LogUnreadable as error:
-        return [f"[riseml: {error.message}]"]
-    return [line.text.decode("utf-8", "replace") for line in printed if not is_about_files(line)]
-
-
-def _describe_job(experiment: Experiment, job: Job, printed: Sequence[str]) -> FailedJob:
-    planned = next((planned_job for planned_job in experiment.plan.jobs if planned_job.name == job.name), None)
-    return FailedJob(
-        name=f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
-        reason=Reason.OUT_OF_MEMORY if job.oom else job.reason,
-        exit_code=None if job.part is Part.PREPARES else job.exit_code,  # riseml itself chose the exit code of a build
-        lines=(*drop_frames(printed), *_list_said(job)),
-        limit=None if planned is None else planned.limits.mem,
-        mem=job.resources.mem,
-    )
-
-
-def _list_said(job: Job) -> list[str]:
-    """Return the messages of the engine about a job that could not run."""
-    return job.message.splitlines() if job.reason in _SAID_BY_ENGINE else []
-
-
-def show_written(records: Sequence[WrittenRecord]) -> wire.WrittenView | None:
-    """Return the sum of the records of an experiment's jobs; None: there is nothing to say."""
-    if not records:
-        return None
-    return {
-        "kept_files": sum(record.kept_files for record in records),
-        "kept_bytes": sum(record.kept_bytes for record in records),
-        "kept_names": list(dict.fromkeys(name for record in records for name in record.kept_names)),
-        "lost_files": sum(record.lost_files for record in records),
-        "lost_bytes": sum(record.lost_bytes for record in records),
-        "lost_names": list(dict.fromkeys(name for record in records for name in record.lost_names)),
-        "more": any(record.more for record in records),
-        "sentences": describe_written(records),
-    }
-
-
-log = logging.getLogger(__name__)
+_STOPPED_CODES = frozenset({None, 0, 128 + 9, 128 + 15})  # exit codes of jobs that the server stopped
 
 _Metrics = Mapping[int, list[wire.MetricView]]
 """By the id of the experiment."""
+
+log = logging.getLogger(__name__)
 
 
 def find_details(canonical_id: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
@@ -171,6 +109,39 @@ def show_changed_details(
     return _show_with_metrics(details, canonical_id, services, metrics)
 
 
+def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
+    """Return the last lines and the advice of an experiment that failed because of a job; empty for any other."""
+    cause = find_failed_job(experiment)
+    first = next((job for job in experiment.jobs if job.name == cause), None)
+    if first is None:
+        return NO_BAD_END
+    printed = _read_last_lines(experiment, first, logs)
+    further_jobs = [job for job in experiment.gang if job is not first and _failed_by_itself(job)][:_MOST_FURTHER_JOBS]
+    advice = advise(
+        _make_failed_job(experiment, first, printed),
+        lambda: [_make_failed_job(experiment, job, _read_last_lines(experiment, job, logs)) for job in further_jobs],
+    )
+    return BadEnd(choose_last_lines(printed), advice)
+
+
+def show_written(records: Sequence[WrittenRecord]) -> wire.WrittenView | None:
+    """Return what an experiment's jobs wrote outside of OUTPUT_DIR: the sum of their records; None: there is nothing to
+    say.
+    """
+    if not records:
+        return None
+    return {
+        "kept_files": sum(record.kept_files for record in records),
+        "kept_bytes": sum(record.kept_bytes for record in records),
+        "kept_names": list(dict.fromkeys(name for record in records for name in record.kept_names)),
+        "lost_files": sum(record.lost_files for record in records),
+        "lost_bytes": sum(record.lost_bytes for record in records),
+        "lost_names": list(dict.fromkeys(name for record in records for name in record.lost_names)),
+        "more": any(record.more for record in records),
+        "sentences": describe_written(records),
+    }
+
+
 def _read_metrics(details: tuple[ExperimentDetail, ...], services: Services) -> _Metrics:
     summaries = services.metrics.read_summaries([detail.experiment.id for detail in details])
     return {
@@ -194,3 +165,33 @@ def _show_with_metrics(
     view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()))
     written = show_written(services.written.load_last([first.id]).get(first.id, []))
     return {**view, "saved": show_saved_summary(first, services.saves), "written": written}
+
+
+def _failed_by_itself(job: Job) -> bool:
+    """Return True when the job failed, and not because the server stopped it."""
+    return job.state is State.FAILED or job.oom or job.exit_code not in _STOPPED_CODES
+
+
+def _read_last_lines(experiment: Experiment, job: Job, logs: LogStore) -> list[str]:
+    try:
+        printed = logs.read_last_lines(experiment.key_of(job), PRINTED_LINES)
+    except LogUnreadable as error:
+        return [f"[riseml: {error.message}]"]
+    return [line.text.decode("utf-8", "replace") for line in printed if not is_about_files(line)]
+
+
+def _make_failed_job(experiment: Experiment, job: Job, printed: Sequence[str]) -> FailedJob:
+    planned = next((planned_job for planned_job in experiment.plan.jobs if planned_job.name == job.name), None)
+    return FailedJob(
+        name=f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        reason=Reason.OUT_OF_MEMORY if job.oom else job.reason,
+        exit_code=None if job.part is Part.PREPARES else job.exit_code,  # riseml itself chose the exit code of a build
+        lines=(*drop_frames(printed), *_list_engine_words(job)),
+        limit=None if planned is None else planned.limits.mem,
+        mem=job.resources.mem,
+    )
+
+
+def _list_engine_words(job: Job) -> list[str]:
+    """Return the messages of the engine about a job that could not run."""
+    return job.message.splitlines() if job.reason in _SAID_BY_ENGINE else []

@@ -33,14 +33,14 @@ def test_a_set_that_takes_longer_than_a_request_may_comes_in_several_pages(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def measure(experiment: Experiment, *_: object) -> list[wire.OutputView]:
-        return [file_routes._make_view(experiment)]
+        return [file_routes._make_output_view(experiment)]
 
     monkeypatch.setattr(file_routes, "now", lambda: NOW)
     monkeypatch.setattr(file_routes, "_measure_output", measure)
     asking = Asking(client)
     whole = [one["experiment"] for one in _find_outputs(cast(Client, asking), {})]
     assert (whole, asking.pages) == (["2.1", "2.2", "1"], [3])
-    monkeypatch.setattr(file_routes, "_BUDGET", -1.0)
+    monkeypatch.setattr(file_routes, "_PAGE_SECONDS", -1.0)
     asking = Asking(client)
     assert [one["experiment"] for one in _find_outputs(cast(Client, asking), {})] == whole
     assert max(asking.pages) == 1

@@ -59,7 +59,7 @@ def test_contents_that_are_not_wanted_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_many_packs_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.store.projects.uploads._PACK", 100)
+    monkeypatch.setattr("riseml.store.projects.uploads._FULL_PACK", 100)
     store = ContentStore(tmp_path)
     contents = [b"%d" % number * 20 for number in range(40)]
     put(store, contents)
