@@ -151,17 +151,7 @@ def read_mpi_command(words: Sequence[str], image: str) -> MpiCommand:
     Raises:
         UsageError: it is not a training with Horovod, or not one command.
     """
-    line = list(words)
-    if len(line) == 3 and line[0].rpartition("/")[2] in ("sh", "bash") and re.fullmatch("-[a-z]*c", line[1]):
-        if not _PLAIN_SCRIPT.fullmatch(line[2].strip()):
-            raise UsageError(
-                "the launcher of the MPIJob runs a script of several commands, and riseml starts each rank with one",
-                "write a riseml.yml with `horovod`: `riseml init --framework pytorch` begins one",
-            )
-        try:
-            line = shlex.split(line[2])
-        except ValueError:
-            raise UsageError("the launcher of the MPIJob runs a line with an open quote", "correct the file") from None
+    line = _read_launcher_line(words)
     options: list[str] = []
     variables: list[str] = []
     launcher = line[0].rpartition("/")[2] if line else ""
@@ -182,6 +172,21 @@ def read_mpi_command(words: Sequence[str], image: str) -> MpiCommand:
             "when its program calls `hvd.init()`, write a riseml.yml with `horovod` (docs/frameworks.md)",
         )
     return MpiCommand(launcher, _choose_framework(text, image.lower()), tuple(line), tuple(variables), tuple(options))
+
+
+def _read_launcher_line(words: Sequence[str]) -> list[str]:
+    """Return the words of a launcher's command, also of one inside `sh -c`."""
+    if len(words) != 3 or words[0].rpartition("/")[2] not in ("sh", "bash") or not re.fullmatch("-[a-z]*c", words[1]):
+        return list(words)
+    if not _PLAIN_SCRIPT.fullmatch(words[2].strip()):
+        raise UsageError(
+            "the launcher of the MPIJob runs a script of several commands, and riseml starts each rank with one",
+            "write a riseml.yml with `horovod`: `riseml init --framework pytorch` begins one",
+        )
+    try:
+        return shlex.split(words[2])
+    except ValueError:
+        raise UsageError("the launcher of the MPIJob runs a line with an open quote", "correct the file") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +362,15 @@ def _make_cluster(
             return cluster
         # The operator gives a Master, and each JAXJob, the variables of a group, even where it is alone.
         return {"worker": 1} if first is not None or framework == "jax" else {}
+    cluster |= _make_helpers(replicas, lead)
+    if first is None:
+        cluster["chief"] = "worker"
+    return cluster if workers > 1 or cluster.keys() - {"worker", "chief"} else {}
+
+
+def _make_helpers(replicas: Mapping[str, _Replica], lead: _Replica) -> dict[str, Any]:
+    """Return the parameter servers and the evaluator of a cluster of TensorFlow."""
+    helpers: dict[str, Any] = {}
     for role in ("ps", "evaluator"):
         replica = replicas.get(role)
         if replica is None or not replica.count:
@@ -364,10 +378,8 @@ def _make_cluster(
         differs = _find_other_resources(replica, lead)
         count: dict[str, Any] = {"count": replica.count} if role == "ps" else {}
         short: object = replica.count if role == "ps" else True
-        cluster[role] = {**count, "resources": differs} if differs else short
-    if first is None:
-        cluster["chief"] = "worker"
-    return cluster if workers > 1 or cluster.keys() - {"worker", "chief"} else {}
+        helpers[role] = {**count, "resources": differs} if differs else short
+    return helpers
 
 
 def _find_other_resources(replica: _Replica, lead: _Replica) -> dict[str, object]:

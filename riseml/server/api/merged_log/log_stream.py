@@ -36,7 +36,7 @@ from riseml.server.api.merged_log.log_gate import Gate, LogState, gate, has_star
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
 from riseml.server.api.merged_log.stream_request import StreamRequest
 from riseml.server.clock import now
-from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.notifier import Notifier, Subscription
 from riseml.store.experiments import ExperimentStore, StateEvent
 from riseml.store.logs.blocks import LogBlock, join_blocks
 from riseml.store.logs.log_store import LogStore
@@ -62,28 +62,10 @@ async def stream_entries(
         if request.tail is not None:
             async for piece in _stream_tail(reader, request.tail, heartbeat):
                 yield piece
-        sent_at = checked_at = time.monotonic()
-        while not reader.complete:
-            reader.mark_stale(subscription.take_changed())
-            entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
-            notifier.extend(subscription, reader.take_new())
-            piece = b"".join(map(encode_entry, entries))
-            if not piece and time.monotonic() - sent_at >= heartbeat:  # it reads lines that the client did not request
-                piece = reader.encode_ping()
-            if piece:
-                yield piece
-                sent_at = time.monotonic()
-            if not reader.idle or reader.complete:
-                continue
-            if not request.follow:
-                return
-            patience = min(heartbeat, log_gate.PATIENCE) if reader.holds_event else heartbeat
-            if not await subscription.wait_for_change(patience):
-                sent_at = time.monotonic()
-                if reader.holds_event or sent_at - checked_at >= _HEARTBEAT:  # in case a notification was missed
-                    reader.mark_stale(frozenset(reader.identities))
-                    checked_at = sent_at
-                yield reader.encode_ping()
+        async for piece in _stream_new(reader, subscription, notifier, heartbeat, follow=request.follow):
+            yield piece
+    if not reader.complete:
+        return  # the client does not follow, and has all that there is
     members = reader.experiments
     message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
     yield encode_entry(end_entry(request.canonical_id, members, reader.cursor(), message))
@@ -232,6 +214,33 @@ def load_set_states(
             if event.id <= last:
                 states.note_event(member, event)
     return states
+
+
+async def _stream_new(
+    reader: _StreamReader, subscription: Subscription, notifier: Notifier, heartbeat: float, *, follow: bool
+) -> AsyncIterator[bytes]:
+    """Yield entries until the last one, or without `follow` until there are no more, and pings while there are none."""
+    sent_at = checked_at = time.monotonic()
+    while not reader.complete:
+        reader.mark_stale(subscription.take_changed())
+        entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
+        notifier.extend(subscription, reader.take_new())
+        piece = b"".join(map(encode_entry, entries))
+        is_late = time.monotonic() - sent_at >= heartbeat  # it reads lines that the client did not request
+        if piece or is_late:
+            yield piece or reader.encode_ping()
+            sent_at = time.monotonic()
+        if not reader.idle or reader.complete:
+            continue
+        if not follow:
+            return
+        patience = min(heartbeat, log_gate.PATIENCE) if reader.holds_event else heartbeat
+        if not await subscription.wait_for_change(patience):
+            sent_at = time.monotonic()
+            if reader.holds_event or sent_at - checked_at >= _HEARTBEAT:  # in case a notification was missed
+                reader.mark_stale(frozenset(reader.identities))
+                checked_at = sent_at
+            yield reader.encode_ping()
 
 
 async def _stream_tail(reader: _StreamReader, count: int, heartbeat: float) -> AsyncIterator[bytes]:

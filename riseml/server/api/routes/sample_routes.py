@@ -27,6 +27,7 @@ from riseml.server.api.views.sample_views import show_job_samples
 from riseml.server.clock import now
 from riseml.server.services import Services
 from riseml.server.usage.gpu_readings import GpuScrapes
+from riseml.store.metrics.metric_rows import TallyRow
 from riseml.store.samples.sample_rows import Span
 
 _LONGEST_STEP = 366 * 86400  # seconds
@@ -138,6 +139,15 @@ def _check_step(span: Span, jobs: int, step: int) -> int:
     return step
 
 
+def _show_tally(experiment: Experiment, tally: TallyRow | None) -> wire.ExperimentMetrics:
+    return {
+        "id": experiment_name(experiment.number, experiment.sub),
+        "metrics": [show_summary(summary) for summary in tally.summaries.values()] if tally else [],
+        "dropped": tally.dropped if tally else 0,
+        "slow": sorted(tally.slow) if tally else [],
+    }
+
+
 def add_metric_routes(router: APIRouter, services: Services) -> None:
     """Add /experiments/{name}/metrics, the values that jobs reported, and the history of a metric."""
 
@@ -145,18 +155,7 @@ def add_metric_routes(router: APIRouter, services: Services) -> None:
     def read_metrics(name: Name) -> wire.MetricsList:
         experiments = [detail.experiment for detail in find_details(parse_id(name), services)]
         tallies = services.metrics.read_tallies([experiment.id for experiment in experiments])
-        return {
-            "experiments": [
-                {
-                    "id": experiment_name(experiment.number, experiment.sub),
-                    "metrics": [show_summary(summary) for summary in tally.summaries.values()] if tally else [],
-                    "dropped": tally.dropped if tally else 0,
-                    "slow": sorted(tally.slow) if tally else [],
-                }
-                for experiment in experiments
-                for tally in [tallies.get(experiment.id)]
-            ]
-        }
+        return {"experiments": [_show_tally(experiment, tallies.get(experiment.id)) for experiment in experiments]}
 
     @router.get("/experiments/{name}/metrics/history")
     def read_history(
