@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ _BYTES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 
 _MIB = 2**20
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # of a variable that a shell can set
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_LONGEST_ROLE = 30  # characters of a name that is made from that of a service
+_LONGEST_ROLE = 25  # characters of a name that is made from that of a service; a number of three digits may follow
 _VARIABLE = re.compile(
     r"\$(?:(?P<escaped>\$)|(?P<plain>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?::?-(?P<default>[^{}]*)|:?\?[^{}]*)?\})"
 )
@@ -168,14 +169,18 @@ def _name_roles(services: Sequence[str]) -> dict[str, str]:
     for service in services:
         if service in roles:
             continue
-        spoken = re.sub(r"\d", lambda digit: f"-{_DIGITS[int(digit[0])]}-", service.lower())
+        spoken = re.sub(r"\d", lambda digit: f"-{_spell(int(digit[0]))}-", service.lower())
         role = re.sub(r"[^a-z]+", "-", spoken).strip("-")[:_LONGEST_ROLE].strip("-") or "service"
         if role in RESERVED_NAMES:
             role = f"{role}-service"
-        while role in roles.values():
-            role = f"{role}-too"
-        roles[service] = role
+        names = itertools.chain([role], (f"{role}-{_spell(number)}" for number in itertools.count(2)))
+        roles[service] = next(name for name in names if name not in roles.values())
     return {service: roles[service] for service in services}
+
+
+def _spell(number: int) -> str:
+    """Return the digits of a number as words: names of roles have none."""
+    return "-".join(_DIGITS[int(digit)] for digit in str(number))
 
 
 def _read_service(

@@ -238,10 +238,11 @@ def test_services_whose_names_no_role_may_have_become_roles_with_others() -> Non
 @pytest.mark.parametrize(
     ("services", "roles"),
     [
-        (("a_b", "c", "a-b"), ("a-b-too", "c", "a-b")),
-        (("A", "a_", "a"), ("a-too", "a-too-too", "a")),
-        (("ray", "ray-service"), ("ray-service-too", "ray-service")),
-        (("w" * 40, "w" * 41), ("w" * 40, "w" * 30)),
+        (("a_b", "c", "a-b"), ("a-b-two", "c", "a-b")),
+        (("A", "a_", "a"), ("a-two", "a-three", "a")),
+        (("ray", "ray-service"), ("ray-service-two", "ray-service")),
+        ((*(f"{'x' * 40}_{letter}" for letter in "abc"),), ("x" * 25, f"{'x' * 25}-two", f"{'x' * 25}-three")),
+        (("w" * 40, "w" * 41), ("w" * 40, "w" * 25)),
         (("a--b", "a\n"), ("a--b", "a")),
     ],
 )
