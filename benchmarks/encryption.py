@@ -14,7 +14,7 @@ from benchmarks.common import BenchContext, Measure, Report, interleave
 from benchmarks.engine import BASE, BenchEngine
 from riseml.base.names import HostName
 from riseml.base.states import Network
-from riseml.executors.base import Share
+from riseml.executors.base import HostSetup
 from riseml.executors.docker.networks import ensure_network
 from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.kernel import explain_missing_encryption
@@ -85,7 +85,7 @@ def _send(hosts: tuple[EngineHost, ...], turn: int, size: int, *, encrypted: boo
     """Send `size` MiB from the first host to the second one, and return the speed in MiB per second."""
     first, second = hosts
     number = 2 * (turn + 1) + encrypted  # of an experiment; it is part of the network's name
-    share = Share(number, f"10.99.{number}.0/28", Network.OVERLAY, encrypted=encrypted)
+    share = HostSetup(number, f"10.99.{number}.0/28", Network.OVERLAY, encrypted=encrypted)
     ensure_network(first.api, _SERVER, HostName(first.name), share)
     network = f"riseml-{_SERVER[:8]}-{number}"
     taker = _start(second, network, "taker", "take", size)

@@ -14,10 +14,21 @@ from pathlib import Path
 
 from benchmarks.common import median
 from riseml.base.names import HostName
-from riseml.base.states import Part, Reason, State
+from riseml.base.states import JobDuty, Reason, State
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
-from riseml.model import Capacity, ContainerSeen, Experiment, HostSeen, ImageSeen, Job, JobKey, Owner, Plan, World
+from riseml.model import (
+    Capacity,
+    ContainerObservation,
+    Experiment,
+    HostObservation,
+    ImageObservation,
+    Job,
+    JobKey,
+    Owner,
+    Plan,
+    World,
+)
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
@@ -100,7 +111,7 @@ def _experiment(identity: int, plan: Plan, hosts: int = _HOSTS) -> Experiment:
     """Return an experiment that waits for placement: its environment is ready."""
     jobs = tuple(
         replace(job, state=State.FINISHED, exit_code=0, host=_host(identity, hosts))
-        if job.part is Part.PREPARES
+        if job.part is JobDuty.PREPARES
         else job
         for job in first_jobs(plan)
     )
@@ -110,7 +121,7 @@ def _experiment(identity: int, plan: Plan, hosts: int = _HOSTS) -> Experiment:
 def _running(experiment: Experiment, hosts: int = _HOSTS) -> Experiment:
     at = experiment.id * 64
     jobs = tuple(
-        job if job.part is Part.PREPARES else _run(job, _host(experiment.id, hosts)) for job in experiment.jobs
+        job if job.part is JobDuty.PREPARES else _run(job, _host(experiment.id, hosts)) for job in experiment.jobs
     )
     subnet = f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}/26"
     begun = replace(experiment, jobs=jobs, subnet=subnet, placed_at=_NOW, started_at=_NOW)
@@ -127,22 +138,24 @@ def _host(identity: int, hosts: int = _HOSTS) -> HostName:
 
 def _observation(world: World, most: int = _HOSTS) -> Observation:
     """Return an observation with as many hosts as experiments, at most `most`, and everything that runs on them."""
-    containers: dict[HostName, dict[JobKey, ContainerSeen]] = {}
+    containers: dict[HostName, dict[JobKey, ContainerObservation]] = {}
     networks: dict[HostName, dict[int, str]] = {}
     for experiment in world.experiments:
         for job in experiment.jobs:
-            if job.part is not Part.PREPARES and job.host is not None:
+            if job.part is not JobDuty.PREPARES and job.host is not None:
                 key = JobKey(experiment.id, job.name, 1)
-                containers.setdefault(job.host, {})[key] = ContainerSeen(key, str(key), started=True, started_at=_NOW)
+                containers.setdefault(job.host, {})[key] = ContainerObservation(
+                    key, str(key), started=True, started_at=_NOW
+                )
                 networks.setdefault(job.host, {})[experiment.id] = experiment.subnet or ""
     names = {_host(experiment.id, most) for experiment in world.experiments}
     capacity = Capacity(1000.0, 10**6)
     hosts = {
-        name: HostSeen(
+        name: HostObservation(
             capacity,
             containers=containers.get(name, {}),
             networks=networks.get(name, {}),
-            images={"tensorflow/tensorflow:2.21.0": ImageSeen(present=True)},
+            images={"tensorflow/tensorflow:2.21.0": ImageObservation(present=True)},
         )
         for name in sorted(names)
     }

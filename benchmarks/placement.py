@@ -10,18 +10,18 @@ from random import Random
 
 from benchmarks.common import BenchContext, Measure, Report, bar_at_least, bar_of_time, median, print_progress
 from riseml.base.names import HostName, JobName
-from riseml.base.states import PLACED, TERMINAL, Network, Part, State
+from riseml.base.states import PLACED, TERMINAL, JobDuty, Network, State
 from riseml.control.actions import PrepareHost, StartJob
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
 from riseml.model import (
     Capacity,
-    ContainerSeen,
+    ContainerObservation,
     Experiment,
-    HostSeen,
+    HostObservation,
     Image,
-    ImageSeen,
+    ImageObservation,
     Job,
     JobKey,
     Owner,
@@ -42,7 +42,7 @@ _SHAPES = 20
 _SMALL_POOL = 20  # hosts, for the utilisation
 _WORKLOAD = 400  # experiments
 _CAPACITY = Capacity(32.0, 262_144, tuple(f"gpu{device}" for device in range(8)))
-_IMAGE = {"base": ImageSeen(present=True)}
+_IMAGE = {"base": ImageObservation(present=True)}
 
 Policy = Callable[[World, Observation], World]
 
@@ -83,7 +83,7 @@ def _decide(queued: int, times: int) -> tuple[float, ...]:
 
 def _settle(world: World) -> tuple[World, Observation]:
     """Apply decisions until nothing changes, and return the world with its observation."""
-    containers: dict[HostName, dict[JobKey, ContainerSeen]] = {name: {} for name in _names(_HOSTS)}
+    containers: dict[HostName, dict[JobKey, ContainerObservation]] = {name: {} for name in _names(_HOSTS)}
     networks: dict[HostName, dict[int, str]] = {name: {} for name in containers}
     while True:
         hosts = {
@@ -98,7 +98,7 @@ def _settle(world: World) -> tuple[World, Observation]:
         for action in decision.actions:
             match action:
                 case StartJob(host, key):
-                    containers[host][key] = ContainerSeen(key, str(key), started=True, started_at=_NOW)
+                    containers[host][key] = ContainerObservation(key, str(key), started=True, started_at=_NOW)
                 case PrepareHost(host, experiment, subnet):
                     networks[host][experiment] = subnet or ""
 
@@ -107,8 +107,8 @@ def _names(count: int) -> list[HostName]:
     return [HostName(f"host-{number:04}") for number in range(count)]
 
 
-def _host(name: HostName) -> HostSeen:
-    return HostSeen(_CAPACITY, swarm="swarm", manager=name <= HostName("host-0004"))
+def _host(name: HostName) -> HostObservation:
+    return HostObservation(_CAPACITY, swarm="swarm", manager=name <= HostName("host-0004"))
 
 
 def _draw(random: Random, count: int) -> list[Experiment]:
@@ -118,7 +118,7 @@ def _draw(random: Random, count: int) -> list[Experiment]:
     for identity in range(1, count + 1):
         plan = random.choice(plans)
         jobs = tuple(
-            replace(job, state=State.FINISHED, host=HostName("host-0000")) if job.part is Part.PREPARES else job
+            replace(job, state=State.FINISHED, host=HostName("host-0000")) if job.part is JobDuty.PREPARES else job
             for job in first_jobs(plan)
         )
         owner = Owner(f"user{random.randrange(_USERS)}", 1000, 1000)
@@ -130,10 +130,10 @@ def _plan(random: Random) -> Plan:
     """Return a random plan: one job, or workers with a ps; each job but the ps has 1 to 8 GPUs."""
     workers = random.choice([1, 1, 1, 2, 3])
     need = Resources(random.randint(1, 4), random.randint(1, 24) * 1024, random.choice([1, 2, 4, 8]))
-    jobs = [Planned(JobName("train"), Part.DECIDES, need, Limits(), ("true",))]
+    jobs = [Planned(JobName("train"), JobDuty.DECIDES, need, Limits(), ("true",))]
     if workers > 1:
-        jobs += [Planned(JobName(f"worker.{n}"), Part.HELPS, need, Limits(), ("true",)) for n in range(1, workers)]
-        jobs.append(Planned(JobName("ps.1"), Part.SERVES, replace(need, gpus=0), Limits(), ("true",)))
+        jobs += [Planned(JobName(f"worker.{n}"), JobDuty.HELPS, need, Limits(), ("true",)) for n in range(1, workers)]
+        jobs.append(Planned(JobName("ps.1"), JobDuty.SERVES, replace(need, gpus=0), Limits(), ("true",)))
     return Plan("bench", Image("base"), tuple(jobs), "plain")
 
 
@@ -201,7 +201,7 @@ def place_first_fit(world: World, observation: Observation) -> World:
         if experiment.placed_at is not None:
             continue
         trial = {name: list(amounts) for name, amounts in free.items()}
-        jobs = [job if job.part is Part.PREPARES else _put(trial, job) for job in experiment.jobs]
+        jobs = [job if job.part is JobDuty.PREPARES else _put(trial, job) for job in experiment.jobs]
         if any(job is None for job in jobs):
             break
         free = trial

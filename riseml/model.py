@@ -1,5 +1,6 @@
 """The frozen records of all packages. No I/O. In the order of an experiment's life: `Plan` (what will run),
-`Experiment` and `Job` (last saved), `Launch` (what an executor starts), `HostSeen`, `ContainerSeen` (what a host said).
+`Experiment` and `Job` (last saved), `Launch` (what an executor starts), `HostObservation` and `ContainerObservation`
+(what a host said).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from riseml.base.names import HostName, JobName, job_type
 from riseml.base.records import dataclass
-from riseml.base.states import TERMINAL, CompanionKind, Network, Part, Reason, State, Wanted
+from riseml.base.states import TERMINAL, CompanionKind, JobDuty, Network, Reason, State, Wanted
 from riseml.spec.config.types import (
     NO_RETRY,
     DataSource,
@@ -113,7 +114,7 @@ class PlannedJob:
     """One job before it has a place."""
 
     name: JobName
-    part: Part
+    part: JobDuty
     resources: Resources  # guaranteed: cores, MiB, number of GPUs
     limits: Limits  # hard limits: cores, MiB
     run: tuple[str, ...]  # shell lines; their placeholders are filled at the launch
@@ -199,7 +200,7 @@ class Job:
     """The record of one job."""
 
     name: JobName
-    part: Part
+    part: JobDuty
     resources: Resources
 
     state: State = State.CREATED
@@ -280,12 +281,12 @@ class Experiment:
     @property
     def gang(self) -> tuple[Job, ...]:
         """The jobs that get their places together: all but the build job."""
-        return tuple(job for job in self.jobs if job.part is not Part.PREPARES)
+        return tuple(job for job in self.jobs if job.part is not JobDuty.PREPARES)
 
     @property
     def build(self) -> Job | None:
         """The job that builds the environment."""
-        return next((job for job in self.jobs if job.part is Part.PREPARES), None)
+        return next((job for job in self.jobs if job.part is JobDuty.PREPARES), None)
 
     def image_of(self, job: JobName) -> Image:
         """Return the environment of a job, with what its base was resolved to."""
@@ -316,7 +317,7 @@ class JobKey:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerSeen:
+class ContainerObservation:
     """One container or process group, as its host reported it."""
 
     key: JobKey
@@ -342,7 +343,7 @@ class ContainerSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSeen:
+class ImageObservation:
     """One environment on one host."""
 
     present: bool = False
@@ -385,14 +386,14 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSeen:
+class HostObservation:
     """One host as it answered, or as it last answered when `silent_since` is set."""
 
     capacity: Capacity
     silent_since: datetime | None = None  # None: it answers
 
-    containers: Mapping[JobKey, ContainerSeen] = field(default_factory=dict)
-    images: Mapping[str, ImageSeen] = field(default_factory=dict)  # by reference; only the requested ones
+    containers: Mapping[JobKey, ContainerObservation] = field(default_factory=dict)
+    images: Mapping[str, ImageObservation] = field(default_factory=dict)  # by reference; only the requested ones
     networks: Mapping[int, str] = field(default_factory=dict)  # id of the experiment -> subnet of its network here
     foreign_subnets: tuple[str, ...] = ()  # of networks that are not riseml's, CIDR
 

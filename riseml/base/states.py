@@ -34,7 +34,7 @@ class Wanted(enum.Enum):
     STOP = "STOP"  # its search stops it: other trials do better
 
 
-class Part(enum.Enum):
+class JobDuty(enum.Enum):
     """What the exit of a job means for its experiment; `control.verdict` has the whole rule."""
 
     PREPARES = "PREPARES"  # the build job: it must succeed before the other jobs start

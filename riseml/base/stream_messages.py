@@ -3,8 +3,8 @@
 Client, server and the runner of commands exchange them. Over the HTTP API each is one WebSocket message; between
 the server and a process of this machine each follows its length (`LengthPrefixed`).
 
-A sender may send as many bytes of a channel as the receiver has granted (`Window`). So each side always reads, holds a
-bounded number of bytes, and notices at once that the other side is gone. Pure; standard library only.
+A sender may send as many bytes of a channel as the receiver has granted (`FlowWindow`). So each side always reads,
+holds a bounded number of bytes, and notices at once that the other side is gone. Pure; standard library only.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ChannelData:
     """Some bytes of a channel."""
 
     channel: Channel
@@ -68,7 +68,7 @@ class ChannelEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class WindowUpdate:
     """The receiver has passed on this many bytes: the sender may send as many more."""
 
     amount: int
@@ -113,17 +113,19 @@ class StreamReady:
     """The command runs, or the port has answered; the first message of the server."""
 
 
-StreamMessage = Piece | ChannelEnd | Grant | WindowSize | CommandExit | StreamFailure | CommandOrder | StreamReady
+StreamMessage = (
+    ChannelData | ChannelEnd | WindowUpdate | WindowSize | CommandExit | StreamFailure | CommandOrder | StreamReady
+)
 
 
 def encode_message(message: StreamMessage) -> bytes:
     """Return a message as bytes."""
     match message:
-        case Piece(channel, content):
+        case ChannelData(channel, content):
             return _KIND.pack(channel.value) + content
         case ChannelEnd(channel):
             return _pack(_Kind.END, _KIND.pack(channel.value))
-        case Grant(amount):
+        case WindowUpdate(amount):
             return _pack(_Kind.GRANT, _LENGTH.pack(amount))
         case WindowSize(rows, columns):
             return _pack(_Kind.WINDOW_SIZE, _SIZE.pack(rows, columns))
@@ -158,7 +160,7 @@ def _decode_fields(kind: _Kind, payload: bytes) -> StreamMessage:
         case _Kind.END:
             return ChannelEnd(Channel(_KIND.unpack(payload)[0]))
         case _Kind.GRANT:
-            return Grant(_LENGTH.unpack(payload)[0])
+            return WindowUpdate(_LENGTH.unpack(payload)[0])
         case _Kind.WINDOW_SIZE:
             return WindowSize(*_SIZE.unpack(payload))
         case _Kind.EXIT:
@@ -172,10 +174,10 @@ def _decode_fields(kind: _Kind, payload: bytes) -> StreamMessage:
                 raise ValueError("a ready message with fields")
             return StreamReady()
         case _:
-            return Piece(Channel(kind.value), payload)
+            return ChannelData(Channel(kind.value), payload)
 
 
-class Window:
+class FlowWindow:
     """What one side may still send, in bytes."""
 
     def __init__(self, size: int = WINDOW) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from riseml.base.errors import Interrupted
-from riseml.base.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece, WindowSize
+from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, CommandExit, CommandOrder, WindowSize
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, command_path, open_stream
 
@@ -71,7 +71,7 @@ async def _read_output(address: Address, identity: str, order: CommandOrder) -> 
     async with open_stream(address, command_path(identity), order) as stream:
         while len(output) < LONGEST_PIECE:
             match await stream.receive():
-                case Piece(channel, content):
+                case ChannelData(channel, content):
                     output += content if channel is Channel.OUTPUT else b""
                     await stream.grant(len(content))
                 case CommandExit():
@@ -85,7 +85,7 @@ async def _copy_output(stream: StreamConnection) -> int:
     """Write what the command prints; return its exit code."""
     while True:
         match await stream.receive():
-            case Piece(channel, content):
+            case ChannelData(channel, content):
                 _write_all(_TARGETS[channel], content)
                 await stream.grant(len(content))
             case CommandExit(code):

@@ -22,7 +22,7 @@ from typing import BinaryIO
 from riseml.base.amounts import format_bytes
 from riseml.base.errors import NotFound, Refused, RisemlError, TooLarge, UsageError
 from riseml.base.records import dataclass
-from riseml.base.stream_messages import Channel, CommandExit, CommandOrder, Piece
+from riseml.base.stream_messages import Channel, ChannelData, CommandExit, CommandOrder
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, command_path, open_stream
 from riseml.files.archives.entries import ArchiveEntry, EntryKind
@@ -355,7 +355,7 @@ async def _receive_output(
             if not receiving.done():
                 continue
             match receiving.result():
-                case Piece(channel, content):
+                case ChannelData(channel, content):
                     if channel is Channel.OUTPUT:
                         sink(content)
                     else:

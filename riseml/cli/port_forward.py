@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from riseml.base.errors import Conflict, NotFound, PortReset, RisemlError, Unreachable
 from riseml.base.records import dataclass
-from riseml.base.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
+from riseml.base.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelData, ChannelEnd
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, open_stream, port_path, presence_path
 
@@ -219,7 +219,7 @@ async def _receive_output(stream: StreamConnection, writer: asyncio.StreamWriter
     """Write what the job sends, to its end."""
     while True:
         match await stream.receive():
-            case Piece(Channel.OUTPUT, content):
+            case ChannelData(Channel.OUTPUT, content):
                 writer.write(content)
                 await writer.drain()
                 await stream.grant(len(content))

@@ -15,9 +15,9 @@ from riseml.base.errors import NotFound, Refused, RisemlError, Unreachable
 from riseml.base.records import dataclass
 from riseml.client.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, ServerAbsent
 from riseml.files.storage_files import ListOrder
-from riseml.job_programs.folder_contents import PART, Incoming
+from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_listing import Page
-from riseml.job_programs.folder_paths import FilesError, Seen, split_path
+from riseml.job_programs.folder_paths import FileInfo, FilesError, split_path
 
 _PATIENCE = 120.0  # seconds; a server measures large folders, and a host starts a helper
 _PROOF = 33  # bytes after a content: its proof
@@ -67,7 +67,7 @@ class FileClient:
         except (KeyError, TypeError, ValueError, FilesError):
             raise self._make_strange_error() from None
 
-    def look_at(self, path: str) -> Seen | None:
+    def look_at(self, path: str) -> FileInfo | None:
         """Return the file, folder or link at a path; None when nothing is there."""
         try:
             return self.list_files(ListOrder(path, limit=0)).at
@@ -122,7 +122,7 @@ class FileClient:
             self._exchange.close()
             timer.wait(cut, None)
 
-    def write_file(self, order: Incoming, content: Content) -> None:
+    def write_file(self, order: FileUpload, content: Content) -> None:
         """Send a file. The file has its name when this returns; a file that was there is replaced in one step.
 
         Args:
@@ -146,7 +146,7 @@ class FileClient:
                 self.remove_files(_part_path(order))
             raise
 
-    def _put_content(self, order: Incoming, pieces: Iterator[bytes]) -> None:
+    def _put_content(self, order: FileUpload, pieces: Iterator[bytes]) -> None:
         query = {name: str(value) for name, value in order._asdict().items()}
         query["executable"] = query["executable"].lower()
         failure: list[BaseException] = []
@@ -168,11 +168,11 @@ class FileClient:
                 raise failure[0] from None
             raise
 
-    def _is_written(self, order: Incoming) -> bool:
+    def _is_written(self, order: FileUpload) -> bool:
         info = self.look_at(order.path)
         return info is not None and (info.kind, info.size, info.mtime) == ("file", order.size, order.mtime)
 
-    def _find_offset(self, order: Incoming) -> int:
+    def _find_offset(self, order: FileUpload) -> int:
         part = self.look_at(_part_path(order))
         return 0 if part is None or part.kind != "file" else min(part.size, order.size)
 
@@ -213,12 +213,12 @@ class FileClient:
         return Unreachable(f"{self._exchange.address} answered, but not as a riseml server does", "is it one?")
 
 
-def _part_path(order: Incoming) -> str:
+def _part_path(order: FileUpload) -> str:
     above, slash, _ = order.path.rpartition("/")
     return f"{above}{slash}{PART}{order.upload}"
 
 
-def _read_view(view: wire.FileView) -> Seen:
+def _read_view(view: wire.FileView) -> FileInfo:
     """Return a file as the server describes it, after checking every field: a server may send anything.
 
     Raises:
@@ -226,7 +226,7 @@ def _read_view(view: wire.FileView) -> Seen:
         ValueError: something is not what it should be.
     """
     split_path(view["path"])
-    info = Seen(**{name: view[name] for name in Seen._fields})  # type: ignore[literal-required]  # the same names
+    info = FileInfo(**{name: view[name] for name in FileInfo._fields})  # type: ignore[literal-required]  # the same names
     if info.kind not in _KINDS or not isinstance(info.size, int) or not isinstance(info.mtime, int):
         raise ValueError(info.kind)
     if info.size < 0 or not all(isinstance(text, str) for text in (info.path, info.etag, info.target or "")):

@@ -19,15 +19,15 @@ from riseml.base.errors import Unreachable
 from riseml.base.stream_messages import (
     LONGEST_MESSAGE,
     Channel,
+    ChannelData,
     ChannelEnd,
     CommandOrder,
-    Grant,
-    Piece,
+    FlowWindow,
     StreamFailure,
     StreamMessage,
     StreamReady,
-    Window,
     WindowSize,
+    WindowUpdate,
     decode_message,
     encode_message,
 )
@@ -112,8 +112,8 @@ class StreamConnection:
     def __init__(self, socket: ClientConnection, address: Address) -> None:
         self._socket = socket
         self._address = address
-        self._to_server = Window()
-        self._from_server = Window()
+        self._to_server = FlowWindow()
+        self._from_server = FlowWindow()
         self._granted = asyncio.Condition()
         self._inbox: asyncio.Queue[StreamMessage | None] = asyncio.Queue()  # bounded by the window; None: the end
         self._reading: asyncio.Task[None] | None = None
@@ -153,7 +153,7 @@ class StreamConnection:
     async def grant(self, amount: int) -> None:
         """Let the server send `amount` bytes more."""
         self._from_server.grant(amount)
-        await self._send_message(Grant(amount))
+        await self._send_message(WindowUpdate(amount))
 
     async def send_input(self, content: bytes) -> None:
         """Send bytes for the job; wait while the job takes none."""
@@ -162,7 +162,7 @@ class StreamConnection:
                 while not self._to_server.left:
                     await self._granted.wait()
                 part, content = self._to_server.take_part(content)
-            await self._send_message(Piece(Channel.INPUT, part))
+            await self._send_message(ChannelData(Channel.INPUT, part))
 
     async def end_input(self) -> None:
         """Say that no more input comes."""
@@ -182,12 +182,12 @@ class StreamConnection:
         try:
             async for data in self._socket:
                 message = decode_message(data if isinstance(data, bytes) else data.encode())
-                if isinstance(message, Grant):
+                if isinstance(message, WindowUpdate):
                     async with self._granted:
                         self._to_server.grant(message.amount)
                         self._granted.notify_all()
                     continue
-                if isinstance(message, Piece):
+                if isinstance(message, ChannelData):
                     self._from_server.take(len(message.content))
                 self._inbox.put_nowait(message)
         except (ConnectionClosed, OSError, ValueError):

@@ -56,7 +56,7 @@ class EnsureImage(Describable):
 
 
 @dataclass(frozen=True, slots=True)
-class ShareImage(Describable):
+class CopyImage(Describable):
     """Copy an environment to a host from another host that has it."""
 
     host: HostName  # the target
@@ -222,7 +222,7 @@ class ReleaseHost(Describable):
 
 Action = (
     EnsureImage
-    | ShareImage
+    | CopyImage
     | CancelImage
     | FetchData
     | CopyData

@@ -13,11 +13,11 @@ from riseml.control.actions import (
     CancelImage,
     CancelRestore,
     CopyData,
+    CopyImage,
     EnsureImage,
     FetchData,
     RemoveJob,
     RestoreOutput,
-    ShareImage,
     Signal,
     StartGang,
     StartJob,
@@ -31,7 +31,7 @@ from riseml.control.placement.candidates import find_record
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.saving import find_restore, find_saves
 from riseml.control.verdict import find_kill_time
-from riseml.model import ContainerSeen, Environment, Experiment, Job, JobKey, World
+from riseml.model import ContainerObservation, Environment, Experiment, Job, JobKey, World
 from riseml.spec.config.types import DataSource
 
 
@@ -53,7 +53,7 @@ def _find_actions(world: World, observation: Observation, occupied: OccupiedHost
         if experiment.id not in later:
             yield from _continue_build(experiment, observation)
         for action in _start_gang(experiment, observation, images, occupied):
-            if not isinstance(action, EnsureImage | ShareImage):
+            if not isinstance(action, EnsureImage | CopyImage):
                 yield action
             elif not images.is_pending(action) and (action.host, action.reference) not in fetched:
                 fetched.add((action.host, action.reference))
@@ -71,7 +71,11 @@ def _converge_containers(experiments: Mapping[int, Experiment], observation: Obs
 
 
 def _converge_container(
-    name: HostName, key: JobKey, container: ContainerSeen, experiment: Experiment | None, observation: Observation
+    name: HostName,
+    key: JobKey,
+    container: ContainerObservation,
+    experiment: Experiment | None,
+    observation: Observation,
 ) -> Iterator[Action]:
     if container.late:  # it may have printed lines that no server has read
         return

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.base.records import dataclass
-from riseml.base.states import TERMINAL, Part, Reason, State, Wanted
+from riseml.base.states import TERMINAL, JobDuty, Reason, State, Wanted
 from riseml.control.actions import Action, owner_of
 from riseml.control.converge import converge
 from riseml.control.images import ImageLocations, find_builder, find_starting_jobs, resolve_image
@@ -241,5 +241,5 @@ def _find_deadlines(experiment: Experiment, observation: Observation) -> Iterato
             yield job.unseen_since + timedelta(seconds=observation.lost_after)
         if job.ending_at is not None and job.state not in TERMINAL:
             yield find_kill_time(experiment, job, job.ending_at)
-        elif verdict is not None and job.part is Part.HELPS and job.state not in TERMINAL:
+        elif verdict is not None and job.part is JobDuty.HELPS and job.state not in TERMINAL:
             yield find_grace_end(experiment, job, verdict)

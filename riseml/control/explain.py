@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from riseml.base.names import HostName
-from riseml.base.states import SENTENCES, TERMINAL, Part, State
+from riseml.base.states import SENTENCES, TERMINAL, JobDuty, State
 from riseml.control.actions import ReleaseHost
 from riseml.control.data_copies import find_copy_problem
-from riseml.control.explanation import Blocker, BlockerKind, Explanation, ExplanationPhase, JobPlace, QueuePlace
+from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, JobPlace, QueuePlace, WaitReason
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.connect import needs_ports
@@ -109,33 +109,33 @@ def _explain_turn(world: World, placement: PlacementPass, queue: Sequence[Experi
 
 def _find_blockers(
     world: World, placement: PlacementPass, experiment: Experiment, name: ExperimentNamer
-) -> Iterator[Blocker]:
+) -> Iterator[WaitReason]:
     """Yield everything that keeps an experiment from its place; `placement` has just come to it."""
     observation = placement.seen
     if any(isinstance(action, ReleaseHost) and action.experiment == experiment.id for action in observation.busy):
-        yield Blocker(BlockerKind.TURN, "the place that it had is being cleared first")
+        yield WaitReason(BlockerKind.TURN, "the place that it had is being cleared first")
     if placement.progress.sets.are_full_for(experiment):
         going = tuple(
             member.id for member in world.experiments if member.set_id == experiment.set_id and _has_place(member)
         )
         limit = f"{experiment.concurrency} of the set at the same time"
-        yield Blocker(BlockerKind.CONCURRENCY, f"train.concurrency: {limit} ({name.list(going)} now)", going)
+        yield WaitReason(BlockerKind.CONCURRENCY, f"train.concurrency: {limit} ({name.list(going)} now)", going)
         return
     never = describe_misfit({job.name: job.resources for job in experiment.gang}, observation)
     if never:
-        yield Blocker(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
+        yield WaitReason(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
     elif not placement.room.candidates:
         troubles = [
             f"; {name}: {host.queue.trouble}"
             for name, host in observation.hosts.items()
             if host.queue and host.queue.trouble
         ]
-        yield Blocker(BlockerKind.NO_HOST, f"no host answers and takes anything new{''.join(troubles)}")
+        yield WaitReason(BlockerKind.NO_HOST, f"no host answers and takes anything new{''.join(troubles)}")
     else:
         yield from _find_lack(placement, experiment, name)
 
 
-def _find_lack(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Iterator[Blocker]:
+def _find_lack(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Iterator[WaitReason]:
     """Yield what keeps an experiment from starting when its turn has come: room, addresses or ports."""
     gang = placement.gang_of(experiment)
     room = placement.room
@@ -152,36 +152,36 @@ def _find_lack(placement: PlacementPass, experiment: Experiment, name: Experimen
         hosts = room.find_hosts_beside(placement.head.reserve, gang)
     if hosts is None and head is not None:
         text = f"what is free is kept for {name(head.id)}, which is next"
-        yield Blocker(BlockerKind.RESERVED, text, (head.id,))
+        yield WaitReason(BlockerKind.RESERVED, text, (head.id,))
     elif hosts is not None and placement.addresses.connect(experiment, hosts) is None:
         if needs_ports(placement.seen, hosts):
-            yield Blocker(BlockerKind.PORTS, "no port is left on one of its hosts")
+            yield WaitReason(BlockerKind.PORTS, "no port is left on one of its hosts")
         else:
-            yield Blocker(BlockerKind.SUBNETS, "no network addresses are left for its jobs")
+            yield WaitReason(BlockerKind.SUBNETS, "no network addresses are left for its jobs")
 
 
-def _explain_no_hosts(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Blocker:
+def _explain_no_hosts(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> WaitReason:
     """Return why no hosts together have room for an experiment now."""
     gang = placement.gang_of(experiment)
     room = placement.room
     head = None if placement.head is None else placement.head.experiment
     if placement.awaits_leader(experiment):
-        return Blocker(BlockerKind.LEADER, f"it needs several hosts, and {describe_leaderless(placement.seen)}")
+        return WaitReason(BlockerKind.LEADER, f"it needs several hosts, and {describe_leaderless(placement.seen)}")
     linked = {host: replace(candidate, link=_ANY_LINK) for host, candidate in room.candidates.items()}
     if gang.size > 1 and find_hosts(gang, room.free, linked) is not None:
-        return Blocker(BlockerKind.NETWORK, "no single host has room now, and the hosts that have are not connected")
+        return WaitReason(BlockerKind.NETWORK, "no single host has room now, and the hosts that have are not connected")
     if not placement.could_ever_start(experiment):
-        return Blocker(BlockerKind.NO_HOST, "the hosts that answer and take something new could not hold it")
+        return WaitReason(BlockerKind.NO_HOST, "the hosts that answer and take something new could not hold it")
     if head is None:
-        return Blocker(BlockerKind.ROOM, "no room now; it is next, and room is kept for it")
-    return Blocker(BlockerKind.ROOM, f"no room now, and {name(head.id)} is next before it", (head.id,))
+        return WaitReason(BlockerKind.ROOM, "no room now; it is next, and room is kept for it")
+    return WaitReason(BlockerKind.ROOM, f"no room now, and {name(head.id)} is next before it", (head.id,))
 
 
-def _explain_copies(placement: PlacementPass, experiment: Experiment, hosts: list[HostName]) -> Blocker:
+def _explain_copies(placement: PlacementPass, experiment: Experiment, hosts: list[HostName]) -> WaitReason:
     problems = (find_copy_problem(experiment, host, placement.seen) for host in hosts)
     trouble = next((f" ({problem.message})" for problem in problems if problem is not None), "")
     text = f"its data is copied to {', '.join(hosts)} first; what is free there is not kept meanwhile{trouble}"
-    return Blocker(BlockerKind.DATA, text)
+    return WaitReason(BlockerKind.DATA, text)
 
 
 def _explain_place(world: World, observation: Observation, experiment: Experiment) -> Explanation:
@@ -229,7 +229,7 @@ def _explain_place(world: World, observation: Observation, experiment: Experimen
 def _describe_quiet(experiment: Experiment, observation: Observation) -> str:
     """Return a phrase on how long all jobs have been quiet, if the plan has an `idle_timeout`; else an empty text."""
     limit = experiment.plan.idle_timeout
-    running = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not Part.WATCHES]
+    running = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not JobDuty.WATCHES]
     quiet = min((observation.quiet.get(experiment.key_of(job), 0.0) for job in running), default=0.0)
     if limit is None or quiet < limit / 10:
         return ""

@@ -22,7 +22,7 @@ class ExplanationPhase(enum.Enum):
     ENDED = "ended"
 
 
-class Lack(enum.Enum):
+class ResourceKind(enum.Enum):
     """The kind of resource that a host lacks for a job."""
 
     CPUS = "cpus"
@@ -32,7 +32,7 @@ class Lack(enum.Enum):
     GPU = "gpu"
 
 
-class Obstacle(enum.Enum):
+class HostExclusion(enum.Enum):
     """Why a host gets no new jobs."""
 
     SILENT = "silent"  # does not answer; may come back
@@ -58,10 +58,10 @@ class BlockerKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortfall:
     """One resource that one host lacks for one job. Amounts are cores, MiB or devices; 0 for a label or a model."""
 
-    lack: Lack
+    lack: ResourceKind
     needs: float  # what the job needs
     free: float  # what is free on the host
     total: float  # what the host has
@@ -74,7 +74,7 @@ class JobFit:
     """One job on one host, as if the job were alone."""
 
     job: JobName
-    shortages: tuple[Shortage, ...]  # what the job lacks; empty: the job would fit now
+    shortages: tuple[Shortfall, ...]  # what the job lacks; empty: the job would fit now
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ class HostFit:
     """One host for a gang that waits."""
 
     host: HostName
-    obstacle: Obstacle | None  # why it gets no new jobs; None: it does
+    obstacle: HostExclusion | None  # why it gets no new jobs; None: it does
     since: datetime | None  # since when it does not answer; None: it answers
     text: str  # the obstacle for people, or why the gang does not get its room; empty: jobs lack something
     jobs: tuple[JobFit, ...]  # one for each job of the gang
 
 
 @dataclass(frozen=True, slots=True)
-class Blocker:
+class WaitReason:
     """One thing that an experiment waits for."""
 
     kind: BlockerKind
@@ -135,7 +135,7 @@ class Explanation:
 
     # while it waits
     queue: QueuePlace | None = None
-    blockers: tuple[Blocker, ...] = ()
+    blockers: tuple[WaitReason, ...] = ()
     hosts: tuple[HostFit, ...] = ()
 
     # once it has a place

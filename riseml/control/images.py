@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from riseml.base.names import HostName
-from riseml.base.states import TERMINAL, Part, State
-from riseml.control.actions import EnsureImage, ShareImage
+from riseml.base.states import TERMINAL, JobDuty, State
+from riseml.control.actions import CopyImage, EnsureImage
 from riseml.control.observation import Observation
-from riseml.model import Experiment, HostSeen, Image, Job, JobKey, Resolved, World, resolve_base
+from riseml.model import Experiment, HostObservation, Image, Job, JobKey, Resolved, World, resolve_base
 
 
 def awaited_images(world: World, resolved: Resolved = ()) -> frozenset[str]:
@@ -37,7 +37,7 @@ def awaited_images(world: World, resolved: Resolved = ()) -> frozenset[str]:
     return frozenset((*(image.reference for image in references), *(image.base for image in unresolved)))
 
 
-def list_resolved(hosts: Iterable[HostSeen]) -> Resolved:
+def list_resolved(hosts: Iterable[HostObservation]) -> Resolved:
     """Return the resolved image of each tag, as the hosts have it."""
     return tuple(
         (base, observation.resolved)
@@ -66,13 +66,13 @@ def resolve_image(experiment: Experiment, observation: Observation) -> Experimen
     return replace(experiment, resolved=(*experiment.resolved, *images)) if images else experiment
 
 
-def find_builder(experiment: Experiment, observation: Observation) -> HostSeen | None:
+def find_builder(experiment: Experiment, observation: Observation) -> HostObservation | None:
     """Return the host that builds the environments; None: no host is chosen, or the observation lacks it."""
     name = _builder_of(experiment)
     return None if name is None else observation.hosts.get(name)
 
 
-def find_next_image(experiment: Experiment, host: HostSeen, observation: Observation) -> Image | None:
+def find_next_image(experiment: Experiment, host: HostObservation, observation: Observation) -> Image | None:
     """Return the environment that the build makes next on a host; None when none is missing.
 
     The host skips an environment that another host already has: with several environments, each may be on another host.
@@ -88,7 +88,7 @@ def find_next_image(experiment: Experiment, host: HostSeen, observation: Observa
     return None
 
 
-def find_next_reference(experiment: Experiment, image: Image, host: HostSeen) -> str:
+def find_next_reference(experiment: Experiment, image: Image, host: HostObservation) -> str:
     """Return the reference that this environment needs next on a host: the base, to resolve its tag, or its own."""
     if _lacks_resolution(experiment, image) and host.isolated and not is_present(host, image.base):
         return image.base
@@ -105,7 +105,7 @@ def choose_image(experiment: Experiment, reference: str) -> Image:
     return next((image for image in experiment.images if image.reference == reference), Image(reference))
 
 
-def is_present(host: HostSeen | None, reference: str) -> bool:
+def is_present(host: HostObservation | None, reference: str) -> bool:
     """Return True when a host has an environment, as this pass saw it."""
     image = None if host is None else host.images.get(reference)
     return image is not None and image.present
@@ -124,7 +124,7 @@ def _needs_image(experiment: Experiment) -> bool:
     if experiment.state is State.PENDING:  # when it gets a place, the loop asks the hosts for the image again
         return False
     return any(
-        job.state not in TERMINAL if job.part is Part.PREPARES else job.state is State.STARTING
+        job.state not in TERMINAL if job.part is JobDuty.PREPARES else job.state is State.STARTING
         for job in experiment.jobs
     )
 
@@ -141,7 +141,7 @@ def find_starting_jobs(experiment: Experiment, observation: Observation) -> list
     ]
 
 
-def _has_container(key: JobKey, host: HostSeen | None) -> bool:
+def _has_container(key: JobKey, host: HostObservation | None) -> bool:
     return host is not None and key in host.containers
 
 
@@ -154,7 +154,7 @@ class ImageLocations:
         self._pending = frozenset(
             (action.host, action.reference)
             for action in observation.busy
-            if isinstance(action, EnsureImage | ShareImage)
+            if isinstance(action, EnsureImage | CopyImage)
         )
 
     def are_ready(self, experiment: Experiment, jobs: list[Job]) -> bool:
@@ -166,7 +166,7 @@ class ImageLocations:
         host = None if job.host is None else self._observation.hosts.get(job.host)
         return is_present(host, experiment.image_of(job.name).reference)
 
-    def transfers(self, experiment: Experiment, jobs: list[Job]) -> Iterator[EnsureImage | ShareImage]:
+    def transfers(self, experiment: Experiment, jobs: list[Job]) -> Iterator[EnsureImage | CopyImage]:
         """Yield the actions that copy or build the environments of these jobs on hosts that answer and lack them."""
         needed: dict[str, set[HostName]] = {}
         for job in jobs:
@@ -177,7 +177,7 @@ class ImageLocations:
 
     def _transfer(
         self, experiment: Experiment, reference: str, hosts: set[HostName]
-    ) -> Iterator[EnsureImage | ShareImage]:
+    ) -> Iterator[EnsureImage | CopyImage]:
         lacking = sorted(host for host in hosts if self._lacks(host, reference))
         makers: list[HostName] = []
         for host in lacking:
@@ -186,14 +186,14 @@ class ImageLocations:
                 continue
             source = self._choose_source(experiment, reference, host)
             if source is not None:
-                yield ShareImage(host, experiment.id, reference, source)
+                yield CopyImage(host, experiment.id, reference, source)
             else:
                 makers.append(host)
         if makers:  # no host has it any more: one host builds it again, and the others copy it from there
             builder = _builder_of(experiment)
             yield EnsureImage(builder if builder in makers else makers[0], experiment.id, reference)
 
-    def is_pending(self, action: EnsureImage | ShareImage) -> bool:
+    def is_pending(self, action: EnsureImage | CopyImage) -> bool:
         """Return True when an action that puts this environment on its host is pending, for this or another
         experiment."""
         return (action.host, action.reference) in self._pending
@@ -210,7 +210,7 @@ class ImageLocations:
         builder = _builder_of(experiment)
 
         def rank(source: HostName) -> tuple[bool, int, bool, HostName]:
-            problem = self._observation.problems.get(ShareImage(host, experiment.id, reference, source))
+            problem = self._observation.problems.get(CopyImage(host, experiment.id, reference, source))
             failures = (False, 0) if problem is None else (problem.permanent, problem.count)
             return (*failures, source != builder, source)
 

@@ -12,10 +12,10 @@ from riseml.base.names import HostName
 from riseml.base.states import TERMINAL
 from riseml.control.actions import Action, PrepareHost, ReleaseHost
 from riseml.control.observation import Observation
-from riseml.model import Experiment, HostSeen, Job
+from riseml.model import Experiment, HostObservation, Job
 
 
-def is_prepared(experiment: Experiment, host: HostSeen) -> bool:
+def is_prepared(experiment: Experiment, host: HostObservation) -> bool:
     """Return True when the host has what the experiment's jobs share; a network with another subnet, which an earlier
     attempt has left behind, does not count.
     """

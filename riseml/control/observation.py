@@ -10,11 +10,11 @@ from riseml.base.names import SUBNETS, HostName, JobName
 from riseml.base.records import dataclass
 from riseml.base.states import Network
 from riseml.control.actions import Action
-from riseml.model import ActionFailure, Experiment, HostSeen, Job, JobKey
+from riseml.model import ActionFailure, Experiment, HostObservation, Job, JobKey
 
 
 @dataclass(frozen=True, slots=True)
-class SaveSeen:
+class SaveObservation:
     """What the server knows about the copies of an output in its store."""
 
     at: datetime | None = None  # when the last complete copy ended; None: there is none
@@ -23,7 +23,7 @@ class SaveSeen:
     given_up: int = 0  # the attempt whose last copy a user gave up; 0: none
 
 
-NEVER_SAVED = SaveSeen()
+NEVER_SAVED = SaveObservation()
 """The state of an output before its first copy."""
 
 
@@ -32,7 +32,7 @@ class Observation:
     """What one pass of the loop saw."""
 
     now: datetime  # the server's clock
-    hosts: Mapping[HostName, HostSeen]
+    hosts: Mapping[HostName, HostObservation]
     # hosts of the pool that have not answered since the server started -> when the server first asked them
     unseen: Mapping[HostName, datetime] = field(default_factory=dict)
     busy: frozenset[Action] = frozenset()  # pending actions: begun, not ended
@@ -48,13 +48,13 @@ class Observation:
     fetched: frozenset[int] = frozenset()  # ids of experiments whose data is there; only of plans with `data`
     # id of an experiment with data that not every host sees -> the hosts that see it, or have a copy of it
     copied: Mapping[int, frozenset[HostName]] = field(default_factory=dict)
-    saves: Mapping[int, SaveSeen] = field(default_factory=dict)  # id of an experiment with `save` -> its copies
+    saves: Mapping[int, SaveObservation] = field(default_factory=dict)  # id of an experiment with `save` -> its copies
     filled: frozenset[int] = frozenset()  # ids of experiments whose output has what the last attempt saved
     # id of an experiment whose output takes more than the server allows -> the sentence that says how much
     outputs_over: Mapping[int, str] = field(default_factory=dict)
     last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it
 
-    def is_lost(self, host: HostSeen) -> bool:
+    def is_lost(self, host: HostObservation) -> bool:
         """Return True when a host has been silent for `lost_after` seconds or longer."""
         return host.silent_since is not None and self.is_over(host.silent_since)
 

@@ -14,7 +14,7 @@ from riseml.base.names import HostName
 from riseml.base.states import TERMINAL
 from riseml.control.actions import RestoreOutput, SaveOutput
 from riseml.control.observation import NEVER_SAVED, Observation
-from riseml.model import Experiment, HostSeen
+from riseml.model import Experiment, HostObservation
 
 GIVE_UP_SAVING = timedelta(minutes=10)
 """How long the server repeats the last copy while no byte of it arrives."""
@@ -97,7 +97,7 @@ def _find_host(experiment: Experiment) -> HostName | None:
 
 
 def _answers(host: HostName, observation: Observation) -> bool:
-    present: HostSeen | None = observation.hosts.get(host)
+    present: HostObservation | None = observation.hosts.get(host)
     return present is not None and present.silent_since is None
 
 

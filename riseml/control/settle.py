@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from riseml.base.names import HostName
-from riseml.base.states import TERMINAL, Part, Reason, State
+from riseml.base.states import TERMINAL, JobDuty, Reason, State
 from riseml.control.actions import Action, CopyData, EnsureImage, FetchData, PrepareHost, StartGang, StartJob
 from riseml.control.images import (
     ImageLocations,
@@ -20,7 +20,7 @@ from riseml.control.images import (
 )
 from riseml.control.observation import Observation
 from riseml.control.saving import find_restore
-from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Image, Job
+from riseml.model import ActionFailure, ContainerObservation, Experiment, HostObservation, Image, Job
 
 GIVE_UP_STARTING = timedelta(minutes=5)
 """How long the tries of a start may fail for temporary reasons before the job fails."""
@@ -34,7 +34,7 @@ def settle_jobs(experiment: Experiment, observation: Observation, images: ImageL
     experiment = note_shells(experiment, observation)
     jobs = [
         _settle_build(experiment, job, observation)
-        if job.part is Part.PREPARES
+        if job.part is JobDuty.PREPARES
         else _settle_job(experiment, job, observation)
         for job in experiment.jobs
     ]
@@ -97,7 +97,7 @@ def _find_images_elsewhere(experiment: Experiment, build: Job, observation: Obse
     return (image,) if any(_has_image(other, image) for other in answering) else ()
 
 
-def _has_image(host: HostSeen, image: Image) -> bool:
+def _has_image(host: HostObservation, image: Image) -> bool:
     return is_present(host, image.base) or is_present(host, image.reference)
 
 
@@ -241,7 +241,7 @@ def _settle_job(experiment: Experiment, job: Job, observation: Observation) -> J
     return _settle_exit(job, container, observation)
 
 
-def _settle_running(job: Job, container: ContainerSeen, observation: Observation) -> Job:
+def _settle_running(job: Job, container: ContainerObservation, observation: Observation) -> Job:
     if job.state is State.RUNNING and job.reason is Reason.RUNNING and job.started_at is not None:
         return replace(job, message="") if job.message else job
     return replace(
@@ -326,7 +326,7 @@ def _set_start_reason(job: Job, reason: Reason, problem: str | None, observation
     return replace(job, reason=reason)
 
 
-def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, observation: Observation) -> Job:
+def _settle_absent(experiment: Experiment, job: Job, host: HostObservation, observation: Observation) -> Job:
     """Return the record of a job without a started container: it was removed from outside, cannot start, or starts
     later.
     """
@@ -356,7 +356,7 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, observation
     return job
 
 
-def _settle_queued(job: Job, container: ContainerSeen | None) -> Job:
+def _settle_queued(job: Job, container: ContainerObservation | None) -> Job:
     """Return the record of a job with the reason why it waits in the queue of its host, if it does."""
     if container is None or not container.waits or job.state is not State.STARTING:
         return job
@@ -365,7 +365,7 @@ def _settle_queued(job: Job, container: ContainerSeen | None) -> Job:
     return replace(job, reason=Reason.IN_QUEUE, message=container.waits)
 
 
-def _settle_exit(job: Job, container: ContainerSeen, observation: Observation) -> Job:
+def _settle_exit(job: Job, container: ContainerObservation, observation: Observation) -> Job:
     code = container.exit_code or 0
     job = replace(
         job,
@@ -378,7 +378,7 @@ def _settle_exit(job: Job, container: ContainerSeen, observation: Observation) -
     if ending is not None:
         state = State.FINISHED if ending in GOOD_ENDS else State.KILLED
         return replace(job, state=state, reason=ending, message="")
-    if job.part is Part.SERVES and not container.error:
+    if job.part is JobDuty.SERVES and not container.error:
         return replace(
             job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=container.oom)
         )
@@ -400,7 +400,7 @@ def describe_exit(code: int, *, oom: bool) -> str:
     return f"{text}: sent by another process, or the job or its host is out of memory" if name == "SIGKILL" else text
 
 
-def _find_exit_reason(container: ContainerSeen) -> Reason:
+def _find_exit_reason(container: ContainerObservation) -> Reason:
     if container.error:
         return Reason.ENGINE_STOPPED
     if container.oom:

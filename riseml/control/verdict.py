@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from riseml.base.states import TERMINAL, Part, Reason, State, Wanted
+from riseml.base.states import TERMINAL, JobDuty, Reason, State, Wanted
 from riseml.control.observation import Observation
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.saving import awaits_save
@@ -50,8 +50,8 @@ _FULL_GRACE = 10.0
 """The most seconds between SIGTERM and SIGKILL of a job whose output is too large: it goes on writing meanwhile."""
 
 _PLACE_LOST = frozenset({Reason.HOST_LOST, Reason.ENGINE_STOPPED})
-_ENDS_BADLY = frozenset({Part.PREPARES, Part.DECIDES, Part.HELPS, Part.SERVES})
-_COUNTS = frozenset({Part.DECIDES, Part.HELPS})
+_ENDS_BADLY = frozenset({JobDuty.PREPARES, JobDuty.DECIDES, JobDuty.HELPS, JobDuty.SERVES})
+_COUNTS = frozenset({JobDuty.DECIDES, JobDuty.HELPS})
 
 
 def add_verdict(experiment: Experiment, observation: Observation) -> Experiment:
@@ -165,16 +165,16 @@ def _end_job(experiment: Experiment, job: Job, verdict: Verdict, observation: Ob
         reason = Reason.STOPPED_EARLY
     elif verdict.state is not State.FINISHED:
         reason = Reason.KILLED_BY_USER if verdict.reason is Reason.KILLED_BY_USER else Reason.CASCADE
-    elif (job.part is Part.HELPS and observation.now < find_grace_end(experiment, job, verdict)) or (
+    elif (job.part is JobDuty.HELPS and observation.now < find_grace_end(experiment, job, verdict)) or (
         job.part not in _COUNTS
         and any(other.part in _COUNTS and other.state not in TERMINAL for other in experiment.jobs)
     ):
         return job
     else:
         reason = Reason.NO_LONGER_NEEDED
-    if job.host is None or job.part is Part.PREPARES:  # the job has no container on any host
+    if job.host is None or job.part is JobDuty.PREPARES:  # the job has no container on any host
         state = State.FINISHED if reason in GOOD_ENDS else State.KILLED
-        if reason is Reason.CASCADE and job.part is not Part.PREPARES:
+        if reason is Reason.CASCADE and job.part is not JobDuty.PREPARES:
             reason = Reason.NOT_STARTED
         return replace(job, state=state, reason=reason, message="", ended_at=observation.now)
     return replace(job, ending=reason, ending_at=observation.now)
@@ -187,7 +187,7 @@ def _retry_alone(experiment: Experiment, job: Job, observation: Observation) -> 
     host that starts whole gangs.
     """
     retry = experiment.plan.retry
-    alone = retry.scope is RetryScope.ROLE and job.part in _COUNTS | {Part.SERVES} and job.state is State.FAILED
+    alone = retry.scope is RetryScope.ROLE and job.part in _COUNTS | {JobDuty.SERVES} and job.state is State.FAILED
     alone = alone and not takes_whole_gangs(job.host, observation)
     if not alone or job.reason in _PLACE_LOST or not _may_retry(experiment, job):
         return job
@@ -211,9 +211,9 @@ def _find_first_cause(experiment: Experiment, observation: Observation) -> Verdi
 def _find_causes(experiment: Experiment, observation: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
     for rank, job in enumerate(experiment.jobs):
         if job.state is State.FAILED and job.part in _ENDS_BADLY:
-            deciding = -1 if job.part is Part.DECIDES else rank
+            deciding = -1 if job.part is JobDuty.DECIDES else rank
             yield job.ended_at or observation.now, deciding, _failure_verdict(experiment, job, observation)
-    deciders = [job for job in experiment.jobs if job.part is Part.DECIDES]
+    deciders = [job for job in experiment.jobs if job.part is JobDuty.DECIDES]
     if deciders and all(job.state is State.FINISHED for job in deciders):
         last = max(job.ended_at or observation.now for job in deciders)
         yield last, -1, Verdict(State.FINISHED, Reason.COMPLETED, observation.now, deciders[0].name)
@@ -274,7 +274,7 @@ def _is_idle(experiment: Experiment, observation: Observation) -> bool:
 
 
 def _list_working(experiment: Experiment) -> list[Job]:
-    return [job for job in experiment.gang if job.state not in TERMINAL and job.part is not Part.WATCHES]
+    return [job for job in experiment.gang if job.state not in TERMINAL and job.part is not JobDuty.WATCHES]
 
 
 def _answers(job: Job, observation: Observation) -> bool:

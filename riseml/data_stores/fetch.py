@@ -24,7 +24,7 @@ from riseml.base.errors import DiskFull, EngineError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
 from riseml.data_stores.data_cache import DataCache, FileRow
-from riseml.data_stores.remote import Away, Broken, Changed, Remote, RemoteFile
+from riseml.data_stores.remote import Remote, RemoteFile, SourceChanged, StoreUnavailable, TransferInterrupted
 from riseml.spec.scalars.data_url import DataUrl
 
 PATIENCE = 300.0
@@ -49,7 +49,7 @@ class _Abandoned(EngineError):
     """A file was abandoned because another one failed."""
 
 
-class _Wrong(EngineError):
+class _ChecksumMismatch(EngineError):
     """What there is of a file is not what its store has."""
 
 
@@ -115,11 +115,11 @@ def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
             listed = _name_set(order.url, files)
             hold.enter_context(cache.hold_set(listed.key))
             return _fetch_listed(cache, order, listed, tally)
-        except Changed as error:
+        except SourceChanged as error:
             changes += 1
             if changes == _MOST_CHANGES:
                 raise EngineError(error.message, "try again when nothing writes there", permanent=True) from None
-        except Away as error:
+        except StoreUnavailable as error:
             if silent_since is None or tally.progressed_at > before:
                 silent_since = time.monotonic()
                 pause = order.first_pause
@@ -218,7 +218,7 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
     is_left = place.final.exists() or place.new.exists()
     try:
         return _fetch_rest(order, file, place, tally)
-    except _Wrong:
+    except _ChecksumMismatch:
         if not is_left:
             raise
     return _fetch_rest(order, file, place, tally)
@@ -252,7 +252,7 @@ def _fetch_rest(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
         source.parent.chmod(0o700)  # a try that died shortly before its end has left folders that are read-only
         source.unlink()
         tally.add_kept(-received)
-        raise _Wrong(
+        raise _ChecksumMismatch(
             f"{order.url}: what came of {file.path!a} is not what its ETag says",
             "if the store encrypts objects with keys of its own, write `etag_is_md5: false` in stores.yml",
             permanent=True,
@@ -294,7 +294,7 @@ def _read_range(order: FetchOrder, file: RemoteFile, span: range, tally: _Tally)
         raise _Abandoned("another file of the set failed")
     try:
         return order.remote.read(file, span.start, span.stop)
-    except Broken:
+    except TransferInterrupted:
         if len(span) <= _SMALLEST_RANGE:
             raise
     middle = len(span) // 2

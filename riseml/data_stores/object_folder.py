@@ -10,7 +10,7 @@ from obstore.exceptions import BaseError, InvalidPathError, PreconditionError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from riseml.base.errors import EngineError
-from riseml.data_stores.remote import MOST_FILES, Broken, Changed, RemoteFile, check_names
+from riseml.data_stores.remote import MOST_FILES, RemoteFile, SourceChanged, TransferInterrupted, check_names
 from riseml.data_stores.store_errors import explain_store_error
 from riseml.data_stores.store_file import FILE, Store
 from riseml.spec.scalars.data_url import DataScheme, DataUrl
@@ -57,17 +57,17 @@ class ObjectFolder:
         try:
             answer = obstore.get(self._objects, file.key, options=options)
         except FileNotFoundError:
-            raise Changed(f"{self._url}: {file.path!a} is gone") from None
+            raise SourceChanged(f"{self._url}: {file.path!a} is gone") from None
         except (BaseError, ValueError) as error:
             raise self._explain(error) from None
         try:
             meta = answer.meta
             data = answer.bytes().to_bytes()
         except (BaseError, ValueError):  # the store has answered, but the rest of its answer did not arrive
-            raise Broken(f"{self._url}: the connection broke") from None
+            raise TransferInterrupted(f"{self._url}: the connection broke") from None
         is_same = meta["size"] == file.size and (not file.etag or _strip(meta["e_tag"]) == _strip(file.etag))
         if not is_same or len(data) != stop - start:
-            raise Changed(f"{self._url}: {file.path!a} changed while it was fetched")
+            raise SourceChanged(f"{self._url}: {file.path!a} changed while it was fetched")
         return data
 
     def _list_folder(self) -> list[RemoteFile]:
@@ -93,7 +93,7 @@ class ObjectFolder:
 
     def _explain(self, error: Exception) -> EngineError:
         if isinstance(error, PreconditionError):
-            return Changed(f"{self._url} changed while it was fetched")
+            return SourceChanged(f"{self._url} changed while it was fetched")
         if isinstance(error, (InvalidPathError, ValueError)):
             problem = f"{self._url} has an object with a name that no file can have"
             return EngineError(problem, "rename it in the store", permanent=True)

@@ -23,15 +23,15 @@ _LONGEST_NAME = 255  # bytes
 _LONGEST_PATH = 3000  # bytes
 
 
-class Away(EngineError):
+class StoreUnavailable(EngineError):
     """The store does not answer, or says that it cannot answer now: another try may help."""
 
 
-class Broken(Away):
+class TransferInterrupted(StoreUnavailable):
     """The connection ended in the middle of an answer: a smaller range may arrive completely."""
 
 
-class Changed(EngineError):
+class SourceChanged(EngineError):
     """A file differs from the one in the list, or is gone."""
 
 

@@ -18,8 +18,8 @@ from riseml.base.records import dataclass
 from riseml.data_stores.save_manifest import SavedFile
 from riseml.data_stores.save_output import SavePlace
 from riseml.files.storage_files import ListOrder, StorageFiles
-from riseml.job_programs.folder_contents import PART, Incoming
-from riseml.job_programs.folder_paths import Seen
+from riseml.job_programs.folder_contents import PART, FileUpload
+from riseml.job_programs.folder_paths import FileInfo
 
 _WORKERS = 4  # files at the same time
 _RANGE = 8 << 20  # bytes; so much of each worker is in memory
@@ -84,10 +84,10 @@ def restore_output(order: RestoreOrder) -> Restored:
     return Restored(files, written, len(pairs) - len(written))
 
 
-def _list_output(order: RestoreOrder) -> dict[str, Seen]:
+def _list_output(order: RestoreOrder) -> dict[str, FileInfo]:
     """Return the files of the output, after removing the unfinished files of an earlier try."""
     parts = {_name_part(file) for file in order.place.manifest.files}
-    files: dict[str, Seen] = {}
+    files: dict[str, FileInfo] = {}
     after: str | None = None
     while True:
         page = order.files.list_files(ListOrder("", after, deep=True))
@@ -101,7 +101,7 @@ def _list_output(order: RestoreOrder) -> dict[str, Seen]:
             return files
 
 
-def _find_kept(order: RestoreOrder, file: SavedFile, entry: Seen | None) -> str | None:
+def _find_kept(order: RestoreOrder, file: SavedFile, entry: FileInfo | None) -> str | None:
     """Return the tag of a file that stays as it is; an empty tag when the file is newer. None: it must be written."""
     if entry is None or entry.kind != "file":
         return None
@@ -119,8 +119,8 @@ def _check_between(order: RestoreOrder, pieces: Iterator[bytes]) -> Iterator[byt
         yield piece
 
 
-def _fetch_file(order: RestoreOrder, file: SavedFile, note: Callable[[int], None]) -> Seen:
-    incoming = Incoming(file.path, _name_upload(file), file.size, 0, file.changed, file.executable)
+def _fetch_file(order: RestoreOrder, file: SavedFile, note: Callable[[int], None]) -> FileInfo:
+    incoming = FileUpload(file.path, _name_upload(file), file.size, 0, file.changed, file.executable)
     writer = order.files.write_file(incoming)
     try:
         for piece in _read_ranges(order, file):

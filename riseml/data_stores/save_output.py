@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from riseml.base.errors import Conflict, EngineError, NotFound, Refused
 from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
-from riseml.data_stores.remote import Away
+from riseml.data_stores.remote import StoreUnavailable
 from riseml.data_stores.save_manifest import (
     ASIDE,
     LARGEST_MANIFEST,
@@ -32,7 +32,7 @@ from riseml.data_stores.save_manifest import (
 from riseml.data_stores.save_target import SaveTarget
 from riseml.files.storage_files import ListOrder, StorageFiles
 from riseml.job_programs.folder_contents import PART
-from riseml.job_programs.folder_paths import Seen, decode_name
+from riseml.job_programs.folder_paths import FileInfo, decode_name
 
 _WORKERS = 4  # files at the same time
 _ROUNDS = 3  # tries to list an output whose files change meanwhile; after that the files are copied as they are
@@ -41,11 +41,11 @@ _NOTED = 2.0  # seconds between two notes of what has arrived
 _PROOF = 33  # bytes: see `folder_contents.read_pieces`
 
 
-class Taken(EngineError):
+class DestinationInUse(EngineError):
     """The place holds the output of another experiment."""
 
 
-class _Restless(Exception):
+class _ChangedWhileRead(Exception):
     """A file changed, or was removed, while it was read."""
 
 
@@ -114,7 +114,9 @@ def claim_place(target: SaveTarget, address: str, head: SaveManifest) -> SavePla
         return SavePlace(address, target, empty)
     manifest = read_manifest(data, address)
     if manifest.owner != head.owner:
-        raise Taken(f"{address} has the output of {manifest.experiment[:100]!a} of another server", permanent=True)
+        raise DestinationInUse(
+            f"{address} has the output of {manifest.experiment[:100]!a} of another server", permanent=True
+        )
     return SavePlace(address, target, manifest)
 
 
@@ -186,17 +188,17 @@ class _Save:
         }
         self._loose = {file.path: file for file in self._known_files.loose if file.key not in before.keys}
 
-    def _is_lost(self, files: Sequence[Seen]) -> bool:
+    def _is_lost(self, files: Sequence[FileInfo]) -> bool:
         """Return True for an output that has lost every file of its jobs, for example on a replaced disk."""
         has_job_files = any(self._order.of_jobs(entry.path) for entry in files)
         return not has_job_files and any(self._order.of_jobs(path) for path in self._named)
 
-    def _list_files(self) -> list[Seen]:
+    def _list_files(self) -> list[FileInfo]:
         """Return the files that are wanted and that a store can have, the oldest first.
 
         A file that names other files, such as TensorFlow's `checkpoint`, is newer than they are.
         """
-        files: list[Seen] = []
+        files: list[FileInfo] = []
         after: str | None = None
         while True:
             page = self._order.files.list_files(ListOrder("", after, deep=True))
@@ -208,7 +210,7 @@ class _Save:
             if after is None:
                 return sorted(files, key=lambda entry: (entry.mtime, entry.path))
 
-    def _is_wanted(self, entry: Seen) -> bool:
+    def _is_wanted(self, entry: FileInfo) -> bool:
         path = entry.path
         names = path.split("/")
         if names[-1].startswith(PART) or names[0] in (MANIFEST, ASIDE):
@@ -226,7 +228,7 @@ class _Save:
             return True
         return False
 
-    def _find_file(self, entry: Seen) -> SavedFile | None:
+    def _find_file(self, entry: FileInfo) -> SavedFile | None:
         """Return the object that has the present content of a file; None: there is none."""
         for files in (self._loose, self._named):
             file = files.get(entry.path)
@@ -234,14 +236,14 @@ class _Save:
                 return file
         return None
 
-    def _choose_file(self, entry: Seen) -> SavedFile | None:
+    def _choose_file(self, entry: FileInfo) -> SavedFile | None:
         """Return the object that the manifest names for a file: its present content, else its last whole version.
 
         A log that grows all the time has no object with its present content: it is longer as soon as it was sent.
         """
         return self._find_file(entry) or self._loose.get(entry.path) or self._named.get(entry.path)
 
-    def _send_changed(self, files: Sequence[Seen], *, exact: bool) -> bool:
+    def _send_changed(self, files: Sequence[FileInfo], *, exact: bool) -> bool:
         """Send the changed files; return True when a file changed meanwhile. The first failure ends the copy."""
         changed = [entry for entry in files if self._find_file(entry) is None]
         self._missing = {entry.path for entry in changed}
@@ -270,7 +272,7 @@ class _Save:
         self._note()
         return any([worker.result() for worker in workers])
 
-    def _send_file(self, entry: Seen, *, exact: bool) -> bool:
+    def _send_file(self, entry: FileInfo, *, exact: bool) -> bool:
         """Send one file; return False when it changed meanwhile, so that nothing was written."""
         text = show_text(entry.path) or entry.path
         key = f"{self._aside}/{text}" if entry.path in self._named else text
@@ -279,7 +281,7 @@ class _Save:
             size, tag = next(pieces).decode().split()
             content = _FileContent(pieces, int(size), self._tally)
             self._target.write(key, int(size), iter(content))
-        except (_Restless, Conflict, NotFound):
+        except (_ChangedWhileRead, Conflict, NotFound):
             if not exact:
                 self._left_out[entry.path] = "it changes all the time"
             return False
@@ -321,7 +323,7 @@ class _Save:
                 continue
             try:
                 self._target.copy(file.key, text)
-            except Away:
+            except StoreUnavailable:
                 raise
             except EngineError:  # Amazon's copies no object of more than 5 GiB
                 self._left_out[file.path] = f"it is at {file.key}: the store does not copy it to its place"
@@ -368,7 +370,7 @@ class _FileContent:
                 yield content
         self.sha256 = digest.hexdigest()
         if left or len(proof) != _PROOF or proof[:1] != b"0" or proof[1:] != digest.digest():
-            raise _Restless
+            raise _ChangedWhileRead
 
 
 def show_text(path: str) -> str | None:

@@ -6,7 +6,7 @@ import re
 from enum import Enum
 
 from riseml.base.errors import EngineError
-from riseml.data_stores.remote import Away, Changed
+from riseml.data_stores.remote import SourceChanged, StoreUnavailable
 from riseml.data_stores.store_file import Store
 from riseml.spec.scalars.data_url import WEB, DataUrl
 
@@ -68,7 +68,7 @@ def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose 
     if not number and _UNTRUSTED in details:
         return explain_untrusted(url)
     if not number:
-        return Away(f"{url}: the store{at} does not answer")
+        return StoreUnavailable(f"{url}: the store{at} does not answer")
     return explain_status(url, number, purpose)
 
 
@@ -82,9 +82,9 @@ def explain_status(url: DataUrl, status: int, purpose: Purpose = Purpose.FETCH) 
     """Return the error for an HTTP status alone."""
     verb, _ = purpose.value
     if status >= 500 or status in _BUSY:
-        return Away(f"{url}: the store answers {status}, so that it cannot be used now")
+        return StoreUnavailable(f"{url}: the store answers {status}, so that it cannot be used now")
     if status in (404, 412):
-        return Changed(f"{url} changed while it was {verb}, or is gone")
+        return SourceChanged(f"{url} changed while it was {verb}, or is gone")
     if 300 <= status < 400:
         return _refuse(
             f"{url} leads to another address ({status}), and riseml follows none", "name that address in riseml.yml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from riseml.base.errors import EngineError
-from riseml.data_stores.remote import Away, Broken, Changed, RemoteFile
+from riseml.data_stores.remote import RemoteFile, SourceChanged, StoreUnavailable, TransferInterrupted
 from riseml.data_stores.store_errors import explain_status, explain_untrusted
 from riseml.data_stores.store_file import Store
 from riseml.spec.scalars.data_url import DataUrl
@@ -56,22 +56,22 @@ class WebFile:
                     if len(data) > stop - start:
                         break
         except (httpx.HTTPError, httpx.InvalidURL):
-            raise Broken(f"{self._url}: the connection broke") from None
+            raise TransferInterrupted(f"{self._url}: the connection broke") from None
         if len(data) != stop - start or _read_mark(answer) != file.etag:
-            raise Changed(f"{self._url} changed while it was fetched")
+            raise SourceChanged(f"{self._url} changed while it was fetched")
         return bytes(data)
 
     def _explain_silence(self, error: Exception) -> EngineError:
         if _UNTRUSTED in str(error):
             return explain_untrusted(self._url)
-        return Away(f"{self._url}: the server does not answer")
+        return StoreUnavailable(f"{self._url}: the server does not answer")
 
     def _check(self, answer: httpx.Response) -> httpx.Headers:
         if answer.status_code not in (_OK, _PART):
             if answer.status_code == httpx.codes.NOT_FOUND:
                 raise EngineError(f"there is nothing at {self._url}", "check the address", permanent=True)
             raise (
-                Changed(f"{self._url} changed")
+                SourceChanged(f"{self._url} changed")
                 if answer.status_code == _WRONG_RANGE
                 else explain_status(self._url, answer.status_code)
             )

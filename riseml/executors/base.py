@@ -21,7 +21,7 @@ from riseml.base.records import dataclass
 from riseml.base.states import Network
 from riseml.control.actions import Signal
 from riseml.files.archives.project_files import ProjectFiles
-from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount, Sample
+from riseml.model import Frame, HostObservation, Image, JobKey, Launch, LogCursor, Mount, Sample
 
 Emit = Callable[[str], None]
 """Receives one line of a build's output."""
@@ -151,7 +151,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class HostSetup:
     """What the jobs of an experiment share on a host."""
 
     experiment: int
@@ -171,7 +171,7 @@ class Executor(Protocol):
     def describe(self) -> str:
         """Return what runs jobs there, for people: `Docker 20.10.24`."""
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         """Return every job and network of this server on the host, and which of these environments are present."""
 
     def ensure_image(self, order: BuildOrder) -> None:
@@ -181,7 +181,7 @@ class Executor(Protocol):
             EngineError: an install step failed or the image does not exist (permanent), or the order was cancelled.
         """
 
-    def prepare(self, share: Share) -> None:
+    def prepare(self, share: HostSetup) -> None:
         """Create what the jobs of an experiment share on this host.
 
         Raises:

@@ -31,9 +31,9 @@ from riseml.model import Gpu, Image, JobKey, Mount, Sample
 class GangRunner(Protocol):
     """Has its own queue, places jobs itself, and starts the jobs of a gang together.
 
-    Its observation has `HostSeen.queue`, so that riseml hands gangs over at once, and each job that waits there has
-    `ContainerSeen.waits`. A gang also ends by the rules of `control.verdict` while no server runs; a job that ended by
-    these rules has `ContainerSeen.ending`.
+    Its observation has `HostObservation.queue`, so that riseml hands gangs over at once, and each job that waits there
+    has `ContainerObservation.waits`. A gang also ends by the rules of `control.verdict` while no server runs; a job
+    that ended by these rules has `ContainerObservation.ending`.
     """
 
     def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:

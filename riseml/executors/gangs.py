@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from riseml.base.names import JobName, experiment_name
 from riseml.base.records import dataclass
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.model import Experiment, Gpu, Launch
 from riseml.planning.launch import LaunchTarget, make_address_tokens, make_launch
 
@@ -24,7 +24,7 @@ class GangRole:
     """One job of a gang, and what its end means for the other jobs."""
 
     launch: Launch  # contains placeholders of `make_address_tokens` for addresses that only the host knows
-    part: Part
+    part: JobDuty
     grace: float  # seconds that it may go on after the experiment succeeded
 
 

@@ -9,7 +9,7 @@ import socket
 from typing import Protocol
 
 from riseml.base.records import dataclass
-from riseml.base.stream_messages import Channel, ChannelEnd, Piece, StreamMessage, WindowSize
+from riseml.base.stream_messages import Channel, ChannelData, ChannelEnd, StreamMessage, WindowSize
 
 
 class StreamCodec(Protocol):
@@ -64,11 +64,11 @@ class RawCodec:
         self._end_of_input = end_of_input
 
     def decode(self, data: bytes) -> list[StreamMessage]:
-        return [Piece(Channel.OUTPUT, data)]
+        return [ChannelData(Channel.OUTPUT, data)]
 
     def encode(self, message: StreamMessage) -> bytes | None:
         match message:
-            case Piece(Channel.INPUT, content):
+            case ChannelData(Channel.INPUT, content):
                 return content
             case ChannelEnd(Channel.INPUT):
                 return self._end_of_input

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from riseml.base.errors import EngineError, RisemlError
 from riseml.base.names import HostName
 from riseml.executors.base import Executor
-from riseml.model import HostSeen
+from riseml.model import HostObservation
 
 Report = Callable[[HostName, RisemlError], None]
 Clock = Callable[[], float]
@@ -57,7 +57,7 @@ class HostPool:
         }
         self.executors = {executor.name: executor for executor in executors}
 
-    def observe_hosts(self, references: frozenset[str], now: datetime) -> dict[HostName, HostSeen]:
+    def observe_hosts(self, references: frozenset[str], now: datetime) -> dict[HostName, HostObservation]:
         """Return an observation of every host that has ever answered.
 
         A host that does not answer in time has its last observation, with `silent_since` set.
@@ -84,7 +84,7 @@ class HostPool:
             for watch in self._watches.values()
         )
 
-    def list_last_seen(self) -> dict[HostName, HostSeen]:
+    def list_last_seen(self) -> dict[HostName, HostObservation]:
         """Return the last observation of every host that has ever answered."""
         observations = {name: watch.observation for name, watch in self._watches.items()}
         return {name: host for name, host in observations.items() if host is not None}
@@ -105,12 +105,12 @@ class _HostWatch:
 
     def __init__(self, executor: Executor, report: Report, clock: Clock) -> None:
         self.executor = executor
-        self.observation: HostSeen | None = None  # None: it has never answered
+        self.observation: HostObservation | None = None  # None: it has never answered
         self.problem: RisemlError | None = None  # why it does not answer
         self._report = report
         self._clock = clock
         self._worker = ThreadPoolExecutor(1, thread_name_prefix=f"observe-{executor.name}")
-        self._pending: Future[HostSeen] | None = None
+        self._pending: Future[HostObservation] | None = None
         self._silent_since: datetime | None = None  # by the time of day
         self._silent_at = 0.0  # the same moment by the clock
 
@@ -124,13 +124,13 @@ class _HostWatch:
         """Since when a host that has never answered is asked; None: it has answered."""
         return None if self.observation is not None else self._silent_since
 
-    def ask_host(self, references: frozenset[str]) -> tuple[Future[HostSeen], bool]:
+    def ask_host(self, references: frozenset[str]) -> tuple[Future[HostObservation], bool]:
         """Return the pending observation, and whether the host is silent: then the caller does not wait."""
         if self._pending is None:
             self._pending = self._worker.submit(self.executor.observe, references)
         return self._pending, self._silent_since is not None and self.observation is not None
 
-    def collect_answer(self, now: datetime) -> HostSeen | None:
+    def collect_answer(self, now: datetime) -> HostObservation | None:
         """Return the newest observation: the answer if it has arrived, else the last one."""
         if self._pending is None or not self._pending.done():
             self._note_silence(now)
@@ -148,7 +148,7 @@ class _HostWatch:
             self.observation = replace(self.observation, silent_since=self._silent_since)
         return self.observation
 
-    def _take_answer(self, answer: Future[HostSeen]) -> RisemlError | None:
+    def _take_answer(self, answer: Future[HostObservation]) -> RisemlError | None:
         """Store the answer, or return its problem; any exception is a problem of this host alone."""
         try:
             self.observation = answer.result()

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from riseml.files.storage_files import FileWriter, ListOrder, translate_files_error
-from riseml.job_programs.folder_contents import PART, Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_contents import PART, FileUpload, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, Removed, list_page, remove_tree
 from riseml.job_programs.folder_paths import (
+    FileErrorKind,
+    FileInfo,
     FilesError,
-    Seen,
-    Trouble,
     count_free,
     make_folder,
     make_folders,
@@ -57,11 +57,11 @@ class LocalFiles:
         with translate_files_error(self._place), _opened(self._open_root) as root:
             yield from read_pieces(root, path, start, etag)
 
-    def write_file(self, order: Incoming) -> FileWriter:
+    def write_file(self, order: FileUpload) -> FileWriter:
         with translate_files_error(self._place), _opened(self._open_target) as root:
             return _LocalWriter(self._place, PartWriter(root, order, self._owner))
 
-    def link_file(self, order: Incoming, folder: int, name: bytes) -> bool:
+    def link_file(self, order: FileUpload, folder: int, name: bytes) -> bool:
         """Give a file of this machine a name here, too, in place of a file that is there.
 
         Args:
@@ -79,7 +79,7 @@ class LocalFiles:
         with translate_files_error(self._place), _opened(self._open_target) as root:
             make_folder(root, path, self._owner)
 
-    def make_link(self, path: str, target: str) -> Seen:
+    def make_link(self, path: str, target: str) -> FileInfo:
         with translate_files_error(self._place), _opened(self._open_target) as root:
             return make_link(root, path, target, self._owner)
 
@@ -107,7 +107,7 @@ class _LocalWriter:
         with translate_files_error(self._place):
             self._part.write(piece)
 
-    def finish(self) -> Seen:
+    def finish(self) -> FileInfo:
         with translate_files_error(self._place):
             return self._part.finish()
 
@@ -118,15 +118,15 @@ class _LocalWriter:
         self._part.close()
 
 
-def _link_file(root: int, order: Incoming, source: tuple[int, bytes], owner: tuple[int, int] | None) -> bool:
+def _link_file(root: int, order: FileUpload, source: tuple[int, bytes], owner: tuple[int, int] | None) -> bool:
     """Link a file to a path below an open folder; no link is followed on the way. A repeated call changes nothing."""
     parts = split_path(order.path)
     if not parts or parts[-1].startswith(PART.encode()):
-        raise FilesError(Trouble.BAD_PATH, order.path)
+        raise FilesError(FileErrorKind.BAD_PATH, order.path)
     handle = os.open(source[1], _SOURCE, dir_fd=source[0])
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise FilesError(Trouble.SPECIAL, order.path)
+            raise FilesError(FileErrorKind.SPECIAL, order.path)
         above = make_folders(root, parts[:-1], order.path, owner)
         part = f"{PART}{order.upload}".encode()
         try:

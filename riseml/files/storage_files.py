@@ -12,9 +12,9 @@ from typing import Protocol
 
 from riseml.base.errors import Conflict, EngineError, NotFound, Refused, RisemlError, UsageError
 from riseml.base.records import dataclass
-from riseml.job_programs.folder_contents import Incoming
+from riseml.job_programs.folder_contents import FileUpload
 from riseml.job_programs.folder_listing import Page, Removed
-from riseml.job_programs.folder_paths import FilesError, Seen, Trouble
+from riseml.job_programs.folder_paths import FileErrorKind, FileInfo, FilesError
 
 MOST_ENTRIES = 50_000
 """Entries of one page, and things that one call removes."""
@@ -36,7 +36,7 @@ class FileWriter(Protocol):
     def write(self, piece: bytes) -> None:
         """Take the next bytes."""
 
-    def finish(self) -> Seen:
+    def finish(self) -> FileInfo:
         """Check that the file is complete and that its checksum is right; then give it its name."""
 
     def discard(self) -> None:
@@ -59,13 +59,13 @@ class StorageFiles(Protocol):
     def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:
         """Yield a header, the content from `start` on, and its proof: see `folder_contents.read_pieces`."""
 
-    def write_file(self, order: Incoming) -> FileWriter:
+    def write_file(self, order: FileUpload) -> FileWriter:
         """Begin to write a file; make the folders above it."""
 
     def make_folder(self, path: str) -> None:
         """Make a folder and the folders above it."""
 
-    def make_link(self, path: str, target: str) -> Seen:
+    def make_link(self, path: str, target: str) -> FileInfo:
         """Make a link to a place below the folder; make the folders above the link."""
 
     def remove_files(self, path: str, limit: int) -> Removed:
@@ -98,30 +98,30 @@ def describe_trouble(error: FilesError, place: str) -> RisemlError:
     return make(f"{path} {words}" + (f": {error.detail}" if error.trouble in _DETAILED else ""), hint)
 
 
-_DETAILED = (Trouble.DENIED, Trouble.FAILED)
+_DETAILED = (FileErrorKind.DENIED, FileErrorKind.FAILED)
 _CHANGED_HINT = "copy it again when nothing writes to it"
-_SENTENCES: dict[Trouble, tuple[type[RisemlError], str, str | None]] = {
-    Trouble.BAD_PATH: (
+_SENTENCES: dict[FileErrorKind, tuple[type[RisemlError], str, str | None]] = {
+    FileErrorKind.BAD_PATH: (
         UsageError,
         "is not a path that can be used",
         "names are at most 255 bytes, and none is empty, `.` or `..`",
     ),
-    Trouble.MISSING: (NotFound, "does not exist", "`riseml ls` shows what is there"),
-    Trouble.NOT_FOLDER: (UsageError, "is not in a folder", "`riseml ls` shows what is there"),
-    Trouble.IS_FOLDER: (UsageError, "is a folder", "name a file in it, or another target"),
-    Trouble.LINK: (Refused, "is behind a link, and riseml follows none", "name what the link leads to"),
-    Trouble.OUTSIDE: (
+    FileErrorKind.MISSING: (NotFound, "does not exist", "`riseml ls` shows what is there"),
+    FileErrorKind.NOT_FOLDER: (UsageError, "is not in a folder", "`riseml ls` shows what is there"),
+    FileErrorKind.IS_FOLDER: (UsageError, "is a folder", "name a file in it, or another target"),
+    FileErrorKind.LINK: (Refused, "is behind a link, and riseml follows none", "name what the link leads to"),
+    FileErrorKind.OUTSIDE: (
         Refused,
         "would be a link that leads out",
         "links lead to a place below the storage: `..` at the beginning alone, and no path that begins with /",
     ),
-    Trouble.SPECIAL: (Refused, "is neither a file nor a folder", "only files and folders are copied"),
-    Trouble.EXISTS: (Conflict, "is there already", "name another target"),
-    Trouble.CHANGED: (Conflict, "changed while it was copied", _CHANGED_HINT),
-    Trouble.DAMAGED: (Conflict, "did not arrive as it was sent; nothing was kept", "copy it again"),
-    Trouble.INCOMPLETE: (Conflict, "was not sent completely; nothing was changed", "copy it again"),
-    Trouble.DENIED: (Refused, "may not be used so", "look at its owner and its mode"),
-    Trouble.FULL: (Refused, "was not written: no space is left there", "free some space, then copy it again"),
-    Trouble.DEEP: (Refused, "has more than 200 folders in each other", "riseml goes no deeper"),
-    Trouble.FAILED: (EngineError, "cannot be used", None),
+    FileErrorKind.SPECIAL: (Refused, "is neither a file nor a folder", "only files and folders are copied"),
+    FileErrorKind.EXISTS: (Conflict, "is there already", "name another target"),
+    FileErrorKind.CHANGED: (Conflict, "changed while it was copied", _CHANGED_HINT),
+    FileErrorKind.DAMAGED: (Conflict, "did not arrive as it was sent; nothing was kept", "copy it again"),
+    FileErrorKind.INCOMPLETE: (Conflict, "was not sent completely; nothing was changed", "copy it again"),
+    FileErrorKind.DENIED: (Refused, "may not be used so", "look at its owner and its mode"),
+    FileErrorKind.FULL: (Refused, "was not written: no space is left there", "free some space, then copy it again"),
+    FileErrorKind.DEEP: (Refused, "has more than 200 folders in each other", "riseml goes no deeper"),
+    FileErrorKind.FAILED: (EngineError, "cannot be used", None),
 }

@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from riseml.base.names import JobName
 from riseml.base.records import dataclass
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.spec.config.types import Resources, Shell, Train
 from riseml.spec.scalars.placeholders import variable_name
@@ -83,7 +83,7 @@ class Role:
     """One job that a framework asks for."""
 
     name: JobName  # `master`, `worker.1`
-    part: Part  # what the exit of the job means for the experiment
+    part: JobDuty  # what the exit of the job means for the experiment
     resources: Resources
     grace: float = 0.0  # seconds that the job may go on after the experiment succeeded
     run: tuple[str, ...] | None = None  # replaces the user's command (tensorboard); None: the user's command

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, hostname, job_name, split_address
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines, make_rank_command
 from riseml.frameworks.process_group import find_job, limit_threads, make_placeholders
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
@@ -43,7 +43,7 @@ class HorovodPlugin:
 
     def roles(self, train: Train) -> tuple[Role, ...]:
         workers = range(1, _section_of(train).workers + 1)
-        roles = [Role(job_name("worker", index), Part.DECIDES, train.resources) for index in workers]
+        roles = [Role(job_name("worker", index), JobDuty.DECIDES, train.resources) for index in workers]
         if train.tensorflow is not None and train.tensorflow.tensorboard:
             roles.append(make_tensorboard_role(train.tensorflow.tensorboard))
         return tuple(roles)
@@ -92,7 +92,7 @@ class HorovodPlugin:
 
 
 def _list_workers(plan: Plan) -> list[JobName]:
-    return [job.name for job in plan.jobs if job.part is Part.DECIDES]
+    return [job.name for job in plan.jobs if job.part is JobDuty.DECIDES]
 
 
 def _list_ranks(index: int, processes: int) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
 from riseml.spec.config.types import Train
 
@@ -23,7 +23,7 @@ class Plain:
         return None
 
     def roles(self, train: Train) -> tuple[Role, ...]:
-        return (Role(JobName("train"), Part.DECIDES, train.resources),)
+        return (Role(JobName("train"), JobDuty.DECIDES, train.resources),)
 
     def options(self, train: Train) -> Environment:
         return ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, job_name
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks.base import WORKER_GRACE, Role
 from riseml.spec.config.types import ProcessGroup, Train
 
@@ -20,11 +20,11 @@ _PROCESSES = "processes"
 def list_group_roles(train: Train, group: ProcessGroup | None) -> tuple[Role, ...]:
     """Return the master, which decides, and the workers; without a group the one job `train`."""
     if group is None:
-        return (Role(JobName("train"), Part.DECIDES, train.resources),)
+        return (Role(JobName("train"), JobDuty.DECIDES, train.resources),)
     grace = WORKER_GRACE if train.finish_grace is None else train.finish_grace
-    master = Role(MASTER, Part.DECIDES, group.master_resources)
+    master = Role(MASTER, JobDuty.DECIDES, group.master_resources)
     workers = range(1, group.workers)
-    return master, *(Role(job_name("worker", at), Part.HELPS, group.worker_resources, grace) for at in workers)
+    return master, *(Role(job_name("worker", at), JobDuty.HELPS, group.worker_resources, grace) for at in workers)
 
 
 def make_group_options(group: ProcessGroup | None) -> Environment:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, job_name, job_type, split_address
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks.base import WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
 from riseml.spec.config.types import RoleEnd, RoleSection, Train
 from riseml.spec.scalars.placeholders import variable_name
@@ -32,7 +32,7 @@ from riseml.spec.scalars.role_names import CLUSTER_SPEC, list_peer_placeholders
 if TYPE_CHECKING:
     from riseml.model import Environment, Plan
 
-_PARTS = {RoleEnd.DECIDES: Part.DECIDES, RoleEnd.HELPS: Part.HELPS, RoleEnd.SERVES: Part.SERVES}
+_PARTS = {RoleEnd.DECIDES: JobDuty.DECIDES, RoleEnd.HELPS: JobDuty.HELPS, RoleEnd.SERVES: JobDuty.SERVES}
 _ROLES = "roles"
 _AFTER = "after "  # prefix of the option that holds `after`; the name of the waiting role follows
 
@@ -204,7 +204,7 @@ def _list_hosts(plan: Plan, addresses: Mapping[JobName, str]) -> dict[str, str]:
 
     `worker_hosts` has the order that `worker_index` counts.
     """
-    servers = [job.name for job in plan.jobs if job.part is Part.SERVES]
+    servers = [job.name for job in plan.jobs if job.part is JobDuty.SERVES]
     return {
         "worker_hosts": ",".join(addresses[name] for name in _list_workers(plan)),
         "ps_hosts": ",".join(addresses[name] for name in servers),
@@ -212,7 +212,7 @@ def _list_hosts(plan: Plan, addresses: Mapping[JobName, str]) -> dict[str, str]:
 
 
 def _list_workers(plan: Plan) -> list[JobName]:
-    return [job.name for job in plan.jobs if job.part in (Part.DECIDES, Part.HELPS)]
+    return [job.name for job in plan.jobs if job.part in (JobDuty.DECIDES, JobDuty.HELPS)]
 
 
 def _wait_for(role: str, port: int | None) -> str:

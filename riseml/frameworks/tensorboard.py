@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks.base import Role
 from riseml.job_programs import read_program
 from riseml.spec.config.types import Resources, Shell, TensorBoard, Train
@@ -33,7 +33,7 @@ def make_tensorboard_role(board: TensorBoard) -> Role:
     place = f'--host "${{RISEML_HOST:-0.0.0.0}}" --port "${{RISEML_PORT:-{_PORT}}}"'
     logdir = f"--logdir {_quote_logdir(board.logdir)}"
     program = f"{start_on_store()} ''" if is_in_store(board.logdir) else "tensorboard"
-    return Role(TENSORBOARD, Part.WATCHES, _RESOURCES, run=(f"exec {program} {logdir} {place}",), shell=Shell.SH)
+    return Role(TENSORBOARD, JobDuty.WATCHES, _RESOURCES, run=(f"exec {program} {logdir} {place}",), shell=Shell.SH)
 
 
 def tensorboard_options(board: TensorBoard | None) -> Environment:

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, job_name, job_type
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.spec.config.types import ChiefKey, Distributed, TensorFlow, Train
@@ -44,7 +44,7 @@ class Tensorflow:
     def roles(self, train: Train) -> tuple[Role, ...]:
         section = _section_of(train)
         if section.distributed is None:
-            roles = [Role(JobName("train"), Part.DECIDES, train.resources)]
+            roles = [Role(JobName("train"), JobDuty.DECIDES, train.resources)]
         else:
             roles = _cluster_roles(section.distributed, train.finish_grace)
         if section.tensorboard:
@@ -118,16 +118,16 @@ def _cluster_roles(section: Distributed, finish_grace: float | None) -> list[Rol
     grace = WORKER_GRACE if finish_grace is None else finish_grace
     roles: list[Role] = []
     if section.chief is ChiefKey.WORKER:
-        roles.append(Role(job_name("worker", 1), Part.DECIDES, section.master_resources))
+        roles.append(Role(job_name("worker", 1), JobDuty.DECIDES, section.master_resources))
         helpers = range(2, section.workers + 1)
     else:
-        roles.append(Role(MASTER, Part.DECIDES, section.master_resources))
+        roles.append(Role(MASTER, JobDuty.DECIDES, section.master_resources))
         helpers = range(1, section.workers)
-    roles += [Role(job_name("worker", index), Part.HELPS, section.worker_resources, grace) for index in helpers]
-    roles += [Role(job_name("ps", index), Part.SERVES, section.ps_resources) for index in range(1, section.ps + 1)]
+    roles += [Role(job_name("worker", index), JobDuty.HELPS, section.worker_resources, grace) for index in helpers]
+    roles += [Role(job_name("ps", index), JobDuty.SERVES, section.ps_resources) for index in range(1, section.ps + 1)]
     if section.evaluator_resources is not None:
         last = EVALUATOR_GRACE if finish_grace is None else finish_grace
-        roles.append(Role(EVALUATOR, Part.HELPS, section.evaluator_resources, last))
+        roles.append(Role(EVALUATOR, JobDuty.HELPS, section.evaluator_resources, last))
     return roles
 
 

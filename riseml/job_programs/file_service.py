@@ -14,10 +14,17 @@ import struct
 import sys
 from collections.abc import Callable
 
-from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_contents import FileUpload, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import list_page, remove_tree
-from riseml.job_programs.folder_paths import FilesError, Trouble, count_free, enter_folder, make_folder, split_path
+from riseml.job_programs.folder_paths import (
+    FileErrorKind,
+    FilesError,
+    count_free,
+    enter_folder,
+    make_folder,
+    split_path,
+)
 from riseml.job_programs.folder_use import count_used
 
 _IDLE = 60  # seconds without a request
@@ -71,7 +78,7 @@ def _serve_read(root: int, path: str, start: int, etag: str | None) -> None:
 
 def _serve_write(root: int, **order: object) -> None:
     """Write a file: answer, then read parts up to the `J` that ends or discards it."""
-    writer = PartWriter(root, Incoming(**order))  # type: ignore[arg-type]  # the server sends its fields
+    writer = PartWriter(root, FileUpload(**order))  # type: ignore[arg-type]  # the server sends its fields
     _answer(ready=1)
     trouble = None
     try:
@@ -159,7 +166,7 @@ def _receive_message() -> tuple[bytes, bytes]:
         return b"", b""
     kind, size = _HEADER.unpack(header)
     if size > _MOST:
-        raise FilesError(Trouble.FAILED, "", "the message is too long")
+        raise FilesError(FileErrorKind.FAILED, "", "the message is too long")
     message = _read_exactly(size)
     return (kind, message) if len(message) == size else (b"", b"")
 

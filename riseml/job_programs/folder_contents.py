@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from riseml.job_programs.folder_paths import (
+    FileErrorKind,
+    FileInfo,
     FilesError,
     OpenAbove,
-    Seen,
-    Trouble,
     describe_file,
     make_folders,
     make_tag,
@@ -35,7 +35,7 @@ _UPLOAD = re.compile("[0-9a-f]{16}")
 _SYNCED = 1 << 20  # bytes; larger files are on the disk before they get their name
 
 
-class Incoming(NamedTuple):
+class FileUpload(NamedTuple):
     """A file to write."""
 
     path: str
@@ -59,9 +59,9 @@ def read_pieces(root: int, path: str, start: int, etag: str | None) -> Iterator[
     handle, before = _open_file(root, path)
     try:
         if etag is not None and etag != make_tag(before):
-            raise FilesError(Trouble.CHANGED, path)
+            raise FilesError(FileErrorKind.CHANGED, path)
         if start > before.st_size:
-            raise FilesError(Trouble.CHANGED, path)
+            raise FilesError(FileErrorKind.CHANGED, path)
         yield f"{before.st_size} {make_tag(before)}".encode()
         digest = hashlib.sha256()
         for piece in _read_handle(handle, 0, start):
@@ -95,10 +95,10 @@ class PartWriter:
         FilesError: every method, when the file cannot be written.
     """
 
-    def __init__(self, root: int, order: Incoming, owner: tuple[int, int] | None = None) -> None:
+    def __init__(self, root: int, order: FileUpload, owner: tuple[int, int] | None = None) -> None:
         parts = split_path(order.path)
         if not parts or not _UPLOAD.fullmatch(order.upload) or parts[-1].startswith(PART.encode()):
-            raise FilesError(Trouble.BAD_PATH, order.path)
+            raise FilesError(FileErrorKind.BAD_PATH, order.path)
         self._order = order
         self._owner = owner
         self._digest = hashlib.sha256()
@@ -120,7 +120,7 @@ class PartWriter:
         remainder = piece[self._order.size - self._got :]
         self._proof += remainder
         if len(self._proof) > self._digest.digest_size:
-            raise FilesError(Trouble.DAMAGED, self._order.path)
+            raise FilesError(FileErrorKind.DAMAGED, self._order.path)
         self._digest.update(content)
         view = memoryview(content)
         try:
@@ -130,13 +130,13 @@ class PartWriter:
             raise translate(error, self._order.path) from None
         self._got += len(content)
 
-    def finish(self) -> Seen:
+    def finish(self) -> FileInfo:
         """Give the file its name, in place of a file that is there."""
         order = self._order
         if self._got < order.size or len(self._proof) < self._digest.digest_size:
-            raise FilesError(Trouble.INCOMPLETE, order.path, str(self._got))
+            raise FilesError(FileErrorKind.INCOMPLETE, order.path, str(self._got))
         if self._proof != self._digest.digest():
-            raise FilesError(Trouble.DAMAGED, order.path)
+            raise FilesError(FileErrorKind.DAMAGED, order.path)
         try:
             if self._owner is not None:
                 os.fchown(self._handle, *self._owner)
@@ -168,7 +168,7 @@ class PartWriter:
         except OSError:
             return
         if stat.S_ISDIR(status.st_mode):
-            raise FilesError(Trouble.IS_FOLDER, self._order.path)
+            raise FilesError(FileErrorKind.IS_FOLDER, self._order.path)
 
     def _open_part(self) -> int:
         offset = self._order.offset
@@ -180,7 +180,7 @@ class PartWriter:
                 # An earlier try that broke off may still be writing the bytes that had arrived: the same bytes at the
                 # same offsets.
                 if not stat.S_ISREG(status.st_mode) or status.st_size < offset:
-                    raise FilesError(Trouble.CHANGED, self._order.path)
+                    raise FilesError(FileErrorKind.CHANGED, self._order.path)
                 for piece in _read_handle(before.fileno(), 0, offset):
                     self._digest.update(piece)
             handle = os.open(self._part, _MORE, dir_fd=self._folder)
@@ -199,7 +199,7 @@ def _open_file(root: int, path: str) -> tuple[int, os.stat_result]:
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
-        raise FilesError(Trouble.IS_FOLDER if stat.S_ISDIR(status.st_mode) else Trouble.SPECIAL, path)
+        raise FilesError(FileErrorKind.IS_FOLDER if stat.S_ISDIR(status.st_mode) else FileErrorKind.SPECIAL, path)
     return handle, status
 
 

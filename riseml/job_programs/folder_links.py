@@ -6,9 +6,9 @@ import os
 
 from riseml.job_programs.folder_contents import PART
 from riseml.job_programs.folder_paths import (
+    FileErrorKind,
+    FileInfo,
     FilesError,
-    Seen,
-    Trouble,
     decode_name,
     describe_file,
     make_folders,
@@ -49,13 +49,13 @@ def leads_inside(path: str, target: str) -> bool:
     return bool(target) and b"\0" not in decode_name(target) and _ABOVE not in steps[above:] and above <= depth
 
 
-def make_link(root: int, path: str, target: str, owner: tuple[int, int] | None = None) -> Seen:
+def make_link(root: int, path: str, target: str, owner: tuple[int, int] | None = None) -> FileInfo:
     """Make a link with the folders above it, in place of a file or a link that is there.
 
     Args:
         root: descriptor of the folder.
         path: of the link.
-        target: what it says, as `Seen.target`.
+        target: what it says, as `FileInfo.target`.
         owner: uid and gid of what is made; None: this process.
 
     Raises:
@@ -63,9 +63,9 @@ def make_link(root: int, path: str, target: str, owner: tuple[int, int] | None =
     """
     parts = split_path(path)
     if not parts or parts[-1].startswith(PART.encode()):
-        raise FilesError(Trouble.BAD_PATH, path)
+        raise FilesError(FileErrorKind.BAD_PATH, path)
     if not leads_inside(path, target):
-        raise FilesError(Trouble.OUTSIDE, path)
+        raise FilesError(FileErrorKind.OUTSIDE, path)
     folder = make_folders(root, parts[:-1], path, owner)
     fresh = (PART + os.urandom(8).hex()).encode()
     try:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from riseml.job_programs.folder_paths import (
     FOLDER,
     MOST_DEPTH,
+    FileErrorKind,
+    FileInfo,
     FilesError,
     OpenAbove,
-    Seen,
-    Trouble,
     describe_file,
     encode_name,
     enter_folder,
@@ -31,8 +31,8 @@ _CHUNK = 50001  # names of one folder in memory: a page, and one more to know wh
 class Page(NamedTuple):
     """A part of a listing."""
 
-    at: Seen  # what the path names
-    entries: list[Seen]  # in the order of their paths, part by part
+    at: FileInfo  # what the path names
+    entries: list[FileInfo]  # in the order of their paths, part by part
     next: str | None  # the last path; None: the listing is complete
 
 
@@ -62,7 +62,7 @@ def list_page(root: int, path: str, after: str | None, limit: int, *, deep: bool
     at = look_at(root, path)
     if at.kind != "folder" or limit == 0:
         return Page(at, [], None)
-    entries: list[Seen] = []
+    entries: list[FileInfo] = []
     folder = enter_folder(root, parts, path)
     try:
         place = _ListPlace(b"", min(_CHUNK, limit + 1), deep)
@@ -83,7 +83,7 @@ def remove_tree(root: int, path: str, limit: int) -> Removed:
     """
     parts = split_path(path)
     if not parts:
-        raise FilesError(Trouble.BAD_PATH, path)
+        raise FilesError(FileErrorKind.BAD_PATH, path)
     tally = RemovalTally(limit)
     with OpenAbove(root, parts, path) as (folder, name):
         try:
@@ -102,7 +102,7 @@ class _ListPlace(NamedTuple):
     depth: int = 0
 
 
-def _walk(folder: int, place: _ListPlace, after: list[bytes]) -> Iterator[Seen]:
+def _walk(folder: int, place: _ListPlace, after: list[bytes]) -> Iterator[FileInfo]:
     """Yield the entries of an open folder after the names of `after`, folders before their content."""
     last: bytes | None = None
     if after:
@@ -124,9 +124,9 @@ def _walk(folder: int, place: _ListPlace, after: list[bytes]) -> Iterator[Seen]:
         last = names[-1]
 
 
-def _walk_inside(folder: int, name: bytes, place: _ListPlace, after: list[bytes]) -> Iterator[Seen]:
+def _walk_inside(folder: int, name: bytes, place: _ListPlace, after: list[bytes]) -> Iterator[FileInfo]:
     if place.depth >= MOST_DEPTH - 1:
-        raise FilesError(Trouble.DEEP, encode_name(place.prefix + name))
+        raise FilesError(FileErrorKind.DEEP, encode_name(place.prefix + name))
     try:
         inner = os.open(name, FOLDER, dir_fd=folder)
     except OSError as error:

@@ -31,7 +31,7 @@ _ODD = re.compile("[%\udc80-\udcff]")
 _ESCAPE = re.compile(b"%([0-9A-Fa-f]{2})")
 
 
-class Trouble(Enum):
+class FileErrorKind(Enum):
     """Why a file was not listed, read, written or removed."""
 
     BAD_PATH = "bad path"
@@ -54,14 +54,14 @@ class Trouble(Enum):
 class FilesError(Exception):
     """One path could not be listed, read, written or removed."""
 
-    def __init__(self, trouble: Trouble, path: str, detail: str = "") -> None:
+    def __init__(self, trouble: FileErrorKind, path: str, detail: str = "") -> None:
         super().__init__(trouble, path, detail)
         self.trouble = trouble
         self.path = path
         self.detail = detail
 
 
-class Seen(NamedTuple):
+class FileInfo(NamedTuple):
     """A file, folder, link, or something else."""
 
     path: str  # below the requested folder
@@ -87,7 +87,7 @@ def decode_name(text: str) -> bytes:
     try:
         return _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8"))
     except UnicodeEncodeError:
-        raise FilesError(Trouble.BAD_PATH, "") from None
+        raise FilesError(FileErrorKind.BAD_PATH, "") from None
 
 
 def show_name(path: str) -> str:
@@ -110,13 +110,13 @@ def split_path(path: str) -> list[bytes]:
     parts = decode_name(path).split(b"/") if path else []
     for part in parts:
         if part in (b"", b".", b"..") or b"\0" in part or len(part) > 255:
-            raise FilesError(Trouble.BAD_PATH, path)
+            raise FilesError(FileErrorKind.BAD_PATH, path)
     if len(parts) > MOST_DEPTH:
-        raise FilesError(Trouble.DEEP, path)
+        raise FilesError(FileErrorKind.DEEP, path)
     return parts
 
 
-def look_at(root: int, path: str) -> Seen:
+def look_at(root: int, path: str) -> FileInfo:
     """Return the entry at a path; a link is not followed.
 
     Raises:
@@ -142,7 +142,7 @@ class OpenAbove:
 
     def __init__(self, root: int, parts: list[bytes], path: str) -> None:
         if not parts:
-            raise FilesError(Trouble.IS_FOLDER, path)
+            raise FilesError(FileErrorKind.IS_FOLDER, path)
         self._folder = enter_folder(root, parts[:-1], path)
         self._name = parts[-1]
 
@@ -219,7 +219,7 @@ def make_folder(root: int, path: str, owner: tuple[int, int] | None = None) -> N
     os.close(make_folders(root, split_path(path), path, owner))
 
 
-def describe_file(folder: int, name: bytes, path: bytes, status: os.stat_result) -> Seen:
+def describe_file(folder: int, name: bytes, path: bytes, status: os.stat_result) -> FileInfo:
     target = None
     kind = "folder" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else "other"
     if stat.S_ISLNK(status.st_mode):
@@ -230,7 +230,7 @@ def describe_file(folder: int, name: bytes, path: bytes, status: os.stat_result)
             target = ""
     is_file = kind == "file"
     executable = is_file and bool(status.st_mode & stat.S_IXUSR)
-    return Seen(
+    return FileInfo(
         encode_name(path),
         kind,
         status.st_size if is_file else 0,
@@ -251,29 +251,29 @@ def translate_step(error: OSError, folder: int, part: bytes, path: str) -> Files
             is_link = stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode)
         except OSError:
             is_link = False
-        return FilesError(Trouble.LINK if is_link else Trouble.NOT_FOLDER, path)
+        return FilesError(FileErrorKind.LINK if is_link else FileErrorKind.NOT_FOLDER, path)
     return translate(error, path)
 
 
 _TROUBLES = {
-    errno.ENOENT: Trouble.MISSING,
-    errno.ENAMETOOLONG: Trouble.BAD_PATH,
-    errno.ENOTDIR: Trouble.NOT_FOLDER,
-    errno.EISDIR: Trouble.IS_FOLDER,
-    errno.ELOOP: Trouble.LINK,
-    errno.ENXIO: Trouble.SPECIAL,
-    errno.EEXIST: Trouble.EXISTS,
-    errno.EACCES: Trouble.DENIED,
-    errno.EPERM: Trouble.DENIED,
-    errno.EROFS: Trouble.DENIED,
-    errno.ENOSPC: Trouble.FULL,
-    errno.EDQUOT: Trouble.FULL,
-    errno.EFBIG: Trouble.FULL,
+    errno.ENOENT: FileErrorKind.MISSING,
+    errno.ENAMETOOLONG: FileErrorKind.BAD_PATH,
+    errno.ENOTDIR: FileErrorKind.NOT_FOLDER,
+    errno.EISDIR: FileErrorKind.IS_FOLDER,
+    errno.ELOOP: FileErrorKind.LINK,
+    errno.ENXIO: FileErrorKind.SPECIAL,
+    errno.EEXIST: FileErrorKind.EXISTS,
+    errno.EACCES: FileErrorKind.DENIED,
+    errno.EPERM: FileErrorKind.DENIED,
+    errno.EROFS: FileErrorKind.DENIED,
+    errno.ENOSPC: FileErrorKind.FULL,
+    errno.EDQUOT: FileErrorKind.FULL,
+    errno.EFBIG: FileErrorKind.FULL,
 }
 
 
 def translate(error: OSError, path: str) -> FilesError:
-    trouble = _TROUBLES.get(error.errno or 0, Trouble.FAILED)
+    trouble = _TROUBLES.get(error.errno or 0, FileErrorKind.FAILED)
     return FilesError(trouble, path, error.strerror or str(error))
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from riseml.job_programs.folder_paths import FOLDER, MOST_DEPTH, FilesError, Trouble, encode_name, translate
+from riseml.job_programs.folder_paths import FOLDER, MOST_DEPTH, FileErrorKind, FilesError, encode_name, translate
 
 _BLOCK = 512  # bytes; the unit of `st_blocks`, whatever the file system
 _MOST_LINKED = 100_000  # files with several names that are remembered; more count once for each name
@@ -49,7 +49,7 @@ def _count_inside(folder: int, prefix: bytes, depth: int, linked: set[tuple[int,
 
 def _count_folder(above: int, name: bytes, path: bytes, depth: int, linked: set[tuple[int, int]]) -> int:
     if depth >= MOST_DEPTH:
-        raise FilesError(Trouble.DEEP, encode_name(path))
+        raise FilesError(FileErrorKind.DEEP, encode_name(path))
     try:
         folder = os.open(name, FOLDER, dir_fd=above)
     except OSError as error:

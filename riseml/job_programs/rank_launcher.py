@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from riseml.job_programs.rank_meeting import ENDED, GONE, Meeting, MeetingServer, keep_alive
+from riseml.job_programs.rank_meeting import ENDED, GONE, Rendezvous, RendezvousServer, keep_alive
 from riseml.job_programs.rank_output import SharedOutput, copy_output
 
 TELL = 8  # descriptor of a shell: it reports the end of a line
@@ -55,7 +55,7 @@ class Launcher:
         self.line = 0
         self.outputs = [SharedOutput(sys.stdout.buffer), SharedOutput(sys.stderr.buffer)]
         self.link: socket.socket | None = None
-        self.meeting: Meeting | None = None
+        self.meeting: Rendezvous | None = None
         self.failure: tuple[int, int] | None = None  # rank and exit code of the first process here that failed
         self.cause: dict[str, Any] | None = None  # what failed first in the gang
         self.alarm: threading.Timer | None = None
@@ -107,9 +107,9 @@ class Launcher:
 
     def open_meeting(self, place: tuple[str, int]) -> bool:
         """Listen for the launchers of all jobs. Return False if the port is in use."""
-        self.meeting = Meeting(self.order["nodes"], self.order["nodes"] * len(self.order["ranks"]))
+        self.meeting = Rendezvous(self.order["nodes"], self.order["nodes"] * len(self.order["ranks"]))
         try:
-            threading.Thread(target=MeetingServer(place, self.meeting).serve_forever, daemon=True).start()
+            threading.Thread(target=RendezvousServer(place, self.meeting).serve_forever, daemon=True).start()
         except OSError as error:
             self.events.put(("cause", {"node": 0, "text": f"cannot listen at {self.order['address']}: {error}"}))
             return False
@@ -125,7 +125,7 @@ class Launcher:
         else:
             self.events.put(("go", message["reached"]))
 
-    def wait_for_others(self, meeting: Meeting) -> None:
+    def wait_for_others(self, meeting: Rendezvous) -> None:
         """Keep the meeting open until the other launchers have heard that they may end."""
         for _ in range(100):
             if not [node for node in list(meeting.links) if node]:

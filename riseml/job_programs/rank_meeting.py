@@ -33,7 +33,7 @@ def keep_alive(link: socket.socket) -> None:
         link.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-class Meeting:
+class Rendezvous:
     """The shared state of the launchers of a gang; the first launcher keeps it."""
 
     def __init__(self, nodes: int, size: int) -> None:
@@ -126,14 +126,14 @@ class Meeting:
                     del self.values[name]
 
 
-class MeetingServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
+class RendezvousServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """The server of the first launcher. It has a thread for each connection."""
 
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, address: tuple[str, int], meeting: Meeting) -> None:
+    def __init__(self, address: tuple[str, int], meeting: Rendezvous) -> None:
         self.meeting = meeting
         super().__init__(address, MeetingConnection)
 
@@ -144,7 +144,7 @@ class MeetingServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
 class MeetingConnection(http.server.BaseHTTPRequestHandler):
     """One connection to the first launcher: of another launcher (JOIN), or of Horovod."""
 
-    server: MeetingServer
+    server: RendezvousServer
 
     def do_JOIN(self) -> None:
         keep_alive(self.connection)

@@ -15,7 +15,7 @@ from typing import Literal
 from riseml import wire
 from riseml.base.names import experiment_name, hostname, show_framework
 from riseml.base.records import dataclass
-from riseml.base.states import SENTENCES, TERMINAL, Part
+from riseml.base.states import SENTENCES, TERMINAL, JobDuty
 from riseml.model import Experiment, Image, Job
 from riseml.planning.launch import (
     JOB_PORT,
@@ -34,11 +34,11 @@ from riseml.spec.config.types import Shell
 PEER = ".peer.riseml"
 """The suffix after the name of a job that stands for its address in `CapsuleLaunch`."""
 
-_PARTS: dict[Part, Literal["decides", "helps", "serves", "watches"]] = {
-    Part.DECIDES: "decides",
-    Part.HELPS: "helps",
-    Part.SERVES: "serves",
-    Part.WATCHES: "watches",
+_PARTS: dict[JobDuty, Literal["decides", "helps", "serves", "watches"]] = {
+    JobDuty.DECIDES: "decides",
+    JobDuty.HELPS: "helps",
+    JobDuty.SERVES: "serves",
+    JobDuty.WATCHES: "watches",
 }
 # these variables matter only on a network that jobs share with their machine
 _PLACED_VARIABLES = frozenset({"RISEML_HOST", "RISEML_PORT"})

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from riseml.base.errors import Refused
 from riseml.base.names import HOST_LABEL, HostName, JobName, experiment_name
 from riseml.base.records import dataclass
-from riseml.base.states import NO_LOGS, NO_PROGRAM, TERMINAL, CompanionKind, Part
+from riseml.base.states import NO_LOGS, NO_PROGRAM, TERMINAL, CompanionKind, JobDuty
 from riseml.frameworks.tensorboard import (
     LOGDIR_OPTION,
     STORE_PACKAGE,
@@ -132,7 +132,7 @@ def plan_tensorboard(outputs: Sequence[NamedOutputs], host: HostName | None, lef
     return Plan(
         project=outputs[0].members[0].project,
         image=image,
-        jobs=(PlannedJob(name, Part.DECIDES, resources, Limits(), (_make_tensorboard_script(outputs),)),),
+        jobs=(PlannedJob(name, JobDuty.DECIDES, resources, Limits(), (_make_tensorboard_script(outputs),)),),
         framework="plain",
         store=store,
         companion=Companion(
@@ -183,7 +183,7 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
         plan,
         image=with_package(plan.image, "jupyterlab"),
         role_images=(),
-        jobs=(PlannedJob(name, Part.DECIDES, resources, limits, (script,)),),
+        jobs=(PlannedJob(name, JobDuty.DECIDES, resources, limits, (script,)),),
         framework="plain",
         options=(),
         max_duration=None,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from riseml.base.errors import UsageError
 from riseml.base.names import BUILD, job_type
 from riseml.base.records import dataclass
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks.base import BaseImage
 from riseml.frameworks.registry import choose_framework
 from riseml.frameworks.tensorboard import tensorboard_steps
@@ -114,7 +114,7 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
 
 def first_jobs(plan: Plan) -> tuple[Job, ...]:
     """Return the job records of a new experiment: the build job, then every job of the plan."""
-    build = Job(BUILD, Part.PREPARES, _BUILD_RESOURCES)
+    build = Job(BUILD, JobDuty.PREPARES, _BUILD_RESOURCES)
     return (build, *(Job(job.name, job.part, job.resources, shell=_find_shell(job)) for job in plan.jobs))
 
 
@@ -127,7 +127,7 @@ def make_next_attempt(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
     """Return new records of the same jobs for another attempt; the build job keeps its record."""
     return tuple(
         job
-        if job.part is Part.PREPARES
+        if job.part is JobDuty.PREPARES
         else Job(job.name, job.part, job.resources, attempt=job.attempt + 1, shell=job.shell)
         for job in jobs
     )

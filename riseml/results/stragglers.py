@@ -47,7 +47,7 @@ class RemarkKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class StragglerWarning:
     """A job that slows the others down."""
 
     job: str  # its ID
@@ -55,9 +55,9 @@ class Remark:
     kind: RemarkKind = RemarkKind.BEHIND
 
 
-def find_stragglers(samples: Sequence[wire.SampleView], trends: Trends) -> list[Remark]:
+def find_stragglers(samples: Sequence[wire.SampleView], trends: Trends) -> list[StragglerWarning]:
     """Return the remarks about each experiment."""
-    remarks: list[Remark] = []
+    remarks: list[StragglerWarning] = []
     for _, jobs in groupby(samples, key=lambda sample: _split_id(sample["id"])[0]):
         gang = list(jobs)
         training = [sample["id"] for sample in gang if sample["state"] == "RUNNING" and _find_role(sample) in _TRAINING]
@@ -68,7 +68,7 @@ def find_stragglers(samples: Sequence[wire.SampleView], trends: Trends) -> list[
     return remarks
 
 
-def _find_behind(jobs: Sequence[str], trends: Trends) -> Remark | None:
+def _find_behind(jobs: Sequence[str], trends: Trends) -> StragglerWarning | None:
     if len(jobs) < _FEWEST_JOBS:
         return None
     lines = [trends.count_lines(job, WINDOW) for job in jobs]
@@ -82,21 +82,21 @@ def _find_behind(jobs: Sequence[str], trends: Trends) -> Remark | None:
         if rates[slowest] >= _BEHIND_IN_LINES * median(rates):
             return None
         comparison = f"{format_rate(rates[slowest])} lines, the median of {len(jobs)} jobs {format_rate(median(rates))}"
-        return Remark(jobs[slowest], f"{jobs[slowest]} is furthest behind: it prints {comparison}")
+        return StragglerWarning(jobs[slowest], f"{jobs[slowest]} is furthest behind: it prints {comparison}")
     return _find_idle(jobs, trends)
 
 
-def _find_idle(jobs: Sequence[str], trends: Trends) -> Remark | None:
+def _find_idle(jobs: Sequence[str], trends: Trends) -> StragglerWarning | None:
     averages = [trends.average(job, lambda sample: sample["cpu"], WINDOW) for job in jobs]
     used = [average for average in averages if average is not None]
     if len(used) < len(jobs) or median(used) < _LEAST_CPU or min(used) >= _BEHIND_IN_CPU * median(used):
         return None
     job = jobs[used.index(min(used))]
     comparison = f"{min(used) / 100:.2f} cores, the median of {len(jobs)} jobs {median(used) / 100:.2f}"
-    return Remark(job, f"{job} uses the least processor time: {comparison}")
+    return StragglerWarning(job, f"{job} uses the least processor time: {comparison}")
 
 
-def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[Remark]:
+def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[StragglerWarning]:
     ways: tuple[tuple[str, Amount], ...] = (
         ("gets", lambda sample: sample["net_in"]),
         ("sends", lambda sample: sample["net_out"]),
@@ -107,7 +107,7 @@ def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[Remark]:
             link = next((link for link in _LINKS if amounts and all(_fills_link(rate, link) for rate in amounts)), None)
             if link is not None:
                 mean = format_bytes(sum(amounts) / len(amounts))
-                yield Remark(
+                yield StragglerWarning(
                     job, f"{job} {verb} {mean}/s, as much as a link of {link:g} Gbit/s carries", RemarkKind.FULL_LINK
                 )
 

@@ -32,7 +32,7 @@ from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
-from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.data_keeper import DataFetcher
 from riseml.server.data.disk_keeper import DiskKeeper
 from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
@@ -43,27 +43,27 @@ from riseml.server.open_counts import OpenCounter, OpenCounts
 from riseml.server.reconcile.action_tracker import ActionTracker, Perform
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
-from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
+from riseml.server.reconcile.capsule_keeper import CapsuleWriter
 from riseml.server.reconcile.log_pump import LogPump
-from riseml.server.reconcile.loop import Loop
-from riseml.server.reconcile.metric_keeper import MetricKeeper
+from riseml.server.reconcile.loop import ControlLoop
+from riseml.server.reconcile.metric_keeper import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector
-from riseml.server.reconcile.passes import Passes
-from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
+from riseml.server.reconcile.passes import PassCounter
+from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import ServerInfo, Services
 from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
-from riseml.server.usage.sample_keeper import SampleKeeper
+from riseml.server.usage.sample_keeper import SampleRecorder
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
 from riseml.server.web.guest_gate import GUEST_MOUNT
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
-from riseml.server.webhooks.milestone_keeper import MilestoneKeeper
-from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop
+from riseml.server.webhooks.milestone_keeper import MilestoneDetector
+from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
@@ -82,7 +82,7 @@ from riseml.store.samples.sample_store import SampleStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
 from riseml.store.totals import StoreTotals
-from riseml.store.usage import UsageReader
+from riseml.store.usage import LastUseReader
 from riseml.store.written_files import WrittenStore
 
 _HOST_DEADLINE = 2.0  # seconds that a pass waits for the answers of the hosts
@@ -95,7 +95,7 @@ class Application:
     """The served application, and the threads and connections that the process starts and stops with it."""
 
     api: FastAPI
-    loop: Loop
+    loop: ControlLoop
     search_loop: SearchLoop
     webhooks: WebhookLoop
     database: Database
@@ -115,9 +115,9 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     services = _make_services(settings, database, stop)
     _recover_ends(services)
     webhooks = WebhookLoop(settings.home, desk := _make_webhook_desk(services, database))
-    milestones = MilestoneKeeper(services.metrics.read_summaries, desk.milestones, desk.news.set)
+    milestones = MilestoneDetector(services.metrics.read_summaries, desk.milestones, desk.news.set)
     services.keeper.call_when_counted(milestones.note_counted)
-    loop = Loop(services, webhooks.note_end)
+    loop = ControlLoop(services, webhooks.note_end)
     return Application(_make_api(services), loop, _make_search_loop(services), webhooks, database, services)
 
 
@@ -133,8 +133,8 @@ def _make_journal(home: Path) -> ExperimentJournal:
     return ExperimentJournal(home / "experiments.journal")
 
 
-def _make_webhook_desk(services: Services, database: Database) -> WebhookDesk:
-    return WebhookDesk(
+def _make_webhook_desk(services: Services, database: Database) -> WebhookLoopParts:
+    return WebhookLoopParts(
         server=services.info.id,
         ends=EndStore(database),
         milestones=MilestoneStore(database),
@@ -145,7 +145,7 @@ def _make_webhook_desk(services: Services, database: Database) -> WebhookDesk:
 
 
 def _make_search_loop(services: Services) -> SearchLoop:
-    desk = SearchDesk(
+    desk = SearchLoopParts(
         experiments=services.experiments,
         searches=services.searches,
         metrics=StoredMetrics(services.metrics),
@@ -170,7 +170,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     )
     collector = OutputCollector(CollectorDesk(hosts, experiments, snapshots, logs, written := WrittenStore(database)))
     pump = LogPump(logs, notifier, wake, collector.collect)
-    cleaner = Cleaner(server, hosts.pool, snapshots, capsule_store, UsageReader(database), data)
+    cleaner = Cleaner(server, hosts.pool, snapshots, capsule_store, LastUseReader(database), data)
     disks = DiskKeeper(cleaner, hosts)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data, disks)
     return Services(
@@ -208,7 +208,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         notifier=notifier,
         wake=wake,
         search_wake=search_wake,
-        passes=Passes(wake, now()),
+        passes=PassCounter(wake, now()),
         web=WebDoor(WebAccess(settings.home / "web.json")),
         request_stop=stop.set,
     )
@@ -237,11 +237,11 @@ def _open_file_stores(settings: Settings) -> tuple[LogStore, SnapshotStore]:
 
 def _open_hosts(
     settings: Settings, server: str, experiments: ExperimentStore
-) -> tuple[HostSet, SampleKeeper, DataKeeper]:
+) -> tuple[HostSet, SampleRecorder, DataFetcher]:
     """Return the hosts, what samples their jobs, and what fetches data for them."""
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
-    return hosts, SampleKeeper(hosts.pool, SampleStore(settings.home / "samples")), DataKeeper(server, hosts)
+    return hosts, SampleRecorder(hosts.pool, SampleStore(settings.home / "samples")), DataFetcher(server, hosts)
 
 
 def _time_actions(perform: Perform, timings: Timings) -> Perform:
@@ -256,24 +256,24 @@ def _time_actions(perform: Perform, timings: Timings) -> Perform:
 
 def _make_metrics(
     database: Database, logs: LogStore, experiments: ExperimentStore, search_wake: Wake
-) -> tuple[MetricStore, MetricKeeper]:
+) -> tuple[MetricStore, MetricCounter]:
     """Return the metrics, and what counts them; it knows what an earlier server has not counted. New reports wake the
     loop of searches.
     """
     metrics = MetricStore(database, logs, experiments.find_patterns)
-    keeper = MetricKeeper(metrics, lambda _: search_wake.set())
+    keeper = MetricCounter(metrics, lambda _: search_wake.set())
     keeper.recover()
     return metrics, keeper
 
 
 def _make_capsule_keeper(
     capsule_store: CapsuleStore, hosts: HostSet, snapshots: SnapshotStore, metrics: MetricStore
-) -> CapsuleKeeper:
+) -> CapsuleWriter:
     def read_results(experiment: int) -> Mapping[str, wire.MetricView]:
         summaries = metrics.read_summaries([experiment]).get(experiment, {})
         return {name: show_summary(summary) for name, summary in summaries.items()}
 
-    return CapsuleKeeper(hosts, snapshots, capsule_store, read_results, __version__)
+    return CapsuleWriter(hosts, snapshots, capsule_store, read_results, __version__)
 
 
 def _make_api(services: Services) -> FastAPI:

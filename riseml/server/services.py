@@ -12,25 +12,25 @@ from riseml.base.settings import Settings
 from riseml.model import Owner
 from riseml.server.attendance import Attendance
 from riseml.server.data.clean import Cleaner
-from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.data_keeper import DataFetcher
 from riseml.server.data.disk_keeper import DiskKeeper
 from riseml.server.data.output_watch import OutputWatch
-from riseml.server.data.save_keeper import SaveKeeper
+from riseml.server.data.save_keeper import OutputSaver
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.swarm_keeper import SwarmKeeper
 from riseml.server.open_counts import OpenCounter
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
-from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
+from riseml.server.reconcile.capsule_keeper import CapsuleWriter
 from riseml.server.reconcile.log_pump import LogPump
-from riseml.server.reconcile.metric_keeper import MetricKeeper
+from riseml.server.reconcile.metric_keeper import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
-from riseml.server.reconcile.passes import Passes
+from riseml.server.reconcile.passes import PassCounter
 from riseml.server.reconcile.wake import Wake
 from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
-from riseml.server.usage.sample_keeper import SampleKeeper
+from riseml.server.usage.sample_keeper import SampleRecorder
 from riseml.server.web.door import WebDoor
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
@@ -75,20 +75,20 @@ class Services:
     open: OpenCounter  # how much is open, also while the store does not answer
     timings: Timings  # how long passes, actions and waits take
     metrics: MetricStore  # what jobs report, counted from their logs
-    keeper: MetricKeeper  # counts and saves metrics while jobs report
+    keeper: MetricCounter  # counts and saves metrics while jobs report
     snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs
     kept_outputs: KeptOutputs  # outputs that nothing removes
     written: WrittenStore  # what jobs wrote outside of OUTPUT_DIR
     hosts: HostSet
     monitor: Monitor  # samples what running jobs use, while a client asks
-    samples: SampleKeeper  # samples every running job, and keeps the samples
+    samples: SampleRecorder  # samples every running job, and keeps the samples
     swarm: SwarmKeeper  # keeps the right managers of the pool's swarm
     idle: IdleWatch  # measures for how long jobs have shown no sign of life
     outputs: OutputWatch  # measures how much outputs take, where that is limited
     disks: DiskKeeper  # makes room on disks that are nearly full
     cleaner: Cleaner  # finds and removes what no experiment owns
-    capsules: CapsuleKeeper  # what is needed to run an experiment again
+    capsules: CapsuleWriter  # what is needed to run an experiment again
     tracker: ActionTracker  # starts actions and remembers their results
     attendance: Attendance  # which clients use which companion
     activities: Activities  # what hosts do for environments at this moment
@@ -96,16 +96,16 @@ class Services:
     notifier: Notifier  # tells log readers that an experiment changed
     wake: Wake  # asks the loop for a pass
     search_wake: Wake  # asks the loop of searches for a pass
-    passes: Passes  # how many passes the loop has completed, and what the last one observed
+    passes: PassCounter  # how many passes the loop has completed, and what the last one observed
     web: WebDoor  # the listener of the web page
     request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on
 
     @property
-    def saves(self) -> SaveKeeper:
+    def saves(self) -> OutputSaver:
         """The outputs that experiments save in stores."""
         return self.data.saves
 
     @property
-    def data(self) -> DataKeeper:
+    def data(self) -> DataFetcher:
         """The data that experiments name."""
         return self.cleaner.data

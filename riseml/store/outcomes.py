@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from riseml.base.records import dataclass
-from riseml.base.states import Part, State
+from riseml.base.states import JobDuty, State
 from riseml.store.database import Database
 from riseml.store.schema import experiments, jobs
 
 _STATES = {state.value: state for state in State}
-_TRAINS = frozenset({Part.DECIDES.value, Part.HELPS.value})
+_TRAINS = frozenset({JobDuty.DECIDES.value, JobDuty.HELPS.value})
 _IDS_PER_QUERY = 1000
 
 
@@ -105,7 +105,7 @@ def _select_runs(ids: list[int]) -> sa.Select[Any]:
             sa.func.aggregate_strings(sa.func.coalesce(host, ""), ",").label("hosts"),
             sa.func.sum(sa.case((part.in_(_TRAINS), 1), else_=0)).label("workers"),
         )
-        .where(part != Part.PREPARES.value, jobs.c.experiment_id.in_(ids))
+        .where(part != JobDuty.PREPARES.value, jobs.c.experiment_id.in_(ids))
         .group_by(jobs.c.experiment_id)
         .subquery()
     )

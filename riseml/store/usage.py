@@ -31,7 +31,7 @@ class LastUses:
 NOTHING_USED = LastUses(frozenset(), {}, {}, {})
 
 
-class UsageReader:
+class LastUseReader:
     """Reads the last uses from one database."""
 
     def __init__(self, database: Database) -> None:

@@ -152,13 +152,13 @@ from riseml.wire.explanations import (
 from riseml.wire.failures import Failure, FailureBody, ProblemShape
 from riseml.wire.files import (
     CopySummary,
+    DiskUsageView,
     FileListing,
     FileView,
     KeptView,
     OutputPage,
     OutputView,
     RemovalView,
-    UsageView,
 )
 from riseml.wire.gpus import GpuList, GpuTrouble, GpuView
 from riseml.wire.leftovers import DiskView, LeftoversView, LeftoverView
@@ -269,6 +269,7 @@ __all__ = [
     "Curve",
     "CurveList",
     "Difference",
+    "DiskUsageView",
     "DiskView",
     "EndEntry",
     "Entry",
@@ -397,7 +398,6 @@ __all__ = [
     "TestedGpuView",
     "TfConfigs",
     "TrialOrder",
-    "UsageView",
     "WebOrder",
     "WebSessionView",
     "WebSessions",

@@ -63,7 +63,7 @@ class KeptView(TypedDict):
     kept: list[str]  # IDs  # names: of the API
 
 
-class UsageView(TypedDict):
+class DiskUsageView(TypedDict):
     """What `riseml du` has counted."""
 
     path: str

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
-from riseml.base.states import Part, Reason
+from riseml.base.states import JobDuty, Reason
 from riseml.control.actions import Signal
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.files.archives.project_files import ProjectFiles
-from riseml.model import Capacity, ContainerSeen, HostSeen, JobKey, Launch, NodeKind, OwnQueue
+from riseml.model import Capacity, ContainerObservation, HostObservation, JobKey, Launch, NodeKind, OwnQueue
 from tests.support.memory_executor import KILLED, TERMINATED, MemoryExecutor
 
 WAITS = "the nodes that it needs are not free yet"
@@ -26,14 +26,14 @@ _PORT = 40000  # port of the first role that starts; each role has another port
 class MemoryCluster(MemoryExecutor):
     """One cluster in memory. Its capability beside those of a host in memory: GangRunner."""
 
-    def __init__(self, name: HostName, capacity: Capacity, site: HostSeen | None = None) -> None:
+    def __init__(self, name: HostName, capacity: Capacity, site: HostObservation | None = None) -> None:
         super().__init__(name, capacity, site)
         self.gangs: dict[tuple[int, int], GangOrder] = {}  # by experiment and attempt, in the order of the queue
         self.trouble = ""  # why the cluster takes no gangs now
         self._ordered: set[JobKey] = set()  # jobs that the server has stopped
         self._decided: set[tuple[int, int]] = set()  # gangs that a role has ended
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         self._demand_answer()
         self.start_waiting()
         size = NodeKind(1, int(self.capacity.cpus), self.capacity.mem, len(self.capacity.gpus))
@@ -50,7 +50,7 @@ class MemoryCluster(MemoryExecutor):
         self.gangs[gang.experiment, gang.attempt] = gang
         missing = [role.launch.key for role in gang.roles if role.launch.key not in self.containers]
         for key in missing:  # only a part of the gang: a test has removed a role from it
-            container = ContainerSeen(key, str(key), started=False, waits=WAITS)
+            container = ContainerObservation(key, str(key), started=False, waits=WAITS)
             self.containers[key] = (
                 container if len(missing) == len(gang.roles) else replace(container, waits="", error=CANCELLED)
             )
@@ -123,16 +123,16 @@ class MemoryCluster(MemoryExecutor):
     def _apply_rules(self, gang: GangOrder, role: GangRole, code: int) -> None:
         """End other roles because of the end of a role, as the gang's supervisor does."""
         identity = gang.experiment, gang.attempt
-        bad = role.part is Part.SERVES or (role.part in (Part.DECIDES, Part.HELPS) and code != 0)
+        bad = role.part is JobDuty.SERVES or (role.part in (JobDuty.DECIDES, JobDuty.HELPS) and code != 0)
         if identity not in self._decided and role.launch.key not in self._ordered and bad:
             self._decided.add(identity)
             self._end_roles(gang, Reason.CASCADE)
-        deciders = [self.containers.get(member.launch.key) for member in gang.roles if member.part is Part.DECIDES]
+        deciders = [self.containers.get(member.launch.key) for member in gang.roles if member.part is JobDuty.DECIDES]
         if identity not in self._decided and all(
             container is not None and container.exit_code == 0 for container in deciders
         ):
             self._decided.add(identity)
-        working = [member for member in gang.roles if member.part in (Part.DECIDES, Part.HELPS)]
+        working = [member for member in gang.roles if member.part in (JobDuty.DECIDES, JobDuty.HELPS)]
         if identity in self._decided and not any(self._runs(member) for member in working):
             self._end_roles(gang, Reason.NO_LONGER_NEEDED)
 

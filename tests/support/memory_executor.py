@@ -20,12 +20,12 @@ from riseml.base.stream_messages import CommandOrder, WindowSize
 from riseml.control.actions import Signal
 from riseml.executors.base import (
     BuildOrder,
+    HostSetup,
     ImageMissing,
     NotThere,
     Output,
     PortClosed,
     Report,
-    Share,
     SubnetTaken,
     WorkReport,
     ignore_report,
@@ -48,11 +48,11 @@ from riseml.files.storage_files import StorageFiles, translate_files_error
 from riseml.job_programs.folder_paths import enter_folder, split_path
 from riseml.model import (
     Capacity,
-    ContainerSeen,
+    ContainerObservation,
     Frame,
-    HostSeen,
+    HostObservation,
     Image,
-    ImageSeen,
+    ImageObservation,
     JobKey,
     Launch,
     LogCursor,
@@ -122,14 +122,14 @@ class MemoryExecutor:
 
     contained = True
 
-    def __init__(self, name: HostName, capacity: Capacity, site: HostSeen | None = None) -> None:
+    def __init__(self, name: HostName, capacity: Capacity, site: HostObservation | None = None) -> None:
         self.name = name
         self.capacity = capacity
-        self.site = site or HostSeen(capacity)
+        self.site = site or HostObservation(capacity)
         self.drains = True  # the log of a job that ends is stored at once; False: after `drain`
         self.now: datetime | None = None  # the host's time of day
         self.faults = Faults()
-        self.containers: dict[JobKey, ContainerSeen] = {}
+        self.containers: dict[JobKey, ContainerObservation] = {}
         self.networks: dict[int, str] = {}  # subnets by experiment
         self.images: set[str] = set()  # references
         self.tags: dict[str, str] = {}  # tag -> its image, here and at the registry; without an entry, the first
@@ -153,7 +153,7 @@ class MemoryExecutor:
     def describe(self) -> str:
         return "memory"
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         self._demand_answer()
         return replace(
             self.site,
@@ -203,7 +203,7 @@ class MemoryExecutor:
         self.images.add(reference)
         self._end_write()
 
-    def prepare(self, share: Share) -> None:
+    def prepare(self, share: HostSetup) -> None:
         self._begin_write()
         if share.subnet in self.faults.taken_subnets:
             raise SubnetTaken(f"the subnet {share.subnet} is in use on the host")
@@ -228,7 +228,9 @@ class MemoryExecutor:
         self.launches.append(launch)
         if code is not None and launch.snapshot:
             self.layers.add(launch.snapshot)
-        container = self.containers.setdefault(launch.key, ContainerSeen(launch.key, str(launch.key), started=False))
+        container = self.containers.setdefault(
+            launch.key, ContainerObservation(launch.key, str(launch.key), started=False)
+        )
         if self.faults.bad_starts:
             self.faults.bad_starts -= 1
             self.containers[launch.key] = replace(container, error="exec: no such file")
@@ -372,18 +374,19 @@ class MemoryExecutor:
             self.images |= {self._resolve_tag(tag), f"{tag}@{number}"}
         self.tags[tag] = f"{tag}@{number}"
 
-    def _observe_containers(self) -> dict[JobKey, ContainerSeen]:
+    def _observe_containers(self) -> dict[JobKey, ContainerObservation]:
         if not self.faults.late:
             return dict(self.containers)
         return {
-            key: ContainerSeen(key, container.id, started=True, late=True) for key, container in self.containers.items()
+            key: ContainerObservation(key, container.id, started=True, late=True)
+            for key, container in self.containers.items()
         }
 
-    def _observe_images(self, references: frozenset[str]) -> dict[str, ImageSeen]:
+    def _observe_images(self, references: frozenset[str]) -> dict[str, ImageObservation]:
         tags = [reference for reference in references if "@" not in reference]
-        images = {tag: ImageSeen(present=tag in self.images, resolved=self._resolve_tag(tag)) for tag in tags}
+        images = {tag: ImageObservation(present=tag in self.images, resolved=self._resolve_tag(tag)) for tag in tags}
         fixed = (references - images.keys()) | {self._resolve_tag(tag) for tag in tags}
-        return {**images, **{reference: ImageSeen(present=self._has_image(reference)) for reference in fixed}}
+        return {**images, **{reference: ImageObservation(present=self._has_image(reference)) for reference in fixed}}
 
     def _resolve_tag(self, tag: str) -> str:
         return self.tags.get(tag, f"{tag}@1")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import field
 
 from riseml.base.records import dataclass
-from riseml.data_stores.remote import Changed, RemoteFile
+from riseml.data_stores.remote import RemoteFile, SourceChanged
 
 
 def _do_nothing(_: RemoteFile) -> None:
@@ -40,7 +40,7 @@ class MemoryRemote:
         self._raise_next()
         data = self.contents[file.path]
         if _make_etag(data) != file.etag:
-            raise Changed(f"{file.path} changed while it was fetched")
+            raise SourceChanged(f"{file.path} changed while it was fetched")
         self.ranges.append((file.path, start, stop))
         return data[start:stop]
 

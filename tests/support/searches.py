@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 from riseml.base.errors import StoreError
 from riseml.base.names import JobName
-from riseml.base.states import Part, Reason, State
+from riseml.base.states import JobDuty, Reason, State
 from riseml.model import Image, Owner, Plan, PlannedJob, SearchPlan, SearchRecord, Trial
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
 from riseml.search.propose import choose_first_point
 from riseml.server.reconcile.notifier import Notifier
-from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
+from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import (
     Distribution,
@@ -85,7 +85,7 @@ class SearchRig:
         self.searches = SearchStore(database)
         self.metrics = ReportedMetrics()
         plan = SearchPlan(search, parameters)
-        job = PlannedJob(JobName("train"), Part.DECIDES, Resources(), Limits(), ("t",))
+        job = PlannedJob(JobName("train"), JobDuty.DECIDES, Resources(), Limits(), ("t",))
         templates = (((), Plan("x", Image("python"), (job,), "plain")),)
         first = plan_trial(templates, choose_first_point(plan))
         new = NewSearch(plan, templates)
@@ -100,7 +100,7 @@ class SearchRig:
     def restart(self) -> None:
         """Lose everything but the store, as a server does that is killed."""
         self.metrics.read = {}
-        desk = SearchDesk(self.experiments, self.searches, self.metrics, Notifier(), Wake(), Wake())
+        desk = SearchLoopParts(self.experiments, self.searches, self.metrics, Notifier(), Wake(), Wake())
         self.loop = SearchLoop(desk)
 
     def record(self) -> SearchRecord:

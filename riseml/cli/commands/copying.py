@@ -94,16 +94,16 @@ def _copy_job_path(command: CommandContext, source: str, target: str, *, json: b
 
 
 def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: bool) -> None:
-    from riseml.cli.files.copies import CopyEnd, add_tallies, copy_tree
+    from riseml.cli.files.copies import CopyLocation, add_tallies, copy_tree
     from riseml.cli.files.names import join_paths
-    from riseml.cli.files.opened import Openings
+    from riseml.cli.files.opened import PathOpener
     from riseml.cli.files.progress import CopyProgress
     from riseml.cli.output.file_views import summarise_copy
     from riseml.job_programs.folder_paths import show_name
 
     *sources, text = paths
     with ExitStack() as stack:
-        openings = Openings(command, stack)
+        openings = PathOpener(command, stack)
         named = [opened for source in sources for opened in openings.find_sources(source)]
         different = list({opened.shown: opened for opened in named}.values())
         target, present, wants_folder = openings.open_target(text)
@@ -120,7 +120,7 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
         progress = CopyProgress(command.printer, dry=dry, quiet=json)
         tallies = []
         for opened in different:
-            at = CopyEnd(target.side, join_paths(target.path, opened.name) if into else target.path, target.title)
+            at = CopyLocation(target.side, join_paths(target.path, opened.name) if into else target.path, target.title)
             tallies.append(copy_tree(opened.end, opened.entry, at, progress.watch))
         progress.close()
     tally = add_tallies(tallies)

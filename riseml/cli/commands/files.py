@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
     from riseml.cli.files.opened import OpenedPath
-    from riseml.job_programs.folder_paths import Seen
+    from riseml.job_programs.folder_paths import FileInfo
 
 _PLACES = "data://PATH, output://4/PATH, or a path of this machine; `*`, `?` and `[...]` are patterns."
 _MOST_TABLE = 5000  # entries that one table aligns; longer lists are printed as they come
@@ -37,12 +37,12 @@ def list_paths(
     that failed or were killed are there like others. Names with line breaks and the like are shown escaped. Where
     the paths name several files or folders, files are shown with their addresses, and entries below that of the folder.
     """
-    from riseml.cli.files.opened import Openings
+    from riseml.cli.files.opened import PathOpener
     from riseml.cli.output.file_views import list_entries
 
     command: CommandContext = context.obj
     with ExitStack() as stack:
-        openings = Openings(command, stack)
+        openings = PathOpener(command, stack)
         sources = [opened for text in paths for opened in openings.find_sources(text)]
         for opened in sources if json else ():
             for page in _list_pages(opened, deep=recursive):
@@ -60,11 +60,11 @@ def print_file(context: typer.Context, paths: PathsArgument) -> None:
     `riseml cat output://4/metrics.json`. On a terminal, what would change it is shown as text; in a pipe or a file,
     every byte comes as it is.
     """
-    from riseml.cli.files.opened import Openings
+    from riseml.cli.files.opened import PathOpener
 
     command: CommandContext = context.obj
     with ExitStack() as stack:
-        openings = Openings(command, stack)
+        openings = PathOpener(command, stack)
         for text in paths:
             for opened in openings.find_sources(text):
                 pieces = opened.end.side.read_file(opened.end.path)
@@ -77,12 +77,12 @@ def measure_paths(context: typer.Context, paths: PathsArgument, *, json: JsonOpt
 
     `riseml du output://4`, `riseml du data://`. One line for each folder in it, and the sum last.
     """
-    from riseml.cli.files.opened import Openings
+    from riseml.cli.files.opened import PathOpener
     from riseml.cli.output.file_views import list_usage
 
     command: CommandContext = context.obj
     with ExitStack() as stack:
-        openings = Openings(command, stack)
+        openings = PathOpener(command, stack)
         for text in paths:
             for opened in openings.find_sources(text):
                 rows = _measure_folders(opened)
@@ -109,14 +109,14 @@ def remove_paths(
     `riseml rm output://4/core`, `riseml rm -r 'output://4/ckpt-1*'`. Asks first; without a terminal it needs `--yes`.
     A link is removed itself, and never what it leads to.
     """
-    from riseml.cli.files.opened import Openings
+    from riseml.cli.files.opened import PathOpener
     from riseml.cli.files.removal import check_removal, remove_opened
     from riseml.cli.output.file_views import list_usage
     from riseml.cli.output.text import count_noun
 
     command: CommandContext = context.obj
     with ExitStack() as stack:
-        openings = Openings(command, stack)
+        openings = PathOpener(command, stack)
         sources = [
             opened for text in paths for opened in check_removal(openings.find_sources(text), text, recursive=recursive)
         ]
@@ -137,7 +137,7 @@ def remove_paths(
             command.printer.say(f"Removed {count_noun(files, 'file')}.")
 
 
-def _print_rows(command: CommandContext, rows: list[wire.UsageView], lines: list[str], *, json: bool) -> None:
+def _print_rows(command: CommandContext, rows: list[wire.DiskUsageView], lines: list[str], *, json: bool) -> None:
     if json:
         for row in rows:
             command.printer.print_json(row)
@@ -156,7 +156,7 @@ def _confirm(command: CommandContext, files: int, *, yes: bool) -> None:
         raise Refused("nothing was removed")
 
 
-def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
+def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[FileInfo]]:
     """Yield the entries of a folder page by page, beginning with a short page; or the file itself."""
     from riseml.files.storage_files import MOST_ENTRIES, ListOrder
 
@@ -174,7 +174,7 @@ def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
             return
 
 
-def _list_parts(sources: list[OpenedPath], *, deep: bool, everything: bool) -> Iterator[tuple[str, list[Seen]]]:
+def _list_parts(sources: list[OpenedPath], *, deep: bool, everything: bool) -> Iterator[tuple[str, list[FileInfo]]]:
     """Yield entries for people, files first, under a heading: with several paths, the folder that they are in."""
     several = len(sources) > 1
     folders = [opened for opened in sources if opened.entry.kind == "folder"]
@@ -188,25 +188,25 @@ def _list_parts(sources: list[OpenedPath], *, deep: bool, everything: bool) -> I
             title = ""
 
 
-def _leave_out_hidden(opened: OpenedPath, page: list[Seen], *, everything: bool) -> list[Seen]:
+def _leave_out_hidden(opened: OpenedPath, page: list[FileInfo], *, everything: bool) -> list[FileInfo]:
     """Return the entries without a folder's hidden ones; an entry that the user has named is never hidden."""
     if everything or opened.entry.kind != "folder":
         return page
     return [entry for entry in page if not _is_hidden(entry)]
 
 
-def _is_hidden(entry: Seen) -> bool:
+def _is_hidden(entry: FileInfo) -> bool:
     return any(name.startswith(".") for name in entry.path.split("/"))
 
 
-def _take_entries(entries: Iterator[Seen], most: int) -> Iterator[list[Seen]]:
+def _take_entries(entries: Iterator[FileInfo], most: int) -> Iterator[list[FileInfo]]:
     from itertools import islice
 
     while part := list(islice(entries, most)):
         yield part
 
 
-def _show_entry(opened: OpenedPath, entry: Seen) -> dict[str, object]:
+def _show_entry(opened: OpenedPath, entry: FileInfo) -> dict[str, object]:
     from riseml.cli.files.names import to_text
 
     inner = entry.path if opened.entry.kind == "folder" else ""
@@ -220,11 +220,11 @@ def _address(opened: OpenedPath, inner: str) -> str:
     return to_text(opened.make_address(inner))
 
 
-def _sum_up(opened: OpenedPath) -> wire.UsageView:
+def _sum_up(opened: OpenedPath) -> wire.DiskUsageView:
     return _measure_folders(opened)[-1]
 
 
-def _measure_folders(opened: OpenedPath) -> list[wire.UsageView]:
+def _measure_folders(opened: OpenedPath) -> list[wire.DiskUsageView]:
     """Return the bytes and files of each folder below a path, and the sum."""
     from itertools import chain
 
@@ -239,7 +239,7 @@ def _measure_folders(opened: OpenedPath) -> list[wire.UsageView]:
         for sums in (total, below[first]) if slash and first in below else (total,):
             sums[0] += 1
             sums[1] += entry.size
-    rows: list[wire.UsageView] = [
+    rows: list[wire.DiskUsageView] = [
         {"path": _address(opened, name), "files": sums[0], "size": sums[1]} for name, sums in below.items()
     ]
     return [*rows, {"path": _address(opened, ""), "files": total[0], "size": total[1]}]

@@ -12,11 +12,11 @@ from itertools import chain
 from riseml.base.errors import Conflict
 from riseml.base.records import dataclass
 from riseml.cli.files.names import join_paths
-from riseml.cli.files.sides import FileSide
+from riseml.cli.files.sides import CopyEndpoint
 from riseml.files.storage_files import MOST_ENTRIES, ListOrder
-from riseml.job_programs.folder_contents import PART, Incoming
+from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_links import leads_inside
-from riseml.job_programs.folder_paths import Seen
+from riseml.job_programs.folder_paths import FileInfo
 
 _FIRST_PAGE = 1000
 _DIGEST = 32  # bytes of a SHA-256
@@ -24,10 +24,10 @@ _TRIES = 3  # tries for a file that changes while it is copied
 
 
 @dataclass(frozen=True, slots=True)
-class CopyEnd:
+class CopyLocation:
     """Where a copy begins or ends."""
 
-    side: FileSide
+    side: CopyEndpoint
     path: str
     title: str  # prefix of paths for people: `output://4/`; empty for this machine
 
@@ -54,7 +54,7 @@ class CopyWatch:
     is_dry: bool = False  # nothing is written
 
 
-def copy_tree(source: CopyEnd, entry: Seen, target: CopyEnd, watch: CopyWatch) -> CopyTally:
+def copy_tree(source: CopyLocation, entry: FileInfo, target: CopyLocation, watch: CopyWatch) -> CopyTally:
     """Copy a file, or a folder with all below it; `found` is what the source is.
 
     Raises:
@@ -62,8 +62,8 @@ def copy_tree(source: CopyEnd, entry: Seen, target: CopyEnd, watch: CopyWatch) -
     """
     tally = CopyTally()
     for path, below in _list_below(source, entry, watch):
-        at = CopyEnd(source.side, join_paths(source.path, path), source.title)
-        to = CopyEnd(target.side, join_paths(target.path, path), target.title)
+        at = CopyLocation(source.side, join_paths(source.path, path), source.title)
+        to = CopyLocation(target.side, join_paths(target.path, path), target.title)
         if below.kind == "folder":
             if not watch.is_dry:
                 target.side.make_folder(to.path)
@@ -76,7 +76,7 @@ def copy_tree(source: CopyEnd, entry: Seen, target: CopyEnd, watch: CopyWatch) -
     return tally
 
 
-def _list_below(source: CopyEnd, entry: Seen, watch: CopyWatch) -> Iterator[tuple[str, Seen]]:
+def _list_below(source: CopyLocation, entry: FileInfo, watch: CopyWatch) -> Iterator[tuple[str, FileInfo]]:
     """Yield what is copied, folders before what is in them; the path of the source itself is empty."""
     if entry.kind != "folder":
         watch.note_total(entry.size)
@@ -99,7 +99,7 @@ def _list_below(source: CopyEnd, entry: Seen, watch: CopyWatch) -> Iterator[tupl
             return
 
 
-def _copy_file(source: CopyEnd, entry: Seen, target: CopyEnd, about: tuple[CopyWatch, CopyTally]) -> None:
+def _copy_file(source: CopyLocation, entry: FileInfo, target: CopyLocation, about: tuple[CopyWatch, CopyTally]) -> None:
     watch, tally = about
     present = target.side.look_at(target.path)
     if present is not None and (present.kind, present.size, present.mtime) == ("file", entry.size, entry.mtime):
@@ -118,7 +118,7 @@ def _copy_file(source: CopyEnd, entry: Seen, target: CopyEnd, about: tuple[CopyW
     tally.files += 1
 
 
-def _copy_link(source: CopyEnd, entry: Seen, target: CopyEnd, about: tuple[CopyWatch, CopyTally]) -> None:
+def _copy_link(source: CopyLocation, entry: FileInfo, target: CopyLocation, about: tuple[CopyWatch, CopyTally]) -> None:
     watch, tally = about
     present = target.side.look_at(target.path)
     if present is not None and (present.kind, present.target) == ("link", entry.target):
@@ -130,13 +130,13 @@ def _copy_link(source: CopyEnd, entry: Seen, target: CopyEnd, about: tuple[CopyW
     tally.links += 1
 
 
-def _copy_content(source: CopyEnd, entry: Seen, target: CopyEnd, watch: CopyWatch) -> int | None:
+def _copy_content(source: CopyLocation, entry: FileInfo, target: CopyLocation, watch: CopyWatch) -> int | None:
     """Return how many bytes were copied; None: the file changed during each try."""
     for _ in range(_TRIES):
         reader = _ContentReader(source, watch)
         try:
             target.side.write_file(
-                Incoming(target.path, "", reader.size, 0, entry.mtime, entry.executable), reader.open_content
+                FileUpload(target.path, "", reader.size, 0, entry.mtime, entry.executable), reader.open_content
             )
         except Conflict:
             entry = source.side.look_at(source.path) or entry
@@ -150,7 +150,7 @@ def _copy_content(source: CopyEnd, entry: Seen, target: CopyEnd, watch: CopyWatc
 class _ContentReader:
     """Gives the content of one file, as it was when it was first opened."""
 
-    def __init__(self, source: CopyEnd, watch: CopyWatch) -> None:
+    def __init__(self, source: CopyLocation, watch: CopyWatch) -> None:
         self._source = source
         self._watch = watch
         self._pieces = source.side.read_file(source.path)

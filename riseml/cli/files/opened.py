@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.files.addresses import StorageAddress, check_project, parse_storage_address
-from riseml.cli.files.copies import CopyEnd
+from riseml.cli.files.copies import CopyLocation
 from riseml.cli.files.names import join_paths, to_path
-from riseml.cli.files.sides import LocalSide, split_local
+from riseml.cli.files.sides import LocalEndpoint, split_local
 from riseml.client.file_client import FileClient, StoragePlace
 from riseml.files.storage_files import MOST_ENTRIES, ListOrder
-from riseml.job_programs.folder_paths import Seen, show_name
+from riseml.job_programs.folder_paths import FileInfo, show_name
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
@@ -30,8 +30,8 @@ _HIDDEN = "."
 class OpenedPath:
     """A path that exists."""
 
-    end: CopyEnd
-    entry: Seen
+    end: CopyLocation
+    entry: FileInfo
     name: str  # its last name, as typed; of a root, the ID of the experiment or `data`
     address: str = ""  # as typed, if that differs from the title and the path of `end`
 
@@ -47,7 +47,7 @@ class OpenedPath:
         return f"{self.end.title}{join_paths(self.end.path, inner)}"
 
 
-class Openings:
+class PathOpener:
     """Opens addresses, and closes everything at the end.
 
     Args:
@@ -60,7 +60,7 @@ class Openings:
         self._stack = stack
         self._client: Client | None = None
         # A shell may make thousands of paths from one pattern: sources in one folder or storage share its descriptor.
-        self._folders: dict[Path, LocalSide] = {}
+        self._folders: dict[Path, LocalEndpoint] = {}
         self._storages: dict[StoragePlace, FileClient] = {}
 
     def find_sources(self, text: str) -> list[OpenedPath]:
@@ -75,7 +75,7 @@ class Openings:
             raise NotFound(f"{text} names nothing", "`riseml ls` shows what is there")
         return opened
 
-    def open_target(self, text: str) -> tuple[CopyEnd, Seen | None, bool]:
+    def open_target(self, text: str) -> tuple[CopyLocation, FileInfo | None, bool]:
         """Return the target of a copy, the entry that exists there, and whether the target must be a folder."""
         address = parse_storage_address(text)
         if address is not None:
@@ -85,19 +85,19 @@ class Openings:
             return end, end.side.look_at(address.path), address.wants_folder
         path = self._command.folder / text
         if path.is_dir():
-            side = self._keep_open(LocalSide(path))
-            end = CopyEnd(side, "", to_path(f"{text.rstrip('/')}/") if text not in ("", ".") else "")
+            side = self._keep_open(LocalEndpoint(path))
+            end = CopyLocation(side, "", to_path(f"{text.rstrip('/')}/") if text not in ("", ".") else "")
             return end, side.look_at(""), True
         folder, name = split_local(path)
         above = text.rstrip("/").rpartition("/")
-        side = self._keep_open(LocalSide(folder))
-        end = CopyEnd(side, to_path(name), to_path("".join(above[:2])))
+        side = self._keep_open(LocalEndpoint(folder))
+        end = CopyLocation(side, to_path(name), to_path("".join(above[:2])))
         return end, side.look_at(end.path), text.endswith("/")
 
-    def open_stored(self, address: StorageAddress) -> CopyEnd:
+    def open_stored(self, address: StorageAddress) -> CopyLocation:
         """Return a path of a storage, whether it exists or not, on its own connection: a copy reads and writes."""
         self._check_address(address)
-        return CopyEnd(self._connect_storage(address.place), address.path, f"{address.place}/")
+        return CopyLocation(self._connect_storage(address.place), address.path, f"{address.place}/")
 
     def _check_address(self, address: StorageAddress) -> None:
         if address.user:
@@ -114,7 +114,7 @@ class Openings:
             self._client = self._stack.enter_context(self._command.connect())
         return self._client
 
-    def _keep_open(self, side: LocalSide) -> LocalSide:
+    def _keep_open(self, side: LocalEndpoint) -> LocalEndpoint:
         self._stack.callback(side.close)
         return side
 
@@ -122,14 +122,14 @@ class Openings:
         self._check_address(address)
         place = address.place
         side = self._storages.get(place) or self._storages.setdefault(place, self._connect_storage(place))
-        end = CopyEnd(side, address.path, f"{place}/")
+        end = CopyLocation(side, address.path, f"{place}/")
         entry = end.side.look_at(end.path) if address.path or not address.is_pattern else None
         if entry is not None:
             root = address.place.of or "data"
             yield OpenedPath(end, entry, end.path.rpartition("/")[2] or root)
         elif address.is_pattern:
             for path, entry in _match_names(end, "", address.path.split("/")):
-                yield OpenedPath(CopyEnd(end.side, path, end.title), entry, path.rpartition("/")[2])
+                yield OpenedPath(CopyLocation(end.side, path, end.title), entry, path.rpartition("/")[2])
 
     def _find_local(self, text: str) -> Iterator[OpenedPath]:
         if not text:
@@ -156,15 +156,15 @@ class Openings:
             title = f"{typed}/"
         else:
             title = f"{above}/"
-        side = self._folders.get(above) or self._folders.setdefault(above, self._keep_open(LocalSide(above)))
-        end = CopyEnd(side, to_path(last), to_path(title))
+        side = self._folders.get(above) or self._folders.setdefault(above, self._keep_open(LocalEndpoint(above)))
+        end = CopyLocation(side, to_path(last), to_path(title))
         entry = side.look_at(end.path)
         if entry is None:
             return None
         return OpenedPath(end, entry, to_path(real.name if name in ("", ".", "..") else name), to_path(typed))
 
 
-def _match_names(end: CopyEnd, above: str, patterns: list[str]) -> Iterator[tuple[str, Seen]]:
+def _match_names(end: CopyLocation, above: str, patterns: list[str]) -> Iterator[tuple[str, FileInfo]]:
     """Yield the paths that match a pattern, name by name; a name with a leading dot needs one in the pattern."""
     pattern = patterns[0]
     below = patterns[1:]

@@ -10,19 +10,19 @@ from typing import Protocol
 from riseml.base.errors import NotFound, Refused, UsageError
 from riseml.client.file_client import Content
 from riseml.files.storage_files import ListOrder, translate_files_error
-from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_contents import FileUpload, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, list_page
-from riseml.job_programs.folder_paths import Seen, look_at, make_folder
+from riseml.job_programs.folder_paths import FileInfo, look_at, make_folder
 
 
-class FileSide(Protocol):
+class CopyEndpoint(Protocol):
     """One end of a copy; `FileClient` is the other kind."""
 
     def list_files(self, order: ListOrder) -> Page:
         """Return a part of a listing."""
 
-    def look_at(self, path: str) -> Seen | None:
+    def look_at(self, path: str) -> FileInfo | None:
         """Return the file, folder or link at a path; None when nothing is there."""
 
     def make_folder(self, path: str) -> None:
@@ -34,14 +34,14 @@ class FileSide(Protocol):
     def read_file(self, path: str, start: int = 0, etag: str = "") -> Iterator[bytes]:
         """Yield a header, a content and its proof, as `folder_contents.read_pieces` does."""
 
-    def write_file(self, order: Incoming, content: Content) -> None:
+    def write_file(self, order: FileUpload, content: Content) -> None:
         """Write a file; it has its final name when this returns."""
 
     def close(self) -> None:
         """Close what is open."""
 
 
-class LocalSide:
+class LocalEndpoint:
     """The files below a folder of this machine. No link below it is followed.
 
     Args:
@@ -68,7 +68,7 @@ class LocalSide:
         with translate_files_error(self._place):
             return list_page(self._root, order.path, order.after, order.limit, deep=order.deep)
 
-    def look_at(self, path: str) -> Seen | None:
+    def look_at(self, path: str) -> FileInfo | None:
         try:
             with translate_files_error(self._place):
                 return look_at(self._root, path)
@@ -87,7 +87,7 @@ class LocalSide:
         with translate_files_error(self._place):
             yield from read_pieces(self._root, path, start, etag or None)
 
-    def write_file(self, order: Incoming, content: Content) -> None:
+    def write_file(self, order: FileUpload, content: Content) -> None:
         order = order._replace(upload=os.urandom(8).hex())
         with translate_files_error(self._place):
             writer = PartWriter(self._root, order)

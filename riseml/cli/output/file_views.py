@@ -15,7 +15,7 @@ from riseml.job_programs.folder_paths import show_name
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.style import Style
-    from riseml.job_programs.folder_paths import Seen
+    from riseml.job_programs.folder_paths import FileInfo
 
 _LONG = (Column("KIND"), Column("BYTES", right=True), Column("MODIFIED"), Column("NAME"))
 _USAGE = (Column("SIZE", right=True), Column("FILES", right=True), Column("PATH"))
@@ -29,7 +29,7 @@ _OUTPUTS = (
 _MARKS = {"folder": "/", "link": "@", "other": "|"}
 
 
-def list_entries(entries: Sequence[Seen], style: Style, *, long: bool) -> list[str]:
+def list_entries(entries: Sequence[FileInfo], style: Style, *, long: bool) -> list[str]:
     """Return the lines of `ls`: a name for each entry, or a table."""
     if not long:
         return [f"{show_name(entry.path)}{_MARKS.get(entry.kind, '')}" for entry in entries]
@@ -37,7 +37,7 @@ def list_entries(entries: Sequence[Seen], style: Style, *, long: bool) -> list[s
     return build_table(_LONG, rows, style) if rows else []
 
 
-def list_usage(rows: Sequence[wire.UsageView], style: Style) -> list[str]:
+def list_usage(rows: Sequence[wire.DiskUsageView], style: Style) -> list[str]:
     """Return the table of `du`."""
     cells = [[format_size(row["size"]), str(row["files"]), show_name(to_path(row["path"]))] for row in rows]
     return build_table(_USAGE, cells, style) if cells else []
@@ -76,7 +76,7 @@ def summarise_copy(copied: wire.CopySummary) -> str:
     return "; ".join(parts) + "."
 
 
-def _format_name(entry: Seen) -> str:
+def _format_name(entry: FileInfo) -> str:
     return show_name(entry.path) if entry.target is None else f"{show_name(entry.path)} -> {show_name(entry.target)}"
 
 

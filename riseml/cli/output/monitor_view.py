@@ -13,7 +13,7 @@ from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_bytes, format_cores, format_of, format_rate
 from riseml.cli.output.widths import wrap_to_width
-from riseml.results.stragglers import WINDOW, Remark, find_stragglers
+from riseml.results.stragglers import WINDOW, StragglerWarning, find_stragglers
 from riseml.results.trends import Amount, Trends
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _draw_spark(series: Series, sample: wire.SampleView, trends: Trends, size: i
     return draw_sparkline(trends.list_amounts(sample["id"], series.amount), size, series.requested(sample)) + " "
 
 
-def _list_remarks(remarks: Sequence[Remark], style: Style) -> list[str]:
+def _list_remarks(remarks: Sequence[StragglerWarning], style: Style) -> list[str]:
     lines: list[str] = []
     for remark in remarks:
         text = clean_text(f"{_MARK} {remark.text}")

@@ -13,7 +13,7 @@ from itertools import islice
 from riseml.base.names import HostName
 from riseml.base.states import Network
 from riseml.control.observation import Observation
-from riseml.model import Experiment, HostSeen
+from riseml.model import Experiment, HostObservation
 
 PORTS = range(20000, 32000)
 """Ports for jobs that share the addresses of a machine: below the range that Linux gives to outgoing connections."""
@@ -88,7 +88,7 @@ def find_free_subnets(experiments: Iterable[Experiment], observation: Observatio
     return SubnetAllocator(observation.subnets, _find_used_subnets(experiments, observation.hosts))
 
 
-def _find_used_subnets(experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]) -> Iterator[str]:
+def _find_used_subnets(experiments: Iterable[Experiment], hosts: Mapping[HostName, HostObservation]) -> Iterator[str]:
     for experiment in experiments:
         if experiment.subnet:
             yield experiment.subnet
@@ -123,7 +123,7 @@ def choose_addresses(subnet: str, network: Network, jobs: int, attempt: int) -> 
 class PortAllocator:
     """The free ports of every host."""
 
-    def __init__(self, experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]) -> None:
+    def __init__(self, experiments: Iterable[Experiment], hosts: Mapping[HostName, HostObservation]) -> None:
         self._hosts = hosts
         self._used: dict[HostName, set[int]] = {}
         for experiment in experiments:

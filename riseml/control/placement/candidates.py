@@ -8,10 +8,10 @@ from riseml.base.names import HostName
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import StartJob
-from riseml.control.explanation import Obstacle
+from riseml.control.explanation import HostExclusion
 from riseml.control.observation import Observation
 from riseml.control.placement.gpu_models import GpuModel, has_wanted_gpus, list_models
-from riseml.model import Experiment, HostSeen, Job, JobKey
+from riseml.model import Experiment, HostObservation, Job, JobKey
 from riseml.spec.config.types import Labels, Resources
 
 
@@ -60,7 +60,7 @@ def find_candidates(
     }
 
 
-def find_obstacles(experiments: Mapping[int, Experiment], observation: Observation) -> dict[HostName, Obstacle]:
+def find_obstacles(experiments: Mapping[int, Experiment], observation: Observation) -> dict[HostName, HostExclusion]:
     """Return the hosts that may not get new jobs, each with its reason.
 
     Args:
@@ -72,12 +72,12 @@ def find_obstacles(experiments: Mapping[int, Experiment], observation: Observati
         for action in observation.busy
         if isinstance(action, StartJob) and not _is_expected(action.key, action.host, experiments)
     )
-    obstacles: dict[HostName, Obstacle] = {}
+    obstacles: dict[HostName, HostExclusion] = {}
     for name, host in observation.hosts.items():
         if host.silent_since is not None:
-            obstacles[name] = Obstacle.LOST if observation.is_lost(host) else Obstacle.SILENT
+            obstacles[name] = HostExclusion.LOST if observation.is_lost(host) else HostExclusion.SILENT
         elif not host.taking:
-            obstacles[name] = Obstacle.DRAINED
+            obstacles[name] = HostExclusion.DRAINED
         elif host.queue is None and (
             name in starting
             or any(
@@ -85,7 +85,7 @@ def find_obstacles(experiments: Mapping[int, Experiment], observation: Observati
                 for key, container in host.containers.items()
             )
         ):
-            obstacles[name] = Obstacle.STALE
+            obstacles[name] = HostExclusion.STALE
     return obstacles
 
 
@@ -99,7 +99,7 @@ def find_record(experiment: Experiment, key: JobKey, host: HostName) -> Job | No
     return None
 
 
-def _find_link(host: HostSeen, observation: Observation, swarms: frozenset[str]) -> str | None:
+def _find_link(host: HostObservation, observation: Observation, swarms: frozenset[str]) -> str | None:
     if not observation.shared_output or not host.isolated:
         return None
     if observation.network is Network.OVERLAY:

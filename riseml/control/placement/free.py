@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
-from riseml.base.states import PLACED, Part
-from riseml.model import Capacity, Experiment, HostSeen, Job
+from riseml.base.states import PLACED, JobDuty
+from riseml.model import Capacity, Experiment, HostObservation, Job
 from riseml.spec.config.types import Resources
 
 SLACK = 1e-6
@@ -70,7 +70,7 @@ def free_after(whole: Capacity | FreeResources, jobs: Iterable[Job]) -> FreeReso
 
 
 def find_free_resources(
-    experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]
+    experiments: Iterable[Experiment], hosts: Mapping[HostName, HostObservation]
 ) -> dict[HostName, FreeResources]:
     """Return what is free on every host, by the name of the host."""
     jobs = find_held_jobs(experiments)
@@ -84,6 +84,6 @@ def find_held_jobs(experiments: Iterable[Experiment]) -> dict[HostName, list[Job
         if experiment.placed_at is None:
             continue
         for job in experiment.jobs:
-            if job.host is not None and job.state in PLACED and job.part is not Part.PREPARES:
+            if job.host is not None and job.state in PLACED and job.part is not JobDuty.PREPARES:
                 jobs.setdefault(job.host, []).append(job)
     return jobs

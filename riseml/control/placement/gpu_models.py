@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from riseml.model import HostSeen
+from riseml.model import HostObservation
 from riseml.spec.config.types import Resources
 
 GpuModel = tuple[str, int]
@@ -18,7 +18,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 _PART = "mig"  # a word in the name of a part of a divided GPU
 
 
-def list_models(host: HostSeen) -> tuple[GpuModel, ...]:
+def list_models(host: HostObservation) -> tuple[GpuModel, ...]:
     """Return the models of a host's GPUs; empty when it has none, or when one of them is not known."""
     devices = host.devices
     if not devices or not all(gpu in devices for gpu in host.capacity.gpus):

@@ -11,14 +11,14 @@ from datetime import datetime
 
 from riseml.base.names import HostName, JobName
 from riseml.base.states import Network, Reason, State
-from riseml.control.explanation import Obstacle
+from riseml.control.explanation import HostExclusion
 from riseml.control.observation import Observation
 from riseml.control.placement.gpu_models import wants_models
-from riseml.model import Experiment, HostSeen, NodeKind, OwnQueue
+from riseml.model import Experiment, HostObservation, NodeKind, OwnQueue
 from riseml.spec.config.types import Resources
 
 
-def list_clusters(observation: Observation, obstacles: Mapping[HostName, Obstacle]) -> tuple[HostName, ...]:
+def list_clusters(observation: Observation, obstacles: Mapping[HostName, HostExclusion]) -> tuple[HostName, ...]:
     """Return the hosts with a queue of their own that take gangs now, in the order of their names."""
     return tuple(
         sorted(
@@ -79,7 +79,7 @@ def takes_whole_gangs(host: HostName | None, observation: Observation) -> bool:
     return cluster is not None and cluster.queue is not None
 
 
-def _find_reasons(needs: Mapping[JobName, Resources], host: HostSeen, queue: OwnQueue) -> Iterator[str]:
+def _find_reasons(needs: Mapping[JobName, Resources], host: HostObservation, queue: OwnQueue) -> Iterator[str]:
     for job, need in needs.items():
         if wants_models(need):
             yield f"{job} asks for a model of GPU, which `constraint` of pool.yml chooses on a cluster"

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from riseml.base.names import HostName
-from riseml.base.states import TERMINAL, Network, Part, Reason, State
+from riseml.base.states import TERMINAL, JobDuty, Network, Reason, State
 from riseml.control.actions import StartJob
 from riseml.control.observation import Observation
 from riseml.control.placement.connect import choose_network_host
-from riseml.model import Experiment, HostSeen
+from riseml.model import Experiment, HostObservation
 
 
-def list_leaderless(hosts: Mapping[HostName, HostSeen]) -> list[HostName]:
+def list_leaderless(hosts: Mapping[HostName, HostObservation]) -> list[HostName]:
     """Return the managers that can make no network now, in the order of their names.
 
     A manager that does not answer counts as soon as no other one of its swarm has a leader.
@@ -31,7 +31,7 @@ def list_leaderless(hosts: Mapping[HostName, HostSeen]) -> list[HostName]:
     ]
 
 
-def _has_leader(host: HostSeen) -> bool:
+def _has_leader(host: HostObservation) -> bool:
     return host.manager and host.silent_since is None and not host.leaderless
 
 
@@ -39,14 +39,14 @@ def describe_leaderless(observation: Observation) -> str:
     """Return which swarm has no leader, why, and what to do; empty when every swarm has one, or none is needed."""
     if observation.network is not Network.OVERLAY:
         return ""
-    swarms: dict[str, dict[HostName, HostSeen]] = {}
+    swarms: dict[str, dict[HostName, HostObservation]] = {}
     for name, host in sorted(observation.hosts.items()):
         if host.swarm:
             swarms.setdefault(host.swarm, {})[name] = host
     return "; ".join(filter(None, map(_describe_swarm, swarms.values())))
 
 
-def _describe_swarm(hosts: Mapping[HostName, HostSeen]) -> str:
+def _describe_swarm(hosts: Mapping[HostName, HostObservation]) -> str:
     managers = {name: host for name, host in hosts.items() if host.manager}
     is_seen = any(host.silent_since is None for host in hosts.values())
     if not managers or not is_seen or any(map(_has_leader, managers.values())):
@@ -86,7 +86,7 @@ def give_back_place(experiment: Experiment, observation: Observation) -> Experim
         return experiment
     jobs = tuple(
         job
-        if job.part is Part.PREPARES
+        if job.part is JobDuty.PREPARES
         else replace(
             job, state=State.CREATED, reason=Reason.SUBMITTED, message="", host=None, address=None, port=None, gpus=()
         )

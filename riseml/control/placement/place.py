@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
-from riseml.base.states import Part, Reason, State
+from riseml.base.states import JobDuty, Reason, State
 from riseml.control.actions import CopyData, ReleaseHost
 from riseml.control.data_copies import find_copies_under_way, find_copy_problem
 from riseml.control.observation import Observation
@@ -264,7 +264,7 @@ def _fail_for_data(experiment: Experiment, problem: ActionFailure) -> Experiment
     """Return the experiment with jobs that have failed: the next pass gives it its verdict."""
     ended = [
         job
-        if job.part is Part.PREPARES
+        if job.part is JobDuty.PREPARES
         else replace(job, state=State.FAILED, reason=Reason.DATA_FAILED, message=problem.message)
         for job in experiment.jobs
     ]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from riseml.base.records import dataclass
-from riseml.base.states import TERMINAL, Part, Reason, State
+from riseml.base.states import TERMINAL, JobDuty, Reason, State
 from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment
 from riseml.spec.config.types import Resources
@@ -98,7 +98,7 @@ def waits_for_place(experiment: Experiment) -> bool:
         return False
     if experiment.state is State.PENDING:  # it was in the queue before, so its environment was ready
         return True
-    return all(job.state is State.FINISHED for job in experiment.jobs if job.part is Part.PREPARES)
+    return all(job.state is State.FINISHED for job in experiment.jobs if job.part is JobDuty.PREPARES)
 
 
 def make_queue(experiments: Iterable[Experiment]) -> list[Experiment]:

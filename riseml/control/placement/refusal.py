@@ -13,7 +13,7 @@ from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import free_after
 from riseml.control.placement.gpu_models import describe_models, describe_wanted, wants_models
 from riseml.control.placement.hand_over import describe_cluster_misfit
-from riseml.model import HostSeen
+from riseml.model import HostObservation
 from riseml.spec.config.types import Labels, Resources
 
 _ANY_LINK = "any"
@@ -138,7 +138,7 @@ def _describe_unknown_models(gang: Gang, candidates: Mapping[HostName, Candidate
     return ("no host knows the models of its GPUs, and `riseml pool check` says why",)
 
 
-def _describe_host(name: HostName, host: HostSeen, gang: Gang, candidate: CandidateHost) -> str:
+def _describe_host(name: HostName, host: HostObservation, gang: Gang, candidate: CandidateHost) -> str:
     capacity = Resources(host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus))
     lacking = [show_label(label) for label in gang.whole.labels if not candidate.has_labels((label,))]
     without = f", and not {', '.join(lacking)}" if lacking else ""

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from riseml.base.names import HostName, experiment_name
 from riseml.base.states import PLACED
-from riseml.control.explanation import Blocker, HostFit, JobFit, Lack, Obstacle, Shortage
+from riseml.control.explanation import HostExclusion, HostFit, JobFit, ResourceKind, Shortfall, WaitReason
 from riseml.control.placement.fit import Gang, find_hosts
 from riseml.control.placement.free import SLACK, FreeResources, find_free_resources
 from riseml.control.placement.gpu_models import describe_models, describe_wanted, has_wanted_gpus, list_models
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.refusal import show_label
-from riseml.model import Experiment, HostSeen, Job, World
+from riseml.model import Experiment, HostObservation, Job, World
 
 _OBSTACLES = {
-    Obstacle.SILENT: "does not answer",
-    Obstacle.LOST: "has not answered for too long",
-    Obstacle.DRAINED: "is drained: it gets nothing new",
-    Obstacle.STALE: "is being cleared of what other attempts left there",
+    HostExclusion.SILENT: "does not answer",
+    HostExclusion.LOST: "has not answered for too long",
+    HostExclusion.DRAINED: "is drained: it gets nothing new",
+    HostExclusion.STALE: "is being cleared of what other attempts left there",
 }
 
 
@@ -46,7 +46,7 @@ def describe_hosts(
     placement: PlacementPass,
     experiment: Experiment,
     name: ExperimentNamer,
-    blockers: Sequence[Blocker] = (),
+    blockers: Sequence[WaitReason] = (),
 ) -> tuple[HostFit, ...]:
     """Return every host with what it lacks for each job of the experiment, each job taken alone.
 
@@ -77,7 +77,7 @@ def describe_hosts(
     return tuple(fits)
 
 
-def _explain_room(gang: Gang, host: HostName, placement: PlacementPass, blockers: Sequence[Blocker]) -> str:
+def _explain_room(gang: Gang, host: HostName, placement: PlacementPass, blockers: Sequence[WaitReason]) -> str:
     """Return why a gang does not get a host that has room for each of its jobs."""
     candidates = placement.room.candidates
     free = {host: placement.room.free[host]} if host in placement.room.free else {}
@@ -116,27 +116,27 @@ def _find_holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
 
 
 def _find_shortages(
-    job: Job, host: HostSeen, free: FreeResources, holders: Holders, name: ExperimentNamer
-) -> Iterator[Shortage]:
+    job: Job, host: HostObservation, free: FreeResources, holders: Holders, name: ExperimentNamer
+) -> Iterator[Shortfall]:
     need = job.resources
     labels = dict(host.labels)
     for label in need.labels:
         if labels.get(label[0]) != label[1]:
             actual = f"has {show_label((label[0], labels[label[0]]))}" if label[0] in labels else "has no such label"
-            yield Shortage(Lack.LABEL, 0, 0, 0, (), f"label: needs {show_label(label)}, {actual}")
+            yield Shortfall(ResourceKind.LABEL, 0, 0, 0, (), f"label: needs {show_label(label)}, {actual}")
     models = list_models(host)
     if not has_wanted_gpus(models, need):
         actual = describe_models(models, len(host.capacity.gpus))
-        yield Shortage(Lack.GPU, 0, 0, 0, (), f"gpu: needs {describe_wanted(need)}, has {actual}")
+        yield Shortfall(ResourceKind.GPU, 0, 0, 0, (), f"gpu: needs {describe_wanted(need)}, has {actual}")
     if need.cpus > free.cpus + SLACK:
         by = _name_holders(holders, lambda holder: holder.resources.cpus > 0)
-        yield _make_shortage(Lack.CPUS, (need.cpus, free.cpus, host.capacity.cpus), by, name)
+        yield _make_shortage(ResourceKind.CPUS, (need.cpus, free.cpus, host.capacity.cpus), by, name)
     if need.mem > free.mem:
         by = _name_holders(holders, lambda holder: holder.resources.mem > 0)
-        yield _make_shortage(Lack.MEM, (need.mem, free.mem, host.capacity.mem), by, name)
+        yield _make_shortage(ResourceKind.MEM, (need.mem, free.mem, host.capacity.mem), by, name)
     if need.gpus > len(free.gpus):
         by = _name_holders(holders, lambda holder: bool(holder.gpus))
-        yield _make_shortage(Lack.GPUS, (need.gpus, len(free.gpus), len(host.capacity.gpus)), by, name)
+        yield _make_shortage(ResourceKind.GPUS, (need.gpus, len(free.gpus), len(host.capacity.gpus)), by, name)
 
 
 def _name_holders(holders: Holders, holds: Callable[[Job], bool]) -> tuple[int, ...]:
@@ -145,16 +145,16 @@ def _name_holders(holders: Holders, holds: Callable[[Job], bool]) -> tuple[int, 
 
 
 def _make_shortage(
-    lack: Lack, amounts: tuple[float, float, float], by: tuple[int, ...], name: ExperimentNamer
-) -> Shortage:
+    lack: ResourceKind, amounts: tuple[float, float, float], by: tuple[int, ...], name: ExperimentNamer
+) -> Shortfall:
     needs, free, total = amounts
     holders = f" (held by {name.list(by)})" if by else ""
     need_text, free_text, total_text = (_show_amount(lack, amount) for amount in amounts)
     text = f"{lack.value}: needs {need_text}, {free_text} free of {total_text}{holders}"
-    return Shortage(lack, needs, free, total, by, text)
+    return Shortfall(lack, needs, free, total, by, text)
 
 
-def _show_amount(lack: Lack, amount: float) -> str:
-    if lack is Lack.CPUS:  # sums of fractions are not exact: round them
+def _show_amount(lack: ResourceKind, amount: float) -> str:
+    if lack is ResourceKind.CPUS:  # sums of fractions are not exact: round them
         return f"{max(0.0, round(amount, 3)):g}"
-    return f"{max(0, int(amount))} MiB" if lack is Lack.MEM else str(max(0, int(amount)))
+    return f"{max(0, int(amount))} MiB" if lack is ResourceKind.MEM else str(max(0, int(amount)))

@@ -29,7 +29,7 @@ from riseml.executors.docker.image_names import find_local_image, inspect_image
 from riseml.executors.docker.project_archive import WORKING_FOLDER, pack_working_directory
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.files.archives.project_files import KeptState, ProjectFiles
-from riseml.model import ImageSeen, Launch
+from riseml.model import ImageObservation, Launch
 
 # fewest bytes of a project that gets a layer: below that, unpacking the project into each container is faster
 LEAST_SIZE = 1 << 20
@@ -85,7 +85,7 @@ class CodeLayers:
         self._environments: dict[str, str] = {}  # the image behind each reference, from the last observation
         self._layers: dict[tuple[str, ...], str] = {}  # layers that jobs got, by their content, oldest first
 
-    def note_images(self, present: Mapping[str, ImageSeen]) -> None:
+    def note_images(self, present: Mapping[str, ImageObservation]) -> None:
         """Remember the environments that an observation has found."""
         self._environments = {name: image.resolved or name for name, image in present.items() if image.present}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from riseml.base.stream_messages import Channel, ChannelEnd, Piece, StreamMessage
+from riseml.base.stream_messages import Channel, ChannelData, ChannelEnd, StreamMessage
 
 _HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
 _CHANNELS = {1: Channel.OUTPUT, 2: Channel.ERRORS}
@@ -36,12 +36,12 @@ class FramedCodec:
                 continue
             content, data = data[: self._left], data[self._left :]
             self._left -= len(content)
-            messages.append(Piece(self._channel, content))
+            messages.append(ChannelData(self._channel, content))
         return messages
 
     def encode(self, message: StreamMessage) -> bytes | None:
         match message:
-            case Piece(Channel.INPUT, content):
+            case ChannelData(Channel.INPUT, content):
                 return content
             case ChannelEnd(Channel.INPUT):
                 return None

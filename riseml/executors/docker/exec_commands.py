@@ -22,7 +22,7 @@ import docker
 from docker.errors import APIError, NotFound
 
 from riseml.base.errors import RisemlError
-from riseml.base.stream_messages import CommandOrder, Piece, WindowSize
+from riseml.base.stream_messages import ChannelData, CommandOrder, WindowSize
 from riseml.executors.base import NotThere
 from riseml.executors.docker.exec_codecs import END_OF_INPUT, FramedCodec
 from riseml.executors.job_streams import JobStream, RawCodec
@@ -244,7 +244,7 @@ def _read_output(stream: socket.socket, received: bytes) -> str:
     output = b""
     end = time.monotonic() + _LONGEST_SWEEP
     while True:
-        output += b"".join(piece.content for piece in codec.decode(received) if isinstance(piece, Piece))
+        output += b"".join(piece.content for piece in codec.decode(received) if isinstance(piece, ChannelData))
         try:
             stream.settimeout(max(0.001, end - time.monotonic()))
             received = stream.recv(_CHUNK)

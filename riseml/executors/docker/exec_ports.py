@@ -15,7 +15,7 @@ from typing import Any
 from docker.errors import APIError
 
 from riseml.base.errors import EngineError
-from riseml.base.stream_messages import Channel, CommandOrder, Piece, StreamMessage, WindowSize
+from riseml.base.stream_messages import Channel, ChannelData, CommandOrder, StreamMessage, WindowSize
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.docker.exec_codecs import FramedCodec
 from riseml.executors.docker.exec_commands import open_container_command
@@ -202,7 +202,7 @@ def _read_greeting(stream: JobStream, codec: FramedCodec) -> bytes | None:
             return None
         pieces = codec.decode(received)
         output += b"".join(
-            piece.content for piece in pieces if isinstance(piece, Piece) and piece.channel is Channel.OUTPUT
+            piece.content for piece in pieces if isinstance(piece, ChannelData) and piece.channel is Channel.OUTPUT
         )
         received = b""
     if not output.startswith(CONNECTED):
@@ -219,11 +219,11 @@ class _RelayCodec:
 
     def decode(self, data: bytes) -> list[StreamMessage]:
         first, self._first = self._first, b""
-        pieces: list[StreamMessage] = [Piece(Channel.OUTPUT, first)] if first else []
+        pieces: list[StreamMessage] = [ChannelData(Channel.OUTPUT, first)] if first else []
         return pieces + [
             message
             for message in self._frames.decode(data)
-            if not isinstance(message, Piece) or message.channel is Channel.OUTPUT
+            if not isinstance(message, ChannelData) or message.channel is Channel.OUTPUT
         ]
 
     def encode(self, message: StreamMessage) -> bytes | None:

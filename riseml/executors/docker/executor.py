@@ -25,7 +25,7 @@ from riseml.base.settings import DEFAULT_LOG_LIMIT
 from riseml.base.states import Network
 from riseml.base.stream_messages import CommandOrder
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildOrder, NotThere, Output, Report, Share, SubnetTaken, ignore_report
+from riseml.executors.base import BuildOrder, HostSetup, NotThere, Output, Report, SubnetTaken, ignore_report
 from riseml.executors.capabilities import (
     DiskUse,
     Finding,
@@ -86,7 +86,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.files.storage_files import StorageFiles
-from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Sample
+from riseml.model import ContainerObservation, Frame, HostObservation, JobKey, Launch, LogCursor, Mount, Sample
 from riseml.planning.image import PACKAGES_FILE, parse_packages
 from riseml.spec.pool.types import HostSpec
 
@@ -129,7 +129,7 @@ class DockerExecutor:
         self._builds = EnvironmentBuilds(self._helpers, builds or BuildSettings())
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
-        self._observations: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
+        self._observations: dict[str, ContainerObservation] = {}  # the last observation, by id of the container
         self._promised: dict[JobKey, int] = {}  # MiB of the jobs that run or were started, of the last observation
         self._gpus = GpuReader()
         self._inventory = GpuInventory(host, self._helpers, self._gpus if engine.is_local else None)
@@ -145,7 +145,7 @@ class DockerExecutor:
     def describe(self) -> str:
         return "Docker" if self._facts.last is None else f"Docker {self._facts.last.version}"
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         try:
             observation = self._observe_engine(references)
         except EngineError:
@@ -156,7 +156,7 @@ class DockerExecutor:
         self._outages = self._outages.mark_back(_now())
         return observation
 
-    def _observe_engine(self, references: frozenset[str]) -> HostSeen:
+    def _observe_engine(self, references: frozenset[str]) -> HostObservation:
         changed = self._exit_events.take_changed()
         with self.engine.api() as api:
             merged = self._observe_containers(api, changed)
@@ -165,7 +165,7 @@ class DockerExecutor:
             subnets, facts = self._observe_swarm(api, STILL_FRESH if references else FRESH)
             devices = self._inventory.find_devices(self.engine, self._facts.info)
         self._observations = {entry.container.id: entry.container for entry in merged if not entry.container.late}
-        return HostSeen(
+        return HostObservation(
             capacity=replace(facts.capacity, gpus=self._inventory.choose_ids(devices)),
             devices={gpu.id: gpu for gpu in devices},
             containers={entry.container.key: entry.container for entry in merged},
@@ -281,7 +281,7 @@ class DockerExecutor:
         with self.engine.api(patient=True) as api:
             image_names.check_registry(api, digest)
 
-    def prepare(self, share: Share) -> None:
+    def prepare(self, share: HostSetup) -> None:
         with self.engine.api() as api:
             if share.output is not None:
                 helper_container.make_output(api, self._helpers, share.experiment, share.output)

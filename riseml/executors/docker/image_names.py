@@ -20,7 +20,7 @@ from docker.errors import APIError, ImageNotFound
 from riseml.base.errors import EngineError
 from riseml.base.names import name_repository, split_reference
 from riseml.executors.base import ImageMissing
-from riseml.model import ImageSeen, copy_name
+from riseml.model import ImageObservation, copy_name
 
 WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/disk:", "riseml/code:")
 """Beginnings of the names of riseml's own images that are not for running a program: they have none, or are a project's
@@ -32,18 +32,18 @@ _OWN = frozenset(
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def observe_images(api: docker.APIClient, references: Iterable[str]) -> dict[str, ImageSeen]:
+def observe_images(api: docker.APIClient, references: Iterable[str]) -> dict[str, ImageObservation]:
     """Return whether the engine has these images, together with the resolved image of each tag."""
-    images: dict[str, ImageSeen] = {}
+    images: dict[str, ImageObservation] = {}
     for reference in references:
         if is_fixed(reference):
-            images[reference] = ImageSeen(present=find_local_name(api, reference) is not None)
+            images[reference] = ImageObservation(present=find_local_name(api, reference) is not None)
             continue
         inspected = inspect_image(api, reference)
         resolved = "" if inspected is None else resolve_tag(reference, inspected)
-        images[reference] = ImageSeen(present=inspected is not None, resolved=resolved)
+        images[reference] = ImageObservation(present=inspected is not None, resolved=resolved)
         if resolved:
-            images[resolved] = ImageSeen(present=True)
+            images[resolved] = ImageObservation(present=True)
     return images
 
 

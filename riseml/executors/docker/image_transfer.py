@@ -15,7 +15,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import split_reference
 from riseml.executors.base import NotThere, Report, Work
 from riseml.executors.docker.image_names import find_local_name, inspect_image
-from riseml.executors.docker.layers import LayerFold
+from riseml.executors.docker.layers import LayerProgress
 from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
 from riseml.model import copy_name
 
@@ -115,7 +115,7 @@ def _make_gone_error(reference: str) -> str:
 
 def _report_layers(lines: Iterator[dict[str, Any]], reference: str, report: Report) -> Iterator[dict[str, Any]]:
     """Yield the lines, and report how far the transfer is."""
-    fold = LayerFold(Work.SEND, reference)
+    fold = LayerProgress(Work.SEND, reference)
     for line in lines:
         progress = fold.add_line(line)
         if progress is not None:

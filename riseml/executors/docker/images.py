@@ -20,7 +20,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import split_reference
 from riseml.executors.base import BuildOrder, ImageMissing, Work
 from riseml.executors.docker.image_names import find_local_name, inspect_image, is_fixed, refuse_own_name
-from riseml.executors.docker.layers import LayerFold
+from riseml.executors.docker.layers import LayerProgress
 from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
 
 _PULL_HINT = "check the spelling of the image and its tag; `docker pull` on the host shows more"
@@ -56,7 +56,7 @@ def _fetch_base(api: docker.APIClient, order: BuildOrder, reference: str) -> str
 def _pull(api: docker.APIClient, order: BuildOrder, base: str) -> None:
     refuse_own_name(base)
     order.emit(f"Fetching image {base}")
-    fold = LayerFold(Work.PULL, base)
+    fold = LayerProgress(Work.PULL, base)
     try:
         whole = base if is_fixed(base) else ":".join(split_reference(base))
         for line in _stream_answer(api, order, "/images/create", {"fromImage": whole}):

@@ -27,7 +27,7 @@ class _Layer:
 
 
 @dataclass(slots=True)
-class LayerFold:
+class LayerProgress:
     """Adds up the lines of one answer.
 
     Example:

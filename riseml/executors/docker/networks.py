@@ -21,7 +21,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
 from riseml.base.states import Network
-from riseml.executors.base import Share, SubnetTaken
+from riseml.executors.base import HostSetup, SubnetTaken
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import network_name
 from riseml.executors.this_machine.machine import find_rival_interface
@@ -167,7 +167,7 @@ def list_network_subnets(
 
 
 def ensure_network(
-    api: docker.APIClient, server: str, host: HostName, share: Share, written_off: frozenset[str] = frozenset()
+    api: docker.APIClient, server: str, host: HostName, share: HostSetup, written_off: frozenset[str] = frozenset()
 ) -> None:
     """Create the experiment's network unless it exists; of two networks, keep the older one.
 
@@ -269,7 +269,7 @@ def is_stuck(error: APIError) -> bool:
     return _TASK_WORDS in words or (error.status_code == _FORBIDDEN and _ENDPOINT_WORDS in words)
 
 
-def _create_network(api: docker.APIClient, server: str, host: HostName, share: Share, number: int) -> str:
+def _create_network(api: docker.APIClient, server: str, host: HostName, share: HostSetup, number: int) -> str:
     """Create the network, and return its id.
 
     Args:
@@ -290,7 +290,7 @@ def _create_network(api: docker.APIClient, server: str, host: HostName, share: S
     return str(created["Id"])
 
 
-def _check_rivals(api: docker.APIClient, identity: str, share: Share) -> None:
+def _check_rivals(api: docker.APIClient, identity: str, share: HostSetup) -> None:
     """Remove a new network when another interface of this machine has its subnet, too.
 
     Engines of one machine do not know each other's networks, and two servers may choose a subnet at the same moment.

@@ -16,7 +16,7 @@ from riseml.executors.docker import labels
 from riseml.executors.docker.exit_events import ContainerEvents
 from riseml.executors.docker.outages import Outages, is_doubtful
 from riseml.executors.logs.timestamps import to_datetime, to_nanoseconds
-from riseml.model import ContainerSeen, JobKey
+from riseml.model import ContainerObservation, JobKey
 
 # errors of the command; 128 is an error of the engine, and may be temporary
 _START_FAILURES = frozenset({125, 126, 127})
@@ -39,7 +39,7 @@ class ContainerRow:
 class Merged:
     """One container as this observation reports it."""
 
-    container: ContainerSeen
+    container: ContainerObservation
     settles_in: float | None = None  # seconds until the next observation may know more; None: nothing is awaited
     needs_ping: bool = False  # accept the end only if the engine accepts a new connection
 
@@ -53,7 +53,7 @@ def parse_row(listed: dict[str, Any]) -> ContainerRow | None:
     return ContainerRow(key, listed["Id"], state in ("running", "paused", "restarting"), begun=state != "created")
 
 
-def parse_inspection(key: JobKey, inspection: dict[str, Any]) -> ContainerSeen:
+def parse_inspection(key: JobKey, inspection: dict[str, Any]) -> ContainerObservation:
     """Return the answer of `GET /containers/{id}/json` as an observation."""
     state = inspection["State"]
     started_at = _parse_time(state["StartedAt"])
@@ -61,7 +61,7 @@ def parse_inspection(key: JobKey, inspection: dict[str, Any]) -> ContainerSeen:
     started = started_at is not None and state["Status"] != "created"
     ended = started and not state["Running"]
     failed = not started and state["ExitCode"] in _START_FAILURES
-    return ContainerSeen(
+    return ContainerObservation(
         key=key,
         id=inspection["Id"],
         started=started,
@@ -74,7 +74,7 @@ def parse_inspection(key: JobKey, inspection: dict[str, Any]) -> ContainerSeen:
 
 
 def merge_row(
-    row: ContainerRow, last_observation: ContainerSeen | None, events: ContainerEvents, outages: Outages
+    row: ContainerRow, last_observation: ContainerObservation | None, events: ContainerEvents, outages: Outages
 ) -> Merged | None:
     """Return the container from the list, the last observation and the events; None: it must be inspected."""
     if last_observation is None or not last_observation.started:
@@ -86,7 +86,7 @@ def merge_row(
     return _explain_end(replace(last_observation, exit_code=events.exit_code, finished_at=events.finished_at), outages)
 
 
-def merge_late(row: ContainerRow, last_observation: ContainerSeen | None) -> Merged:
+def merge_late(row: ContainerRow, last_observation: ContainerObservation | None) -> Merged:
     """Return a container about which its engine has not answered yet: as it was known, if it has started.
 
     Otherwise nothing may be concluded, and above all not that it has never started: riseml would end its job as
@@ -94,15 +94,15 @@ def merge_late(row: ContainerRow, last_observation: ContainerSeen | None) -> Mer
     """
     if last_observation is not None and last_observation.started:
         return Merged(last_observation)
-    return Merged(ContainerSeen(row.key, row.id, started=True, late=True), _ASK_AGAIN)
+    return Merged(ContainerObservation(row.key, row.id, started=True, late=True), _ASK_AGAIN)
 
 
-def is_outdated(row: ContainerRow, container: ContainerSeen) -> bool:
+def is_outdated(row: ContainerRow, container: ContainerObservation) -> bool:
     """Return True when a container has started since the engine gave this answer."""
     return row.begun and not container.started
 
 
-def merge_inspection(container: ContainerSeen, events: ContainerEvents, outages: Outages) -> Merged:
+def merge_inspection(container: ContainerObservation, events: ContainerEvents, outages: Outages) -> Merged:
     """Return the container from an inspection and the events.
 
     An end by SIGKILL may be an out-of-memory kill whose event has not arrived. As long as it may still arrive, the
@@ -115,7 +115,7 @@ def merge_inspection(container: ContainerSeen, events: ContainerEvents, outages:
     return _explain_end(container, outages)
 
 
-def _explain_end(container: ContainerSeen, outages: Outages) -> Merged:
+def _explain_end(container: ContainerObservation, outages: Outages) -> Merged:
     """Find out whether the engine ended a container. An engine that shuts down ends its jobs like a `kill`. It refuses
     new connections before it ends the first job, but still answers on old connections. So riseml accepts such an end
     only after a ping on a new connection.

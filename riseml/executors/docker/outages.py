@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.base.records import dataclass
-from riseml.model import ContainerSeen
+from riseml.model import ContainerObservation
 
 STOPPED = "the engine was stopped while it ran"
 
@@ -19,7 +19,7 @@ _EARLY = timedelta(seconds=30)  # an engine that stops ends its containers first
 _LATE = timedelta(seconds=10)  # an engine that starts may answer while it still ends containers
 
 
-def is_doubtful(container: ContainerSeen) -> bool:
+def is_doubtful(container: ContainerObservation) -> bool:
     """Return True when a container may have ended together with its engine."""
     return container.exit_code in _CODES and not container.oom
 
@@ -41,7 +41,7 @@ class Outages:
         """Return the outages of an engine that answers now."""
         return self if self.since is None or self.until is not None else replace(self, until=now)
 
-    def explain_end(self, container: ContainerSeen) -> ContainerSeen:
+    def explain_end(self, container: ContainerObservation) -> ContainerObservation:
         """Return a container with STOPPED as its error when it ended together with the engine, else unchanged."""
         at = container.finished_at
         since = self.since

@@ -23,7 +23,7 @@ from docker.errors import ImageNotFound
 
 from riseml.base.errors import EngineError, NotFound, RisemlError, Unreachable
 from riseml.base.records import dataclass
-from riseml.base.stream_messages import Channel, Piece
+from riseml.base.stream_messages import Channel, ChannelData
 from riseml.executors.capabilities import StorageOrder
 from riseml.executors.docker.containers import describe_binds, describe_mounts
 from riseml.executors.docker.exec_codecs import FramedCodec
@@ -31,9 +31,9 @@ from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
 from riseml.files.storage_files import FileWriter, ListOrder, describe_trouble
 from riseml.job_programs import read_file_service
-from riseml.job_programs.folder_contents import Incoming
+from riseml.job_programs.folder_contents import FileUpload
 from riseml.job_programs.folder_listing import Page, Removed
-from riseml.job_programs.folder_paths import FilesError, Seen, Trouble
+from riseml.job_programs.folder_paths import FileErrorKind, FileInfo, FilesError
 
 _HEADER = struct.Struct(">cI")
 _IDLE = 20.0  # seconds that a helper waits for the next request; it ends by itself after 60
@@ -96,7 +96,7 @@ class HelperSession:
             raise EngineError("the helper container answered something else")
         answer: dict[str, Any] = json.loads(message)
         if "trouble" in answer:
-            raise FilesError(Trouble[answer["trouble"]], str(answer["path"]), str(answer["detail"]))
+            raise FilesError(FileErrorKind[answer["trouble"]], str(answer["path"]), str(answer["detail"]))
         return answer
 
     def receive(self, seconds: float = _SILENCE) -> tuple[bytes, bytes]:
@@ -124,9 +124,9 @@ class HelperSession:
 
     def _buffer_bytes(self, data: bytes) -> None:
         for message in self._codec.decode(data):
-            if isinstance(message, Piece) and message.channel is Channel.OUTPUT:
+            if isinstance(message, ChannelData) and message.channel is Channel.OUTPUT:
                 self._buffer += message.content
-            elif isinstance(message, Piece):
+            elif isinstance(message, ChannelData):
                 self._error_output = (self._error_output + message.content)[-2000:]
 
 
@@ -200,7 +200,7 @@ class HelperFiles:
     def list_files(self, order: ListOrder) -> Page:
         with self._session() as session:
             answer = session.ask(do="list", path=order.path, after=order.after, limit=order.limit, deep=order.deep)
-            return Page(Seen(*answer["at"]), [Seen(*entry) for entry in answer["entries"]], answer["next"])
+            return Page(FileInfo(*answer["at"]), [FileInfo(*entry) for entry in answer["entries"]], answer["next"])
 
     def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:
         with self._session() as session:
@@ -211,10 +211,10 @@ class HelperFiles:
                     return
                 if kind != b"D":
                     answer = json.loads(message)
-                    raise FilesError(Trouble[answer["trouble"]], str(answer["path"]), str(answer["detail"]))
+                    raise FilesError(FileErrorKind[answer["trouble"]], str(answer["path"]), str(answer["detail"]))
                 yield message
 
-    def write_file(self, order: Incoming) -> FileWriter:
+    def write_file(self, order: FileUpload) -> FileWriter:
         session = self._helpers.take(self._order)
         with self._helpers.guard(self._order, session):
             session.ask(do="write", **order._asdict())
@@ -224,9 +224,9 @@ class HelperFiles:
         with self._session() as session:
             session.ask(do="folder", path=path)
 
-    def make_link(self, path: str, target: str) -> Seen:
+    def make_link(self, path: str, target: str) -> FileInfo:
         with self._session() as session:
-            return Seen(*session.ask(do="link", path=path, target=target)["seen"])
+            return FileInfo(*session.ask(do="link", path=path, target=target)["seen"])
 
     def remove_files(self, path: str, limit: int) -> Removed:
         with self._session() as session:
@@ -261,8 +261,8 @@ class _HelperWriter:
     def write(self, piece: bytes) -> None:
         self._session.send(b"D", piece)
 
-    def finish(self) -> Seen:
-        return Seen(*self._end_write("finish")["seen"])
+    def finish(self) -> FileInfo:
+        return FileInfo(*self._end_write("finish")["seen"])
 
     def discard(self) -> None:
         self._try_end("discard")

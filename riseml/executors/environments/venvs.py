@@ -37,7 +37,7 @@ from riseml.executors.environments.makers import (
 )
 from riseml.executors.environments.venv_recipe import choose_packages, refuse_root_commands
 from riseml.executors.this_machine.removal import remove_tree
-from riseml.model import Image, ImageSeen
+from riseml.model import Image, ImageObservation
 from riseml.planning.image import parse_packages
 
 _SCHEME = 1  # a new number makes every environment again
@@ -77,10 +77,10 @@ class VirtualEnvironments:
         """Return the folder in which the install steps of an environment ran; it holds the files that they made."""
         return self.find_folder(reference) / PROJECT
 
-    def observe_environment(self, reference: str) -> ImageSeen:
+    def observe_environment(self, reference: str) -> ImageObservation:
         """Return whether an environment is present. An environment whose Python was removed from the machine is not."""
         folder = self.find_folder(reference)
-        return ImageSeen(present=(folder / READY).exists() and self._maker.has_python(folder))
+        return ImageObservation(present=(folder / READY).exists() and self._maker.has_python(folder))
 
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         """Return the packages that an environment had when it was made; None: not known."""

@@ -19,7 +19,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import HOST_LABEL, HostName
 from riseml.base.stream_messages import CommandOrder
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildOrder, NotThere, Share
+from riseml.executors.base import BuildOrder, HostSetup, NotThere
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import (
     DiskUse,
@@ -39,7 +39,7 @@ from riseml.executors.logs.log_reader import JobLogReader
 from riseml.executors.process.job_commands import open_process_command, open_process_port
 from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.process_use import JobProcessMeter, read_processor_time
-from riseml.executors.process.shared_code import SharedCode
+from riseml.executors.process.shared_code import ReflinkedCode
 from riseml.executors.process.watch import JobWatch
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor
@@ -53,7 +53,7 @@ from riseml.executors.this_machine.removal import fill_new_folder
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.job_programs import OWN_FOLDER
-from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Sample
+from riseml.model import ContainerObservation, Frame, HostObservation, Image, JobKey, Launch, LogCursor, Sample
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
 _LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again without a hint from the watch
@@ -93,18 +93,18 @@ class ProcessExecutor:
         self._folders = ProcessJobFolders(home / "processes", server)
         maker = ThisMachineMaker(server, build_limits or BuildLimits())
         self._environments = VirtualEnvironments(home / "environments", server, maker, gpus=bool(self._gpus))
-        self._code = SharedCode()
+        self._code = ReflinkedCode()
         self._watch = JobWatch()
         self._folders.sweep_leftovers()
 
     def describe(self) -> str:
         return f"processes, Python {platform.python_version()}"
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         with _translate_os_errors("RISEML_HOME"):
             networks = dict.fromkeys(self._folders.list_experiments(), "")
             containers = [self._observe_job(key) for key in self._folders.list_jobs()]
-            return HostSeen(
+            return HostObservation(
                 capacity=self._capacity,
                 containers={container.key: container for container in containers if container is not None},
                 images={reference: self._environments.observe_environment(reference) for reference in references},
@@ -131,7 +131,7 @@ class ProcessExecutor:
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         return self._environments.list_packages(reference)
 
-    def prepare(self, share: Share) -> None:
+    def prepare(self, share: HostSetup) -> None:
         with _translate_os_errors("the folder of the experiment"):
             self._folders.experiment_folder(share.experiment).mkdir(mode=0o700, exist_ok=True)
 
@@ -261,14 +261,14 @@ class ProcessExecutor:
             with suppress(FileExistsError):
                 (fresh / OWN_FOLDER).mkdir(0o755)
 
-    def _observe_job(self, key: JobKey) -> ContainerSeen | None:
+    def _observe_job(self, key: JobKey) -> ContainerObservation | None:
         record = self._folders.settle_job_record(key)
         if record is None:
             return None
         self._watch.add_folder(self._folders.job_folder(key))
         if not record.has_ended:
             self._watch.add_process(record.pid)
-        return ContainerSeen(
+        return ContainerObservation(
             key=key,
             id=f"{record.pid}-{record.start}",
             started=record.started_at is not None,

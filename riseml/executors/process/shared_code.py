@@ -19,7 +19,7 @@ _LARGE = 16 << 20  # bytes of a project; below that, sharing saves little even w
 _COPIES = "copies"  # no job has this name
 
 
-class SharedCode:
+class ReflinkedCode:
     """Writes the projects of jobs. Several threads may call it at once."""
 
     def __init__(self) -> None:

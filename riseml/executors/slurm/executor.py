@@ -18,7 +18,7 @@ from typing import Any
 from riseml.base.errors import EngineError
 from riseml.base.names import HOST_LABEL, HostName, JobName
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildOrder, Share
+from riseml.executors.base import BuildOrder, HostSetup
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import (
     DiskUse,
@@ -51,7 +51,7 @@ from riseml.executors.supervision.working_folder import read_written_files
 from riseml.executors.this_machine.disk_use import measure_disk
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.files.archives.project_files import ProjectFiles
-from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount, OwnQueue
+from riseml.model import Capacity, Frame, HostObservation, Image, JobKey, Launch, LogCursor, Mount, OwnQueue
 from riseml.planning.launch import make_address_tokens
 from riseml.spec.pool.types import BuildPlace, SlurmSpec
 
@@ -108,7 +108,7 @@ class SlurmExecutor(RoleAccess):
         """End the connection to the login node."""
         self._commands.site.close()
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         answer = self._queue.read()
         nodes = answer.nodes
         gpus = sum(node.gpus * node.count for node in nodes)
@@ -116,7 +116,7 @@ class SlurmExecutor(RoleAccess):
             containers = self._gangs.observe(answer)
             for job in self._gangs.find_dead_jobs(answer):
                 self._queue.cancel_beside(job)
-            return HostSeen(
+            return HostObservation(
                 capacity=Capacity(
                     sum(node.cpus * node.count for node in nodes),
                     sum(node.mem * node.count for node in nodes),
@@ -143,7 +143,7 @@ class SlurmExecutor(RoleAccess):
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         return self._environments.list_packages(reference)
 
-    def prepare(self, share: Share) -> None:
+    def prepare(self, share: HostSetup) -> None:
         with _translate_os_errors(self.settings.folder):
             self._folders.make_experiment(share.experiment)
 

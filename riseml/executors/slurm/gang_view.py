@@ -20,7 +20,7 @@ from riseml.executors.slurm.gang_records import ran_out_of_memory
 from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.queue_rows import describe_end, describe_waiting
 from riseml.executors.supervision.job_files import is_time
-from riseml.model import ContainerSeen, JobKey
+from riseml.model import ContainerObservation, JobKey
 
 LOST = 128 + 9
 _LATE_RECORD = 10.0  # seconds to wait for the records of a job that is over according to Slurm: NFS may show them later
@@ -78,10 +78,10 @@ class GangWatch:
         self._states: dict[GangKey, tuple[object, dict[str, Any]]] = {}  # the last state of each gang, with its stamp
         self._never = threading.Event()
 
-    def observe(self, answer: QueueAnswer) -> list[ContainerSeen]:
+    def observe(self, answer: QueueAnswer) -> list[ContainerObservation]:
         """Return every role of every gang, with the state of its job in Slurm."""
         gangs = [(folder, folder.read_plan(), self._read_state(folder)) for folder in self._folders.list_gangs()]
-        containers: list[ContainerSeen] = []
+        containers: list[ContainerObservation] = []
         for folder, plan, state in gangs:
             if plan:
                 shape = str(plan.get("shape", ""))
@@ -149,7 +149,7 @@ class GangWatch:
 
     def _observe_gang(
         self, folder: GangFolder, state: dict[str, Any], answer: QueueAnswer | None
-    ) -> Iterator[ContainerSeen]:
+    ) -> Iterator[ContainerObservation]:
         job = str(state.get("job") or folder.find_job())
         over = None if answer is None or "done" in state else self._find_end(folder, job, answer)
         waits = "" if answer is None or not job else self._describe_waiting(folder, job, answer)
@@ -221,7 +221,7 @@ def _look_again(before: _Life | None, stamp: int, now: float) -> _Life:
     return _Life(stamp, before.silent + min(now - before.looked_at, _LONGEST_LOOK), now)
 
 
-def _add_shape(container: ContainerSeen, shape: str) -> ContainerSeen:
+def _add_shape(container: ContainerObservation, shape: str) -> ContainerObservation:
     """Add to a waiting role the shape in which its gang has asked for nodes."""
     return replace(container, waits=f"{container.waits}; it asks for {shape}") if container.waits else container
 
@@ -245,12 +245,12 @@ def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], ov
     return {**lost, **begun, "finished_at": time.time()} if over.sure else {}
 
 
-def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], waits: str) -> ContainerSeen:
+def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], waits: str) -> ContainerObservation:
     key = JobKey(folder.key.experiment, role, folder.key.attempt)
     started = record.get("started_at")
     ended = "exit_code" in record
     error = str(record.get("error") or record.get("outside") or "") if ended else ""
-    return ContainerSeen(
+    return ContainerObservation(
         key=key,
         id=f"{folder.path}/{role}",
         started=started is not None,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from riseml.base.stream_messages import (
+    ChannelData,
     ChannelEnd,
     CommandOrder,
     LengthPrefixed,
-    Piece,
     StreamMessage,
     WindowSize,
     prefix_length,
@@ -26,7 +26,7 @@ class RunnerCodec:
         return self._messages.feed(data)
 
     def encode(self, message: StreamMessage) -> bytes | None:
-        return prefix_length(message) if isinstance(message, Piece | ChannelEnd | WindowSize) else b""
+        return prefix_length(message) if isinstance(message, ChannelData | ChannelEnd | WindowSize) else b""
 
 
 class RunnerControl:

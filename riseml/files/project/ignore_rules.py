@@ -53,7 +53,7 @@ class Wildcard(Enum):
     REST = "**"  # everything below a folder; always the last part
 
 
-Part = bytes | Wildcard
+JobDuty = bytes | Wildcard
 """A part of a pattern: an expression for exactly one byte, or a wildcard."""
 
 
@@ -164,12 +164,12 @@ def _strip_spaces(line: bytes) -> bytes:
     return stripped + b" " if backslashes % 2 and len(stripped) < len(line) else stripped
 
 
-def _parse_pattern(pattern: bytes, *, crosses_folders: bool) -> list[Part] | None:
+def _parse_pattern(pattern: bytes, *, crosses_folders: bool) -> list[JobDuty] | None:
     """Return the parts of a wildmatch pattern; None when it cannot match anything.
 
     `crosses_folders`: the pattern is for paths, where `**` stands for folders. Otherwise it is for names.
     """
-    parts: list[Part] = []
+    parts: list[JobDuty] = []
     at = 0
     while at < len(pattern):
         char = pattern[at : at + 1]
@@ -198,7 +198,7 @@ def _parse_pattern(pattern: bytes, *, crosses_folders: bool) -> list[Part] | Non
     return parts
 
 
-def _parse_stars(pattern: bytes, start: int, *, crosses_folders: bool) -> tuple[list[Part], int]:
+def _parse_stars(pattern: bytes, start: int, *, crosses_folders: bool) -> tuple[list[JobDuty], int]:
     end = start
     while pattern[end : end + 1] == b"*":
         end += 1
@@ -214,7 +214,7 @@ def _parse_stars(pattern: bytes, start: int, *, crosses_folders: bool) -> tuple[
     return [Wildcard.STAR], end
 
 
-def _join_parts(parts: list[Part]) -> bytes:
+def _join_parts(parts: list[JobDuty]) -> bytes:
     """Return the expression of a whole pattern.
 
     A star that another star follows in the same segment matches as little as possible and keeps that match: when a
@@ -229,12 +229,12 @@ def _join_parts(parts: list[Part]) -> bytes:
     return b"".join(joined)
 
 
-def _join_segments(parts: list[Part]) -> bytes:
+def _join_segments(parts: list[JobDuty]) -> bytes:
     """Return the expression of parts that have no `**/` among them."""
     return b"/".join(_join_stars(segment) for segment in _split_parts(parts, b"/"))
 
 
-def _join_stars(parts: list[Part]) -> bytes:
+def _join_stars(parts: list[JobDuty]) -> bytes:
     """Return the expression of the parts of one path segment."""
     first, *tail = _split_parts(parts, Wildcard.STAR)
     joined = [_join_bytes(first)]
@@ -245,12 +245,12 @@ def _join_stars(parts: list[Part]) -> bytes:
     return b"".join(joined)
 
 
-def _join_bytes(parts: list[Part]) -> bytes:
+def _join_bytes(parts: list[JobDuty]) -> bytes:
     return b"".join(b".*" if isinstance(part, Wildcard) else part for part in parts)  # only REST is left
 
 
-def _split_parts(parts: list[Part], separator: Part) -> list[list[Part]]:
-    groups: list[list[Part]] = [[]]
+def _split_parts(parts: list[JobDuty], separator: JobDuty) -> list[list[JobDuty]]:
+    groups: list[list[JobDuty]] = [[]]
     for part in parts:
         if part == separator:
             groups.append([])

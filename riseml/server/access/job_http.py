@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import h11
 
-from riseml.base.stream_messages import LONGEST_PIECE, Channel, Piece
+from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData
 from riseml.executors.job_streams import JobStream
 from riseml.server.access.stream_relay import end_in_thread
 
@@ -83,7 +83,7 @@ class JobExchange:
         parts = [self._connection.send(request), *([self._connection.send(h11.Data(data=body))] if body else [])]
         data = b"".join(part or b"" for part in (*parts, self._connection.send(h11.EndOfMessage())))
         for at in range(0, len(data), LONGEST_PIECE):
-            piece = self._stream.codec.encode(Piece(Channel.INPUT, data[at : at + LONGEST_PIECE]))
+            piece = self._stream.codec.encode(ChannelData(Channel.INPUT, data[at : at + LONGEST_PIECE]))
             await loop.sock_sendall(self._stream.socket, piece or b"")
 
     async def _read_head(self) -> h11.Response:
@@ -106,7 +106,7 @@ class JobExchange:
             data, self._received = self._received, b""
             data = data or await asyncio.get_running_loop().sock_recv(self._stream.socket, LONGEST_PIECE)
             pieces = (
-                [message.content for message in self._stream.codec.decode(data) if isinstance(message, Piece)]
+                [message.content for message in self._stream.codec.decode(data) if isinstance(message, ChannelData)]
                 if data
                 else []
             )

@@ -18,15 +18,15 @@ from riseml.base.errors import EngineError, PortReset, RisemlError, Unreachable
 from riseml.base.stream_messages import (
     LONGEST_PIECE,
     Channel,
+    ChannelData,
     ChannelEnd,
     CommandExit,
-    Grant,
-    Piece,
+    FlowWindow,
     StreamFailure,
     StreamMessage,
     StreamReady,
-    Window,
     WindowSize,
+    WindowUpdate,
 )
 from riseml.executors.job_streams import JobStream
 
@@ -78,9 +78,9 @@ class _StreamRelay:
     def __init__(self, stream: JobStream, client: StreamClient) -> None:
         self._stream = stream
         self._client = client
-        self._to_client = Window()
+        self._to_client = FlowWindow()
         self._granted = asyncio.Condition()
-        self._from_client = Window()
+        self._from_client = FlowWindow()
         self._inbox: asyncio.Queue[StreamMessage] = asyncio.Queue()  # bounded by the window
         self._is_port = False  # known when the output has ended: a port has no exit code
 
@@ -137,7 +137,7 @@ class _StreamRelay:
 
     async def _send_to_client(self, message: StreamMessage) -> None:
         """Send a message when the client has room for it."""
-        if not isinstance(message, Piece):
+        if not isinstance(message, ChannelData):
             await self._client.send(message)
             return
         remainder = message.content
@@ -146,17 +146,17 @@ class _StreamRelay:
                 while not self._to_client.left:
                     await self._granted.wait()
                 part, remainder = self._to_client.take_part(remainder)
-            await self._client.send(Piece(message.channel, part))
+            await self._client.send(ChannelData(message.channel, part))
 
     async def _receive_from_client(self) -> None:
         """Receive messages of the client until it is gone."""
         while (message := await self._client.receive()) is not None:
             match message:
-                case Grant(amount):
+                case WindowUpdate(amount):
                     async with self._granted:
                         self._to_client.grant(amount)
                         self._granted.notify_all()
-                case Piece(Channel.INPUT, content):
+                case ChannelData(Channel.INPUT, content):
                     self._from_client.take(len(content))
                     self._inbox.put_nowait(message)
                 case ChannelEnd(Channel.INPUT) | WindowSize():
@@ -173,9 +173,9 @@ class _StreamRelay:
             except OSError as error:  # the job's side is gone: the end of its output will show why
                 log.debug("input was not taken: %s", error)
                 return
-            if isinstance(message, Piece):
+            if isinstance(message, ChannelData):
                 self._from_client.grant(len(message.content))
-                await self._client.send(Grant(len(message.content)))
+                await self._client.send(WindowUpdate(len(message.content)))
             if ends:
                 return
 

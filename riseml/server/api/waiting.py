@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.reconcile.passes import Passes
+from riseml.server.reconcile.passes import PassCounter
 from riseml.server.services import Services
 
 _DEADLINE = 10.0  # seconds that an answer waits for the loop; then it uses the last observation
@@ -17,7 +17,7 @@ def wait_for_hosts(services: Services) -> None:
     services.passes.wait_for_full_pass(_DEADLINE)
 
 
-def wait_for_any_host(hosts: HostSet, passes: Passes) -> None:
+def wait_for_any_host(hosts: HostSet, passes: PassCounter) -> None:
     """Return once a host answers or it is known why none does, or after a deadline. A server that has just started may
     not have heard of a slow host yet.
     """

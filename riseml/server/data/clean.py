@@ -19,12 +19,12 @@ from riseml.base.record_files import HeldRecord
 from riseml.base.records import dataclass
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind, never
 from riseml.executors.pool import HostPool
-from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.data_keeper import DataFetcher
 from riseml.server.data.leftover_judge import CleanRequest, LeftoverJudge, is_step
 from riseml.server.log_line import LogLine, write_line
 from riseml.store.capsules import CapsuleStore
 from riseml.store.projects.snapshots import SnapshotStore
-from riseml.store.usage import LastUses, UsageReader
+from riseml.store.usage import LastUseReader, LastUses
 
 _ROUNDING = 0.001  # seconds: a datetime lacks the nanoseconds that the times of files have
 _SHORTEST = 8  # characters of a server's id that the user must give
@@ -61,8 +61,8 @@ class Cleaner:
     pool: HostPool
     snapshots: SnapshotStore  # states of projects
     capsules: CapsuleStore  # the server's copies
-    usage: UsageReader  # what experiments use
-    data: DataKeeper  # what the server fetched
+    usage: LastUseReader  # what experiments use
+    data: DataFetcher  # what the server fetched
 
     def find_leftovers(self, request: CleanRequest, now: datetime) -> Cleaning:
         """Return what could be removed.

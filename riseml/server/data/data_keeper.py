@@ -24,7 +24,7 @@ from riseml.executors.capabilities import DataHolder
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import DataView, LaunchTarget
 from riseml.server.data.data_copies import CopyOrder, DataCopies
-from riseml.server.data.save_keeper import SaveKeeper
+from riseml.server.data.save_keeper import OutputSaver
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.spec.pool.types import CacheSpec, Volume
@@ -47,7 +47,7 @@ class _Fetch:
     variables: Environment = field(repr=False)  # from the user; keys may be among them
 
 
-class DataKeeper:
+class DataFetcher:
     """The data of all experiments of a server; `saves` has what they save, in the same stores.
 
     Args:
@@ -56,7 +56,7 @@ class DataKeeper:
     """
 
     def __init__(self, server: str, hosts: HostSet) -> None:
-        self.saves = SaveKeeper(server, hosts)
+        self.saves = OutputSaver(server, hosts)
         self._server = server
         self._hosts = hosts
         self._lock = threading.Lock()

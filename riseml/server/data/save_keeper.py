@@ -14,12 +14,20 @@ from riseml.base.errors import EngineError, NotFound, Refused, RisemlError, advi
 from riseml.base.names import CanonicalId, HostName, experiment_name
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL
-from riseml.control.observation import SaveSeen
+from riseml.control.observation import SaveObservation
 from riseml.control.saving import find_attempt
 from riseml.data_stores.restore_output import RestoreOrder, restore_output
 from riseml.data_stores.save_manifest import SaveManifest, measure_files
 from riseml.data_stores.save_notes import RestoreNote, SaveNote, SaveNotes
-from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, Taken, claim_place, save_output
+from riseml.data_stores.save_output import (
+    DestinationInUse,
+    KnownFiles,
+    SaveOrder,
+    SavePlace,
+    SaveResult,
+    claim_place,
+    save_output,
+)
 from riseml.data_stores.save_target import SaveTarget, open_target
 from riseml.data_stores.store_file import Store, add_passed_keys, check_passed, find_save_store, read_stores
 from riseml.executors.base import Report, Work, WorkCancelled, WorkReport
@@ -53,7 +61,7 @@ class SaveProgress:
     total: int
 
 
-class SaveKeeper:
+class OutputSaver:
     """The saved outputs of a server.
 
     Args:
@@ -85,17 +93,19 @@ class SaveKeeper:
         for url in sorted(urls):
             check_passed(find_save_store(stores, parse_data_url(url)), passed)
 
-    def find_saves(self, world: World) -> Mapping[int, SaveSeen]:
+    def find_saves(self, world: World) -> Mapping[int, SaveObservation]:
         """Return the state of the copies of open experiments."""
         open_ids = frozenset(experiment.id for experiment in world.experiments)
         self.notes.forget_except(open_ids)
         for closed in [experiment for experiment in list(self._moved) if experiment not in open_ids]:
             self._moved.pop(closed, None)
-        saves: dict[int, SaveSeen] = {}
+        saves: dict[int, SaveObservation] = {}
         for experiment in world.experiments:
             if experiment.plan.save is not None:
                 note = self.notes.read(experiment.id)
-                saves[experiment.id] = SaveSeen(note.saved_at, note.last, self._moved.get(experiment.id), note.given_up)
+                saves[experiment.id] = SaveObservation(
+                    note.saved_at, note.last, self._moved.get(experiment.id), note.given_up
+                )
         return saves
 
     def find_filled(self, world: World) -> frozenset[int]:
@@ -203,7 +213,7 @@ class SaveKeeper:
 
     def _save(self, experiment: Experiment, host: HostName | None, last: int, keys: Environment) -> None:
         save = _find_section(experiment)
-        draft = _Draft(self.notes, experiment.id)
+        draft = _SaveNoteEditor(self.notes, experiment.id)
         if draft.now.attempt > find_attempt(experiment):
             return  # another attempt has begun meanwhile, perhaps on another host
 
@@ -270,7 +280,7 @@ class SaveKeeper:
         head = self._make_head(experiment)
         try:
             return claim_place(self._open_target(base, store), str(base), head)
-        except Taken as error:
+        except DestinationInUse as error:
             if address:
                 raise
             log.info("%s", error.message)
@@ -299,7 +309,7 @@ class SaveKeeper:
             raise EngineError(text, advise_on_write(error)) from error
 
 
-class _Draft:
+class _SaveNoteEditor:
     """The note of a running copy."""
 
     def __init__(self, notes: SaveNotes, experiment: int) -> None:

@@ -21,7 +21,7 @@ from riseml.base.records import dataclass
 from riseml.base.states import Network
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
-from riseml.model import HostSeen
+from riseml.model import HostObservation
 from riseml.server.hosts.checkup import check_storage, list_answering, show_findings
 from riseml.server.hosts.choose_executor import DOCKER
 from riseml.server.hosts.encryption import check_encryption
@@ -55,7 +55,7 @@ class Fitness:
     """The properties of a candidate that answered."""
 
     engine: str  # `Docker 26.1.5`
-    host: HostSeen
+    host: HostObservation
     findings: tuple[tuple[HostName, Finding], ...]
 
 

@@ -26,7 +26,7 @@ from riseml.executors.docker.swarm import SwarmHost, SwarmManagement
 from riseml.executors.pool import HostPool
 from riseml.executors.swarm_changes import Departure, Membership, Recovery
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import HostSeen, Mount, World
+from riseml.model import HostObservation, Mount, World
 from riseml.planning.launch import LaunchTarget, StorageRoots
 from riseml.server.hosts.choose_executor import (
     DOCKER,
@@ -300,7 +300,7 @@ class HostSet:
         """The names of all hosts, sorted, whether they have ever answered or not."""
         return tuple(sorted(self.pool.executors))
 
-    def last_seen(self) -> dict[HostName, HostSeen]:
+    def last_seen(self) -> dict[HostName, HostObservation]:
         """Return every host that has ever answered, as the last pass saw it."""
         return self.pool.list_last_seen()
 

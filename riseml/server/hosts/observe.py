@@ -10,7 +10,7 @@ from datetime import datetime
 from riseml.base.errors import RisemlError
 from riseml.base.names import HostName
 from riseml.control.observation import Observation
-from riseml.model import HostSeen
+from riseml.model import HostObservation
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.swarm_ids import find_swarms
 from riseml.store.marks import DrainedHosts
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def make_observation(
-    hosts: HostSet, drained: DrainedHosts, answers: Mapping[HostName, HostSeen], moment: datetime
+    hosts: HostSet, drained: DrainedHosts, answers: Mapping[HostName, HostObservation], moment: datetime
 ) -> Observation:
     """Return the observation of the hosts in `answers`: with drained hosts marked, and the values of settings and
     pool.yml."""
@@ -39,10 +39,10 @@ def make_observation(
     )
 
 
-def observe_environment(hosts: HostSet, references: frozenset[str]) -> dict[HostName, HostSeen]:
+def observe_environment(hosts: HostSet, references: frozenset[str]) -> dict[HostName, HostObservation]:
     """Return every host that answers, and whether it has these images. Do not ask hosts that are known to be silent."""
     last = hosts.last_seen()
-    answers: dict[HostName, HostSeen] = {}
+    answers: dict[HostName, HostObservation] = {}
     for name, executor in hosts.pool.executors.items():
         if name in last and last[name].silent_since is not None:
             continue

@@ -21,12 +21,12 @@ from riseml.control.actions import (
     CancelImage,
     CancelRestore,
     CopyData,
+    CopyImage,
     EnsureImage,
     FetchData,
     RemoveJob,
     RestoreOutput,
     SaveOutput,
-    ShareImage,
     Signal,
     StartGang,
     StartJob,
@@ -155,7 +155,7 @@ class ActionTracker:
     def _find_workers(self, action: Action) -> ThreadPoolExecutor:
         """Return the threads for an action. Builds, fetches and copies take minutes, so they have separate threads."""
         name = action.host
-        if isinstance(action, (EnsureImage, ShareImage)):
+        if isinstance(action, (EnsureImage, CopyImage)):
             name = HostName(f"build-{name}")
         elif isinstance(action, FetchData | CopyData):
             name = HostName(f"data-{name}")

@@ -21,6 +21,7 @@ from riseml.control.actions import (
     CancelImage,
     CancelRestore,
     CopyData,
+    CopyImage,
     EnsureImage,
     FetchData,
     PrepareHost,
@@ -28,13 +29,22 @@ from riseml.control.actions import (
     RemoveJob,
     RestoreOutput,
     SaveOutput,
-    ShareImage,
     StartGang,
     StartJob,
     StopJob,
 )
 from riseml.control.images import choose_image
-from riseml.executors.base import BuildOrder, Cancellation, DataGone, Executor, Output, Report, Share, Work, WorkReport
+from riseml.executors.base import (
+    BuildOrder,
+    Cancellation,
+    DataGone,
+    Executor,
+    HostSetup,
+    Output,
+    Report,
+    Work,
+    WorkReport,
+)
 from riseml.executors.capabilities import GangRunner, ImageMover, OutputWriter
 from riseml.executors.gangs import make_gang_order
 from riseml.executors.this_machine.disk_use import find_full_disk
@@ -44,11 +54,11 @@ from riseml.files.storage.outputs import pack_output, prepare_data, prepare_outp
 from riseml.model import Experiment, Frame, JobKey, Launch
 from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
-from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.data_keeper import DataFetcher
 from riseml.server.data.disk_keeper import CACHE, HOME, DiskKeeper, DiskTrouble, DiskWatch
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities, name_data
-from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
+from riseml.server.reconcile.capsule_keeper import CapsuleWriter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore, read_all_lines
@@ -83,8 +93,8 @@ class Actor:
     snapshots: SnapshotStore  # states of projects
     notifier: Notifier
     activities: Activities  # the progress of builds and transfers, for users
-    capsules: CapsuleKeeper  # capsules: everything that another run of an experiment needs
-    data: DataKeeper  # the data that experiments name, and the outputs that they save
+    capsules: CapsuleWriter  # capsules: everything that another run of an experiment needs
+    data: DataFetcher  # the data that experiments name, and the outputs that they save
     disks: DiskKeeper  # makes room on full disks
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
@@ -129,7 +139,7 @@ class Actor:
         if isinstance(error, StoreError):
             watch = self.disks.open_watch(HOME)
         # other actions also write to the disk of outputs, which may be another one
-        is_certain = isinstance(cause, DiskFull) and isinstance(action, EnsureImage | ShareImage | CopyData | FetchData)
+        is_certain = isinstance(cause, DiskFull) and isinstance(action, EnsureImage | CopyImage | CopyData | FetchData)
         trouble = self.disks.make_room_after(watch, is_certain=is_certain)
         if trouble is not None:
             self._note_full_disk(experiment, trouble)
@@ -158,7 +168,7 @@ class Actor:
                 executor.release(owner)
             case CancelImage() | CancelData() | CancelRestore():
                 self._cancel(action)
-            case ShareImage(_, _, reference, source):
+            case CopyImage(_, _, reference, source):
                 self._share_image(executor, self._find_executor(source), reference)
             case (
                 EnsureImage()
@@ -304,7 +314,7 @@ class Actor:
     def _read_config(self, experiment: Experiment) -> str:
         return self.experiments.get_experiment(experiment.id).config
 
-    def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None, config: str) -> Share:
+    def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None, config: str) -> HostSetup:
         """Return what the jobs share on a host, with their output where the server does not make it itself."""
         output: Output | None = None
         if not experiment.reads and self._find_own_root(host, experiment) is None:
@@ -312,7 +322,7 @@ class Actor:
             capsule = self.capsules.begin_capsule(experiment, config)
             output = Output(root, pack_output(experiment, config, capsule), other_mounts)
         creates_network = experiment.network_host in (None, host)
-        return Share(experiment.id, subnet, experiment.network, creates_network, self.hosts.encrypted, output)
+        return HostSetup(experiment.id, subnet, experiment.network, creates_network, self.hosts.encrypted, output)
 
     def _complete_capsule(self, host: HostName, experiment: Experiment) -> None:
         """Write the end of the experiment into its output on a host. An error there does not delay its end.

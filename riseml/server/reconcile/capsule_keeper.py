@@ -45,7 +45,7 @@ _FileMark = tuple[int, int]
 """The inode of a file, and the time of its last change in nanoseconds."""
 
 
-class CapsuleKeeper:
+class CapsuleWriter:
     """Makes capsules and writes them. Safe from many threads.
 
     Args:

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from riseml.base.names import HostName, JobName, experiment_name
-from riseml.base.states import SENTENCES, TERMINAL, Part, Reason, State
+from riseml.base.states import SENTENCES, TERMINAL, JobDuty, Reason, State
 from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
     CancelRestore,
     CopyData,
+    CopyImage,
     EnsureImage,
     FetchData,
     PrepareHost,
@@ -28,7 +29,6 @@ from riseml.control.actions import (
     RemoveJob,
     RestoreOutput,
     SaveOutput,
-    ShareImage,
     StartGang,
     StartJob,
     StopJob,
@@ -38,7 +38,7 @@ from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.queue import make_queue
-from riseml.model import Experiment, HostSeen, Job, JobKey, World
+from riseml.model import Experiment, HostObservation, Job, JobKey, World
 from riseml.server.log_line import LogLine
 
 Saved = Sequence[tuple[Experiment, Experiment]]
@@ -62,7 +62,7 @@ def describe_pass(before: World, saved: Saved) -> list[LogLine]:
     return lines
 
 
-def describe_hosts(before: Mapping[HostName, HostSeen], observation: Observation) -> list[LogLine]:
+def describe_hosts(before: Mapping[HostName, HostObservation], observation: Observation) -> list[LogLine]:
     """Return one line for each host that answers for the first time, answers again, or is lost since `before`.
 
     Hosts that become silent are left out: `app` logs them at once, with the error.
@@ -135,7 +135,7 @@ def _past_of(action: Action) -> str:
             return f"removed from {host}"
         case EnsureImage(host, _, reference):
             return f"environment {reference} made on {host}"
-        case ShareImage(host, _, reference, source):
+        case CopyImage(host, _, reference, source):
             return f"environment {reference} copied from {source} to {host}"
         case CancelImage(host, _, reference):
             return f"environment {reference} cancelled on {host}"
@@ -205,7 +205,7 @@ def _describe_jobs(old: Experiment, new: Experiment) -> Iterator[LogLine]:
             repeated.setdefault(after.attempt, []).append(after)
     name = _name_experiment(new)
     for before, after in pairs:
-        ran = before.host is not None or before.part is Part.PREPARES
+        ran = before.host is not None or before.part is JobDuty.PREPARES
         if ran and after.state in TERMINAL and before.state not in TERMINAL:
             yield _describe_end(name, before, after)
     for reason, jobs in stopping.items():

@@ -17,7 +17,7 @@ from riseml.base.errors import RisemlError
 from riseml.base.faultpoints import Point, reach
 from riseml.executors.base import Executor, NotThere, OutputLost
 from riseml.job_programs.script_shell import read_announcement
-from riseml.model import ContainerSeen, Frame, JobKey
+from riseml.model import ContainerObservation, Frame, JobKey
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import Shell
@@ -50,7 +50,7 @@ class LogPump:
         self._lock = threading.Lock()
         self._followers: dict[str, _LogFollower] = {}
 
-    def follow_container(self, executor: Executor, container: ContainerSeen) -> bool:
+    def follow_container(self, executor: Executor, container: ContainerObservation) -> bool:
         """Start a follower if the container has none.
 
         Returns:
@@ -71,7 +71,7 @@ class LogPump:
             follower.ended.set()
         return follower.drained.is_set()
 
-    def find_shell(self, container: ContainerSeen) -> Shell | None:
+    def find_shell(self, container: ContainerObservation) -> Shell | None:
         """Return the shell that the job of a container has reported since its follower started; None: none yet."""
         with self._lock:
             follower = self._followers.get(container.id)

@@ -11,7 +11,7 @@ from datetime import datetime
 from riseml.base.errors import LogUnreadable, RisemlError, StoreError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.names import HostName, JobName
-from riseml.base.states import TERMINAL, Part, Reason, State
+from riseml.base.states import TERMINAL, JobDuty, Reason, State
 from riseml.control.actions import EnsureImage, owner_of
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, list_resolved
@@ -20,7 +20,7 @@ from riseml.executors.base import Executor
 from riseml.executors.capabilities import BuildKeeper
 from riseml.executors.pool import HostPool
 from riseml.frameworks.roles import is_waiting_for, list_awaited, says_that_it_waits
-from riseml.model import Experiment, HostSeen, Job, JobKey, Resolved, World
+from riseml.model import Experiment, HostObservation, Job, JobKey, Resolved, World
 from riseml.planning.launch import job_addresses
 from riseml.server.clock import now
 from riseml.server.hosts.observe import make_observation
@@ -38,7 +38,7 @@ _MOST_TAGS = 256  # tags whose resolved images are remembered
 log = logging.getLogger(__name__)
 
 
-class Loop(threading.Thread):
+class ControlLoop(threading.Thread):
     """The control loop; a server has one. It calls `note_end` when an experiment has ended."""
 
     def __init__(self, services: Services, note_end: Callable[[], None]) -> None:
@@ -172,7 +172,7 @@ class Loop(threading.Thread):
         while len(self._tags) > _MOST_TAGS:
             del self._tags[next(iter(self._tags))]
 
-    def _follow_logs(self, name: HostName, host: HostSeen) -> HostSeen:
+    def _follow_logs(self, name: HostName, host: HostObservation) -> HostObservation:
         """Follow the log of every container of a host, and mark those whose whole log is stored."""
         pump = self._services.pump
         executor = self._services.hosts.pool.executors[name]
@@ -359,7 +359,7 @@ def _fail_experiment(experiment: Experiment, moment: datetime) -> Experiment:
     return replace(experiment, jobs=jobs, state=State.FAILED, reason=Reason.INTERNAL, ended_at=moment)
 
 
-def _mark_builds(host: HostSeen, building: set[str]) -> HostSeen:
+def _mark_builds(host: HostObservation, building: set[str]) -> HostObservation:
     """Mark the environments that this server is making now."""
     images = {reference: replace(image, building=reference in building) for reference, image in host.images.items()}
     return replace(host, images=images)
@@ -369,7 +369,7 @@ def _reach_before_save(old: Experiment, new: Experiment) -> None:
     reach(Point.SAVING)
     if new.state is State.RUNNING and old.state is not State.RUNNING:
         reach(Point.RUNNING_SEEN)
-    if any(job.exit_code is not None and job.part is not Part.PREPARES for job in new.jobs) and new.jobs != old.jobs:
+    if any(job.exit_code is not None and job.part is not JobDuty.PREPARES for job in new.jobs) and new.jobs != old.jobs:
         reach(Point.END_SEEN)
 
 

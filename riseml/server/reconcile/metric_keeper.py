@@ -21,7 +21,7 @@ def ignore_reports(experiments: frozenset[int]) -> None:
     """Take the experiments that have new reports, and do nothing."""
 
 
-class MetricKeeper(threading.Thread):
+class MetricCounter(threading.Thread):
     """Counts reports while the server runs.
 
     Args:

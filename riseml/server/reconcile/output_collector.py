@@ -22,7 +22,7 @@ from riseml.base.errors import EngineError, NotFound, RisemlError, Unreachable
 from riseml.base.faultpoints import Point, reach
 from riseml.base.names import CanonicalId, HostName
 from riseml.base.records import dataclass
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.executors.base import Executor, NotThere
 from riseml.executors.capabilities import WrittenReader
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder, read_path
@@ -30,7 +30,7 @@ from riseml.files.archives.entries import ArchiveEntry
 from riseml.files.local_files import LocalFiles
 from riseml.files.storage.outputs import RECORD
 from riseml.files.storage_files import ListOrder, StorageFiles
-from riseml.job_programs.folder_contents import PART, Incoming
+from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_paths import encode_name, show_name
 from riseml.model import Experiment, Frame, Job, JobKey
 from riseml.planning.launch import CONTAINER_FOLDERS
@@ -100,7 +100,7 @@ class OutputCollector:
             except NotFound:
                 return
             job = next((job for job in experiment.jobs if job.name == key.job), None)
-            if experiment.reads or job is None or job.part is Part.PREPARES:
+            if experiment.reads or job is None or job.part is JobDuty.PREPARES:
                 return
             home = CONTAINER_FOLDERS.home if executor.contained else self._desk.hosts.roots.home
             keeper = _FileKeeper(self._desk.hosts, executor.name, experiment, job)
@@ -240,12 +240,12 @@ class _FileKeeper:
 
 def _shares_output(experiment: Experiment, job: Job) -> bool:
     """Return True for a job beside others that train: each has a folder of its own for what it wrote elsewhere."""
-    return any(other.part is not Part.WATCHES and other.name != job.name for other in experiment.gang)
+    return any(other.part is not JobDuty.WATCHES and other.name != job.name for other in experiment.gang)
 
 
 def _write_file(output: StorageFiles, path: str, file: WrittenFile, content: Iterator[bytes]) -> str:
     upload = hashlib.sha256(f"written {path}".encode()).hexdigest()[:16]
-    incoming = Incoming(path, upload, file.size, 0, file.mtime, file.executable)
+    incoming = FileUpload(path, upload, file.size, 0, file.mtime, file.executable)
     if isinstance(output, LocalFiles) and file.source is not None and output.link_file(incoming, *file.source):
         return ""
     above, mark, _ = path.rpartition("/")

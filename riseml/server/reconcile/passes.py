@@ -9,7 +9,7 @@ from riseml.control.observation import Observation
 from riseml.server.reconcile.wake import Wake
 
 
-class Passes:
+class PassCounter:
     """Counts completed passes. The loop writes, every other thread only reads and waits.
 
     Args:

@@ -44,7 +44,7 @@ class _Running:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchDesk:
+class SearchLoopParts:
     """The parts of the server that the loop of searches uses."""
 
     experiments: ExperimentStore
@@ -58,7 +58,7 @@ class SearchDesk:
 class SearchLoop(threading.Thread):
     """Makes, judges and ends the trials of all searches; a server has one."""
 
-    def __init__(self, desk: SearchDesk) -> None:
+    def __init__(self, desk: SearchLoopParts) -> None:
         super().__init__(name="searches", daemon=True)
         self._desk = desk
         self._stopping = threading.Event()

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Turn:
+class _SamplingSchedule:
     """When a job is read next. Only the thread of its host uses it, except `watched_at`."""
 
     due: float = 0.0  # monotonic seconds
@@ -42,7 +42,7 @@ class _Turn:
     watched_at: float = field(default=-INTERVAL)  # monotonic seconds: when the last sample of a watcher came
 
 
-class SampleKeeper:
+class SampleRecorder:
     """Samples running jobs, and stores the samples.
 
     Args:
@@ -110,13 +110,13 @@ class SampleKeeper:
 class _HostReader(threading.Thread):
     """Reads the jobs of one host, each when it is due."""
 
-    def __init__(self, host: HostName, pool: HostPool, keeper: SampleKeeper, interval: float) -> None:
+    def __init__(self, host: HostName, pool: HostPool, keeper: SampleRecorder, interval: float) -> None:
         super().__init__(name=f"samples-{host}", daemon=True)
         self._host = host
         self._pool = pool
         self._keeper = keeper
         self._interval = interval
-        self._turns: Mapping[JobKey, _Turn] = {}  # replaced, never changed
+        self._turns: Mapping[JobKey, _SamplingSchedule] = {}  # replaced, never changed
         self._stopping = threading.Event()
         self._news = threading.Event()  # the jobs have changed, or the thread must end
         self._has_failed = False  # a reading failed inside riseml, and the error was logged
@@ -124,7 +124,7 @@ class _HostReader(threading.Thread):
     def set_jobs(self, keys: set[JobKey]) -> None:
         """Read exactly these jobs from now on."""
         if keys != self._turns.keys():
-            self._turns = {key: self._turns.get(key) or _Turn() for key in keys}
+            self._turns = {key: self._turns.get(key) or _SamplingSchedule() for key in keys}
             self._news.set()
 
     def note_watched(self, key: JobKey) -> None:
@@ -153,7 +153,7 @@ class _HostReader(threading.Thread):
             due = min((turn.due for turn in self._turns.values()), default=time.monotonic() + self._interval)
             self._news.wait(max(0.0, due - time.monotonic()))
 
-    def _take_turn(self, key: JobKey, turn: _Turn) -> None:
+    def _take_turn(self, key: JobKey, turn: _SamplingSchedule) -> None:
         if self._stopping.is_set():
             return
         if time.monotonic() - turn.watched_at < self._interval:
@@ -175,7 +175,7 @@ class _HostReader(threading.Thread):
         turn.due = time.monotonic() + turn.pause
         turn.pause = min(turn.pause * 2, self._interval)
 
-    def _measure_job(self, key: JobKey, turn: _Turn) -> Sample | None:
+    def _measure_job(self, key: JobKey, turn: _SamplingSchedule) -> Sample | None:
         if turn.meter is None:
             executor = self._pool.executors.get(self._host)
             if not isinstance(executor, UseMeasurer):

@@ -21,8 +21,8 @@ from riseml.server.http_config import configure_http
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame
 from riseml.server.web.connections import DoorConnection
-from riseml.server.web.gate import WebGate
-from riseml.server.web.guest_gate import GuestGate
+from riseml.server.web.gate import WebAuth
+from riseml.server.web.guest_gate import ProxiedAppAuth
 from riseml.server.web.guests import WebGuests
 
 _ADDRESS = "127.0.0.1"
@@ -121,8 +121,8 @@ class WebDoor:
     def _start(self, api: ASGIApp, listeners: list[socket.socket]) -> int:
         """Serve, and return the port."""
         port: int = listeners[0].getsockname()[1]
-        guests = GuestGate(api, self.guests, read_frame())
-        gate = WebGate(api, self.access, read_assets(), guests, port)
+        guests = ProxiedAppAuth(api, self.guests, read_frame())
+        gate = WebAuth(api, self.access, read_assets(), guests, port)
         self._server = _WebServer(configure_http(gate, DoorConnection))
         self._port = port
         self._serving = asyncio.create_task(self._server.serve(sockets=listeners))

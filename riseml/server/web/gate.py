@@ -27,7 +27,7 @@ from riseml.base.errors import Refused
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import PAGE, Asset
 from riseml.server.web.connections import is_foreign, mark_proven
-from riseml.server.web.guest_gate import GuestGate, find_label
+from riseml.server.web.guest_gate import ProxiedAppAuth, find_label
 
 PROOF = "x-riseml-proof"
 """The header with the proof of a request."""
@@ -56,7 +56,7 @@ _HEADERS = {
 _OLD_ADDRESS = "This address was used before, or is more than ten minutes old. `riseml web` prints a new one.\n"
 
 
-class WebGate:
+class WebAuth:
     """The application at the port of the web page; requests of the API that pass go on to `api`.
 
     Args:
@@ -68,7 +68,7 @@ class WebGate:
     """
 
     def __init__(  # one part of the door each
-        self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], guests: GuestGate, port: int
+        self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], guests: ProxiedAppAuth, port: int
     ) -> None:
         self._api = api
         self._guests = guests

@@ -48,7 +48,7 @@ def find_label(scope: Scope) -> str | None:
     return None if match is None else match[1]
 
 
-class GuestGate:
+class ProxiedAppAuth:
     """The application at the hosts of guests.
 
     Args:

@@ -19,7 +19,7 @@ ReadSummaries = Callable[[Collection[int]], Mapping[int, Mapping[str, MetricSumm
 log = logging.getLogger(__name__)
 
 
-class MilestoneKeeper:
+class MilestoneDetector:
     """Stores each milestone once. Only the thread that counts reports uses it.
 
     Args:

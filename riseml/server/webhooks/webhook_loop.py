@@ -51,7 +51,7 @@ _ToSend = tuple[Callable[[], None], Notice | None]
 
 
 @dataclass(frozen=True, slots=True)
-class WebhookDesk:
+class WebhookLoopParts:
     """The services of the loop."""
 
     server: str  # id of the server; part of the name of each delivery
@@ -133,7 +133,7 @@ class WebhookLoop(threading.Thread):
         send: one request; tests shorten its deadline.
     """
 
-    def __init__(self, home: Path, desk: WebhookDesk, send: Callable[..., int] = post) -> None:
+    def __init__(self, home: Path, desk: WebhookLoopParts, send: Callable[..., int] = post) -> None:
         super().__init__(name="webhooks", daemon=True)
         self._home = home
         self._desk = desk

@@ -33,7 +33,7 @@ from riseml.model import Capacity, Experiment, Image, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
-from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.data_keeper import DataFetcher
 from riseml.server.data.disk_keeper import DiskKeeper
 from riseml.server.data.leftover_judge import CleanRequest
 from riseml.server.hosts.host_set import HostSet
@@ -44,7 +44,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.marks import KeptOutputs
 from riseml.store.projects.snapshots import SnapshotStore
-from riseml.store.usage import NOTHING_USED, UsageReader
+from riseml.store.usage import NOTHING_USED, LastUseReader
 from tests.support.archives import find_digest, pack
 from tests.support.disks import mount_disk
 from tests.support.memory_executor import MemoryExecutor
@@ -70,8 +70,8 @@ class Place:
         pool = HostPool(executors, DEADLINE, lambda *_: None)
         self.capsules = CapsuleStore(home / "capsules")
         self.hosts = HostSet(Settings(home, home / "output", home / "data"), self.server, pool)
-        self.data = DataKeeper(self.server, self.hosts)
-        usage = UsageReader(self.database)
+        self.data = DataFetcher(self.server, self.hosts)
+        usage = LastUseReader(self.database)
         self.cleaner = Cleaner(self.server, pool, self.snapshots, self.capsules, usage, self.data)
 
     def submit(self, *, digest: str = "", image: Image | None = None) -> Experiment:

@@ -18,7 +18,7 @@ from riseml.base.states import State
 from riseml.data_stores.data_cache import DataCache
 from riseml.data_stores.fetch import FetchOrder, fetch_set
 from riseml.data_stores.save_notes import SaveNote
-from riseml.server.data.save_keeper import SaveKeeper
+from riseml.server.data.save_keeper import OutputSaver
 from riseml.spec.config.types import SaveSection
 from riseml.spec.scalars.data_url import parse_data_url
 from tests.chaos.harms import fill_disk
@@ -87,7 +87,7 @@ def test_a_save_on_a_full_disk_keeps_what_is_noted(disk: Path) -> None:
     (disk / "stores.yml").write_text('{"stores": [{"name": "lab", "saves": ["s3://runs"]}]}')
     (disk / "stores.yml").chmod(0o600)
     target = MemoryTarget()
-    saves = SaveKeeper("5e17e4", hosts, lambda *_: target)
+    saves = OutputSaver("5e17e4", hosts, lambda *_: target)
     plan = replace(make_plan("master"), save=SaveSection("s3://runs"))
     experiment = make_experiment(1, plan, state=State.FINISHED)
     place = disk / "output" / experiment.owner.user / plan.project / "1"
@@ -102,8 +102,8 @@ def test_a_save_on_a_full_disk_keeps_what_is_noted(disk: Path) -> None:
         assert (raised.value.permanent, raised.value.hint) == (False, "free some space there")
         with pytest.raises(EngineError, match="saves cannot be written: No space left on device"):
             saves.give_up(experiment)
-        assert SaveKeeper("5e17e4", hosts).read_note(experiment) == before
+        assert OutputSaver("5e17e4", hosts).read_note(experiment) == before
     assert list_files(disk / "saves") == ["1.json"]
     saves.save_output(experiment, None, 1)
     assert sorted(target.objects) == ["model", "riseml-saved.json"]
-    assert SaveKeeper("5e17e4", hosts).read_note(experiment).last == 1
+    assert OutputSaver("5e17e4", hosts).read_note(experiment).last == 1

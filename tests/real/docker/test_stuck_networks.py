@@ -17,7 +17,7 @@ import pytest
 
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
-from riseml.executors.base import Share, SubnetTaken
+from riseml.executors.base import HostSetup, SubnetTaken
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.executor import DockerExecutor
@@ -44,7 +44,7 @@ class Held:
         self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
         self.executor = DockerExecutor(HostSpec(HostName("here"), url), uuid.uuid4().hex, Engine(url))
         self.executor._stuck = StuckNetworks(lambda: self.seconds)
-        self.executor.prepare(Share(1, self.subnets[0]))
+        self.executor.prepare(HostSetup(1, self.subnets[0]))
         (self.name,) = [item.name for item in self.executor.list_inventory(frozenset()) if item.server == self.server]
         self.stranger = self.api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": self.name})["Id"]
         self.api.start(self.stranger)
@@ -107,7 +107,7 @@ def test_a_network_that_cannot_be_removed_is_written_off_and_later_removed(held:
     held.executor.release(1)  # nothing is left to wait for
     assert any(finding.topic == "networks" for finding in held.executor.check_host().findings)
 
-    held.executor.prepare(Share(1, held.subnets[1]))  # another attempt on the same host
+    held.executor.prepare(HostSetup(1, held.subnets[1]))  # another attempt on the same host
     assert held.networks() == {1: held.subnets[1]}
     held.executor.release(1)
 
@@ -124,12 +124,12 @@ def test_a_subnet_that_another_interface_of_this_machine_has_is_refused(held: He
         subprocess.run(["ip", "addr", "add", held.subnets[1].replace(".8/", ".14/"), "dev", interface], check=True)
         subprocess.run(["ip", "link", "set", interface, "up"], check=True)
         with pytest.raises(SubnetTaken, match=f"{re.escape(held.subnets[1])} is in use on the host, by {interface}"):
-            held.executor.prepare(Share(2, held.subnets[1]))
+            held.executor.prepare(HostSetup(2, held.subnets[1]))
         assert held.count() == 1, "the network was removed"
     finally:
         subprocess.run(["ip", "link", "del", interface], check=True)
     assert held.subnets[1] in held.executor.observe(frozenset()).foreign_subnets, "the next network has another one"
-    held.executor.prepare(Share(2, held.subnets[1]))
+    held.executor.prepare(HostSetup(2, held.subnets[1]))
     assert held.networks() == {1: held.subnets[0], 2: held.subnets[1]}
 
 

@@ -9,7 +9,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
 from riseml.base.states import Network
-from riseml.executors.base import Share
+from riseml.executors.base import HostSetup
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.networks import WRITE_OFF_AFTER, StuckNetworks, remove_written_off
 from riseml.executors.transports.engine_client import Engine
@@ -42,7 +42,7 @@ def test_another_attempt_has_a_network_that_the_other_hosts_find(pool_rig: PoolR
     def prepare(subnet: str) -> str:
         """Create the network of the experiment, and return its id."""
         before = {row["Id"] for row in api.networks()}
-        manager.prepare(Share(1, subnet, Network.OVERLAY, creates_network=True, encrypted=False))
+        manager.prepare(HostSetup(1, subnet, Network.OVERLAY, creates_network=True, encrypted=False))
         (made,) = {row["Id"] for row in api.networks()} - before
         return str(made)
 

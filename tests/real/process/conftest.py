@@ -13,10 +13,10 @@ import pytest
 
 from riseml.base.errors import RisemlError
 from riseml.base.names import HostName, JobName
-from riseml.executors.base import Share
+from riseml.executors.base import HostSetup
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.files.archives.project_files import ProjectFiles
-from riseml.model import ContainerSeen, Image, JobKey, Launch, LogCursor, Owner
+from riseml.model import ContainerObservation, Image, JobKey, Launch, LogCursor, Owner
 from riseml.spec.config.types import Limits, Resources
 from tests.support.builds import make_build_order
 from tests.support.hosts import Machine
@@ -50,7 +50,7 @@ class Bench:
     def start(self, script: str, job: str = "train", code: ProjectFiles | None = None, **environment: str) -> JobKey:
         """Start a job that runs a shell script."""
         launch = self.launch(script, job, **environment)
-        self.executor.prepare(Share(launch.key.experiment))
+        self.executor.prepare(HostSetup(launch.key.experiment))
         self.executor.start(launch, code)
         return launch.key
 
@@ -71,14 +71,14 @@ class Bench:
             snapshot="",
         )
 
-    def look(self, job: JobKey) -> ContainerSeen | None:
+    def look(self, job: JobKey) -> ContainerObservation | None:
         """Return what the executor reports of a job."""
         return self.executor.observe(frozenset()).containers.get(job)
 
-    def wait_end(self, job: JobKey) -> ContainerSeen:
+    def wait_end(self, job: JobKey) -> ContainerObservation:
         """Wait until a job has ended."""
 
-        def ended() -> ContainerSeen | None:
+        def ended() -> ContainerObservation | None:
             found = self.look(job)
             return found if found is not None and found.exit_code is not None else None
 

@@ -14,7 +14,7 @@ import pytest
 
 from riseml.base.errors import EngineError
 from riseml.control.actions import Signal
-from riseml.executors.base import Share
+from riseml.executors.base import HostSetup
 from riseml.executors.process.job_folders import RESTARTED, ProcessJobFolders
 from riseml.executors.supervision import supervisor
 from riseml.files.archives.project_files import TarFiles
@@ -139,7 +139,7 @@ def test_term_reaches_the_whole_tree(bench: Bench) -> None:
 
 def test_a_repeated_start_runs_the_job_once(bench: Bench, tmp_path: Path) -> None:
     launch = bench.launch(f"echo once >> {tmp_path / 'count'}; sleep 600")
-    bench.executor.prepare(Share(1))
+    bench.executor.prepare(HostSetup(1))
     threads = [threading.Thread(target=bench.executor.start, args=(launch, None)) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -155,7 +155,7 @@ def test_a_repeated_start_runs_the_job_once(bench: Bench, tmp_path: Path) -> Non
 
 
 def test_an_interrupted_start_is_started_again(bench: Bench) -> None:
-    bench.executor.prepare(Share(1))
+    bench.executor.prepare(HostSetup(1))
     (bench.machine.root / "1" / "train-a1" / "code.half").mkdir(parents=True)
     assert bench.look(key()) is None
     assert bench.wait_end(bench.start("exit 0")).exit_code == 0
@@ -164,7 +164,7 @@ def test_an_interrupted_start_is_started_again(bench: Bench) -> None:
 def test_a_command_that_cannot_be_executed_did_not_start(bench: Bench) -> None:
     launch = bench.launch("")
     order = bench.executor._make_order(launch, bench.machine.root / "1" / "train-a1")
-    bench.executor.prepare(Share(1))
+    bench.executor.prepare(HostSetup(1))
     (bench.machine.root / "1" / "train-a1" / "code").mkdir(parents=True)
     order["command"] = ["/no/such/program"]
     word = subprocess.run(

@@ -18,7 +18,7 @@ from riseml.base.consent import record_processes
 from riseml.base.errors import UsageError
 from riseml.base.names import LOCAL_HOST, THIS_MACHINE, HostName, JobName
 from riseml.base.settings import ExecutorName, Settings, read_settings
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.control.placement.addresses import PORTS
 from riseml.executors.pool import HostPool
 from riseml.executors.this_machine import machine
@@ -188,7 +188,7 @@ def test_editing_while_training_changes_nothing(process_rig: Rig) -> None:
 
 def experiment_on(host: HostName | None) -> World:
     """Return a world with an experiment that is placed on a host; None: it has no place yet."""
-    job = Job(JobName("train"), Part.DECIDES, Resources(1, 1, 0), host=host)
+    job = Job(JobName("train"), JobDuty.DECIDES, Resources(1, 1, 0), host=host)
     plan = Plan("p", Image("plain"), (), "plain")
     return World((Experiment(1, Owner("ann", 1, 1), 1, "p", plan, (job,), datetime(2026, 1, 1, tzinfo=UTC)),))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from riseml.base.errors import EngineError
-from riseml.base.stream_messages import Channel, ChannelEnd, CommandOrder, Piece, WindowSize
+from riseml.base.stream_messages import Channel, ChannelData, ChannelEnd, CommandOrder, WindowSize
 from riseml.executors.base import PortClosed
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.job_streams import JobStream
@@ -39,7 +39,7 @@ def play(stream: JobStream, given: bytes = b"") -> dict[Channel, bytes]:
     found = {Channel.OUTPUT: b"", Channel.ERRORS: b""}
     with stream.socket as door:
         door.settimeout(DEADLINE)
-        door.sendall(stream.codec.encode(Piece(Channel.INPUT, given)) or b"")
+        door.sendall(stream.codec.encode(ChannelData(Channel.INPUT, given)) or b"")
         last = stream.codec.encode(ChannelEnd(Channel.INPUT))
         if last is None:
             door.shutdown(socket.SHUT_WR)
@@ -48,7 +48,7 @@ def play(stream: JobStream, given: bytes = b"") -> dict[Channel, bytes]:
         data = stream.received or door.recv(65536)
         while data:
             for piece in stream.codec.decode(data):
-                assert isinstance(piece, Piece)
+                assert isinstance(piece, ChannelData)
                 found[piece.channel] += piece.content
             data = door.recv(65536)
     return found

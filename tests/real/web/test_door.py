@@ -23,7 +23,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from riseml.base.stream_messages import Channel, CommandOrder, Piece, decode_message, encode_message
+from riseml.base.stream_messages import Channel, ChannelData, CommandOrder, decode_message, encode_message
 from tests.support.rig import Rig, single
 from tests.support.waiting import DEADLINE
 from tests.support.web_scene import enter, go, open_door
@@ -204,7 +204,7 @@ def test_another_user_cannot_open_a_stream_into_a_job(rig: Rig, intruder: Intrud
         assert stream.subprotocol == "riseml"
         stream.send(encode_message(CommandOrder(("echo", "in the job"))))
         pieces = [decode_message(data) for data in stream if isinstance(data, bytes)]
-    assert Piece(Channel.OUTPUT, b"in the job\n") in pieces, "who has both halves may pass"
+    assert ChannelData(Channel.OUTPUT, b"in the job\n") in pieces, "who has both halves may pass"
     attacks = {
         "another origin": (command, cookie, "http://127.0.0.1:9999", prove(command)),
         "no origin": (command, cookie, None, prove(command)),

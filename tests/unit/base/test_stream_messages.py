@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from riseml.base.stream_messages import (
     LONGEST_MESSAGE,
     Channel,
+    ChannelData,
     ChannelEnd,
     CommandExit,
     CommandOrder,
-    Grant,
+    FlowWindow,
     LengthPrefixed,
-    Piece,
     StreamFailure,
     StreamMessage,
     StreamReady,
-    Window,
     WindowSize,
+    WindowUpdate,
     decode_message,
     encode_message,
     prefix_length,
@@ -32,9 +32,9 @@ SIZES = st.builds(WindowSize, st.integers(0, 2**16 - 1), st.integers(0, 2**16 - 
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 TERMS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=64)
 MESSAGES: st.SearchStrategy[StreamMessage] = st.one_of(
-    st.builds(Piece, CHANNELS, st.binary()),
+    st.builds(ChannelData, CHANNELS, st.binary()),
     st.builds(ChannelEnd, CHANNELS),
-    st.builds(Grant, st.integers(0, 2**32 - 1)),
+    st.builds(WindowUpdate, st.integers(0, 2**32 - 1)),
     SIZES,
     st.builds(CommandExit, st.integers(-(2**31), 2**31 - 1)),
     st.builds(StreamFailure, WORDS, WORDS, st.none() | WORDS, st.integers(0, 255)),
@@ -82,7 +82,7 @@ def test_a_long_message_is_refused() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 100))))
 def test_a_window_never_holds_more_than_its_size(steps: list[tuple[bool, int]]) -> None:
-    window, sent = Window(100), 0
+    window, sent = FlowWindow(100), 0
     for takes, amount in steps:
         try:
             if takes:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import NotFound, Refused
-from riseml.base.stream_messages import LONGEST_PIECE, Channel, CommandExit, CommandOrder, Piece
+from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, CommandExit, CommandOrder
 from riseml.cli.job_copy import JobPath, copy_in, copy_out
 from riseml.client.exchange import Address
 from riseml.files.archives.entries import ArchiveEntry, EntryKind
@@ -29,20 +29,20 @@ class TalkingJob:
     def __init__(self, usual: int) -> None:
         self.usual = usual
         self.received = 0
-        self._answer: list[Piece | CommandExit] = []
+        self._answer: list[ChannelData | CommandExit] = []
 
     @asynccontextmanager
     async def open_stream(self, _address: Address, _path: str, _order: CommandOrder) -> AsyncIterator[TalkingJob]:
         self.usual -= 1
-        self._answer = [Piece(Channel.OUTPUT, b"folder\n"), CommandExit(0)] if self.usual >= 0 else []
+        self._answer = [ChannelData(Channel.OUTPUT, b"folder\n"), CommandExit(0)] if self.usual >= 0 else []
         yield self
 
-    async def receive(self) -> Piece | CommandExit:
+    async def receive(self) -> ChannelData | CommandExit:
         if self._answer:
             return self._answer.pop(0)
         self.received += 1
         assert self.received <= MOST_PIECES
-        return Piece(Channel.OUTPUT, b"y" * LONGEST_PIECE)
+        return ChannelData(Channel.OUTPUT, b"y" * LONGEST_PIECE)
 
     async def grant(self, _amount: int) -> None:
         return
@@ -64,7 +64,7 @@ class AnsweringJob(TalkingJob):
 
     @asynccontextmanager
     async def open_stream(self, _address: Address, _path: str, order: CommandOrder) -> AsyncIterator[TalkingJob]:
-        said = [Piece(Channel.OUTPUT, self.words)] if self.words else []
+        said = [ChannelData(Channel.OUTPUT, self.words)] if self.words else []
         self._answer = [*said, CommandExit(0)]
         self.words = b""
         yield self

@@ -15,7 +15,7 @@ from riseml.base.names import HostName
 from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
-from riseml.model import Capacity, Gpu, HostSeen, Image
+from riseml.model import Capacity, Gpu, HostObservation, Image
 from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.laws import Laws, count_attempts
@@ -75,14 +75,14 @@ class History:
     def begin(self, managers: int, network: Network, shapes: list[int]) -> None:
         """Two experiments run or wait before the first fault."""
         hosts = make_hosts(
-            h1=HostSeen(
+            h1=HostObservation(
                 Capacity(4, 8192, ("a", "b", "c")),
                 swarm="s",
                 manager=True,
                 address="10.0.0.1",
                 devices=_know(A100, "abc"),
             ),
-            h2=HostSeen(
+            h2=HostObservation(
                 Capacity(3, 8192, ("d",)),
                 swarm="s",
                 manager=managers > 1,
@@ -90,7 +90,7 @@ class History:
                 labels={"disk": "fast"},
                 devices=_know(TESLA_T4, "d"),
             ),
-            h3=HostSeen(Capacity(3, 8192), address="10.0.0.3", labels={"disk": "fast"}),
+            h3=HostObservation(Capacity(3, 8192), address="10.0.0.3", labels={"disk": "fast"}),
         )
         self.simulation = self.make_simulation(hosts)
         self.simulation.network = network

@@ -56,15 +56,15 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from riseml.base.names import HostName, JobName, job_type
-from riseml.base.states import PLACED, TERMINAL, Network, Part, Reason, State, Wanted
-from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, ShareImage, StartGang, StartJob, StopJob
+from riseml.base.states import PLACED, TERMINAL, JobDuty, Network, Reason, State, Wanted
+from riseml.control.actions import Action, CopyImage, PrepareHost, ReleaseHost, RemoveJob, StartGang, StartJob, StopJob
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates, find_obstacles
 from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import FreeResources, find_held_jobs, free_after
 from riseml.control.placement.leaders import list_leaderless
-from riseml.model import Experiment, HostSeen, Job, JobKey, Launch, World
+from riseml.model import Experiment, HostObservation, Job, JobKey, Launch, World
 from riseml.spec.config.types import RetryScope
 from tests.support.memory_cluster import MemoryCluster
 from tests.unit.control.simulation import LOST_AFTER, Simulation, Witness
@@ -75,7 +75,7 @@ MOST_ENDS = 7
 
 def gang_of(experiment: Experiment) -> list[Job]:
     """Return every job but the build job."""
-    return [job for job in experiment.jobs if job.part is not Part.PREPARES]
+    return [job for job in experiment.jobs if job.part is not JobDuty.PREPARES]
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Laws(Witness):
         assert all(placed) if new.placed_at is not None else new.state in TERMINAL or not any(placed), "3, I5: whole"
         if new.state is State.FINISHED:
             assert all(job.state in TERMINAL for job in new.jobs), "8: nothing of it goes on"
-            deciders = [job for job in gang if job.part is Part.DECIDES]
+            deciders = [job for job in gang if job.part is JobDuty.DECIDES]
             assert deciders, "13"
             stopped = new.reason is Reason.STOPPED_EARLY
             assert not stopped or new.wanted is not Wanted.RUN, "I9: nothing stops early unless its search asks"
@@ -125,7 +125,7 @@ class Laws(Witness):
             found = host.containers.get(action.key)
             assert found is None or not found.late, "24: its host does not say how it is"
         match action:
-            case ShareImage(_, _, reference, source):
+            case CopyImage(_, _, reference, source):
                 assert seen.hosts[source].silent_since is None, "4"
                 assert seen.hosts[source].images[reference].present, "the source has the environment"
                 assert source != action.host
@@ -289,7 +289,7 @@ class Laws(Witness):
             return
         limit = new.plan.idle_timeout
         assert limit is not None, "17: it has no idle_timeout"
-        left = [job for job in gang_of(old) if job.state not in TERMINAL and job.part is not Part.WATCHES]
+        left = [job for job in gang_of(old) if job.state not in TERMINAL and job.part is not JobDuty.WATCHES]
         ended = {job.name for job in gang_of(new) if job.state in TERMINAL}
         for job in left:
             if job.name not in ended:
@@ -298,12 +298,12 @@ class Laws(Witness):
                 assert seen.quiet.get(new.key_of(job), 0.0) >= limit, "17: a job is active"
 
     def _ends_badly(self, experiment: Experiment, name: JobName) -> bool:
-        return any(job.name == name and job.part is not Part.WATCHES for job in experiment.jobs)
+        return any(job.name == name and job.part is not JobDuty.WATCHES for job in experiment.jobs)
 
     def _job_goes_on(self, before: Job, after: Job, experiment: Experiment) -> None:
         if after.attempt == before.attempt:
             assert before.state not in TERMINAL or before == after, "I8: the record of an ended job does not change"
-            if after.state in TERMINAL and before.host in self.dark_since and before.part is not Part.PREPARES:
+            if after.state in TERMINAL and before.host in self.dark_since and before.part is not JobDuty.PREPARES:
                 self._was_lost(before, experiment)
         else:
             if before.host in self.dark_since:
@@ -375,7 +375,7 @@ class Laws(Witness):
         known = seen.saves.get(experiment.id)
         assert not answers or (known is not None and known.last >= attempt), "19: its last copy first"
 
-    def _start_is_allowed(self, key: JobKey, host: HostSeen, seen: Observation) -> None:
+    def _start_is_allowed(self, key: JobKey, host: HostObservation, seen: Observation) -> None:
         experiment = self.simulation.stored[key.experiment]
         save = experiment.plan.save
         assert save is None or not save.restore or key.experiment in seen.filled, "20: its output first"

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from riseml.base.states import TERMINAL, Part, State, Wanted
+from riseml.base.states import TERMINAL, JobDuty, State, Wanted
 from riseml.control import converge, decide, images, networks, observation, saving, settle, verdict
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
-from riseml.control.explanation import Obstacle
+from riseml.control.explanation import HostExclusion
 from riseml.control.placement import candidates, fit, place, reserve, room
 from riseml.model import Experiment, Job, JobKey, World
 from riseml.store import experiments as rows
@@ -37,7 +37,7 @@ def leave_orphans(original: Callable[..., Iterator[Action]]) -> Callable[..., It
 
 def let_servers_run_on(original: Callable[..., Job]) -> Callable[..., Job]:
     def mutant(experiment: Experiment, job: Job, decided: Any, seen: Any) -> Job:
-        return job if job.part is Part.SERVES else original(experiment, job, decided, seen)
+        return job if job.part is JobDuty.SERVES else original(experiment, job, decided, seen)
 
     return mutant
 
@@ -88,7 +88,7 @@ def retry_after_a_kill(original: Callable[..., Experiment]) -> Callable[..., Exp
 def believe_in_success(original: Callable[..., Job]) -> Callable[..., Job]:
     def mutant(job: Job, *rest: Any) -> Job:
         found = original(job, *rest)
-        return replace(found, state=State.FINISHED) if found.part is Part.DECIDES else found
+        return replace(found, state=State.FINISHED) if found.part is JobDuty.DECIDES else found
 
     return mutant
 
@@ -175,11 +175,11 @@ def never_release(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def use_drained_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *rest: {name: why for name, why in original(*rest).items() if why is not Obstacle.DRAINED}
+    return lambda *rest: {name: why for name, why in original(*rest).items() if why is not HostExclusion.DRAINED}
 
 
 def start_beside_what_is_left(original: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *rest: {name: why for name, why in original(*rest).items() if why is not Obstacle.STALE}
+    return lambda *rest: {name: why for name, why in original(*rest).items() if why is not HostExclusion.STALE}
 
 
 def pass_over_labels(original: Callable[..., bool]) -> Callable[..., bool]:

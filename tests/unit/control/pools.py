@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from riseml.base.names import HostName
-from riseml.base.states import Network, Part, State
+from riseml.base.states import JobDuty, Network, State
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
-from riseml.model import Capacity, Experiment, HostSeen, Job, World
+from riseml.model import Capacity, Experiment, HostObservation, Job, World
 from riseml.spec.config.types import Resources
 from tests.unit.control.simulation import START, make_experiment, make_plan
 
@@ -19,16 +19,16 @@ GPU = Resources(cpus=1, mem=64, gpus=1)
 GANG = {"master": ONE, "worker.1": ONE, "worker.2": ONE, "ps.1": ONE}
 
 
-def site(cpus: float, *gpus: str, **fields: object) -> HostSeen:
+def site(cpus: float, *gpus: str, **fields: object) -> HostObservation:
     """A host of the swarm."""
-    usual = HostSeen(Capacity(cpus, 8192, gpus), swarm="s", manager=True)
+    usual = HostObservation(Capacity(cpus, 8192, gpus), swarm="s", manager=True)
     return replace(usual, **fields)  # type: ignore[arg-type]  # the fields, by name
 
 
 def ready(identity: int, needs: Mapping[str, Resources], **fields: object) -> Experiment:
     """An experiment whose environment is there."""
     experiment = make_experiment(identity, make_plan(*needs, resources=needs), **fields)
-    jobs = (replace(job, state=State.FINISHED) if job.part is Part.PREPARES else job for job in experiment.jobs)
+    jobs = (replace(job, state=State.FINISHED) if job.part is JobDuty.PREPARES else job for job in experiment.jobs)
     return replace(experiment, jobs=tuple(jobs))
 
 
@@ -37,14 +37,14 @@ def place_all(seen: Observation, *experiments: Experiment) -> dict[int, Experime
     return {experiment.id: experiment for experiment in place_gangs(World(experiments), seen).experiments}
 
 
-def look(network: Network = Network.OVERLAY, /, **hosts: HostSeen) -> Observation:
+def look(network: Network = Network.OVERLAY, /, **hosts: HostObservation) -> Observation:
     """These hosts, as a pass sees them."""
     return Observation(START, {HostName(name): host for name, host in hosts.items()}, network=network)
 
 
 def gang_of(experiment: Experiment) -> dict[str, Job]:
     """Its jobs by name, without the build."""
-    return {job.name: job for job in experiment.jobs if job.part is not Part.PREPARES}
+    return {job.name: job for job in experiment.jobs if job.part is not JobDuty.PREPARES}
 
 
 def hosts_of(experiment: Experiment) -> dict[str, str | None]:

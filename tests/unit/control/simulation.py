@@ -9,13 +9,14 @@ from typing import assert_never
 
 from riseml.base.errors import EngineError, RisemlError
 from riseml.base.names import HostName, JobName
-from riseml.base.states import Network, Part, State, Wanted
+from riseml.base.states import JobDuty, Network, State, Wanted
 from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
     CancelRestore,
     CopyData,
+    CopyImage,
     EnsureImage,
     FetchData,
     PrepareHost,
@@ -23,7 +24,6 @@ from riseml.control.actions import (
     RemoveJob,
     RestoreOutput,
     SaveOutput,
-    ShareImage,
     StartGang,
     StartJob,
     StopJob,
@@ -31,15 +31,15 @@ from riseml.control.actions import (
 )
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, choose_image, list_resolved
-from riseml.control.observation import NEVER_SAVED, Observation, SaveSeen
+from riseml.control.observation import NEVER_SAVED, Observation, SaveObservation
 from riseml.control.saving import find_attempt
-from riseml.executors.base import BuildOrder, Cancellation, ImageMissing, Share, SubnetTaken
+from riseml.executors.base import BuildOrder, Cancellation, HostSetup, ImageMissing, SubnetTaken
 from riseml.executors.gangs import make_gang_order
 from riseml.model import (
     ActionFailure,
     Capacity,
     Experiment,
-    HostSeen,
+    HostObservation,
     Image,
     Job,
     JobKey,
@@ -85,7 +85,7 @@ class Simulation:
     history: dict[int, list[State]] = field(default_factory=dict)
     problems: dict[Action, ActionFailure] = field(default_factory=dict)
     silent_since: dict[HostName, datetime] = field(default_factory=dict)
-    seen: dict[HostName, HostSeen] = field(default_factory=dict)
+    seen: dict[HostName, HostObservation] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)  # what tags stood for when a host was last asked
     absent: set[HostName] = field(default_factory=set)  # hosts that are not in the pool now
     busy: list[tuple[Action, Experiment | None]] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Simulation:
     copied: dict[int, set[HostName]] = field(default_factory=dict)  # hosts with a copy of an experiment's data
     stores_answer: bool = True  # False: what needs a store fails
     store_trouble: str = "there is no bucket"  # why; this one is for good
-    saves: dict[int, SaveSeen] = field(default_factory=dict)  # id of an experiment -> its copies
+    saves: dict[int, SaveObservation] = field(default_factory=dict)  # id of an experiment -> its copies
     filled: dict[int, int] = field(default_factory=dict)  # id of an experiment -> the attempt that its output is for
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
     witness: Witness = field(default_factory=Witness)
@@ -300,7 +300,7 @@ class Simulation:
                 self.copied[identity].add(host)
             case SaveOutput(_, identity, last):
                 before = self.saves.get(identity, NEVER_SAVED)
-                self.saves[identity] = SaveSeen(self.now, max(last, before.last))
+                self.saves[identity] = SaveObservation(self.now, max(last, before.last))
             case RestoreOutput(_, identity, attempt):
                 self.filled[identity] = attempt
 
@@ -309,7 +309,7 @@ class Simulation:
             case EnsureImage():
                 assert experiment is not None, "only a stored experiment asks for an environment"
                 host.ensure_image(BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation()))
-            case ShareImage(_, _, reference, source):
+            case CopyImage(_, _, reference, source):
                 host.import_image(reference, self.hosts[source].export_image(reference))
             case (
                 CancelImage()
@@ -322,7 +322,7 @@ class Simulation:
             ):
                 self._use_stores(action)
             case PrepareHost(_, identity, subnet):
-                host.prepare(Share(identity, subnet))
+                host.prepare(HostSetup(identity, subnet))
             case StartJob(_, key):
                 assert experiment is not None, "only a stored experiment starts jobs"
                 job = next(job for job in experiment.jobs if job.name == key.job)
@@ -341,7 +341,7 @@ class Simulation:
                 assert_never(action)
 
 
-PARTS = {"master": Part.DECIDES, "train": Part.DECIDES, "ps": Part.SERVES, "tensorboard": Part.WATCHES}
+PARTS = {"master": JobDuty.DECIDES, "train": JobDuty.DECIDES, "ps": JobDuty.SERVES, "tensorboard": JobDuty.WATCHES}
 GRACES = {"worker": 10.0, "evaluator": 600.0}
 
 
@@ -352,7 +352,7 @@ def make_plan(
     planned = tuple(
         PlannedJob(
             name=JobName(name),
-            part=PARTS.get(name.partition(".")[0], Part.HELPS),
+            part=PARTS.get(name.partition(".")[0], JobDuty.HELPS),
             resources=(resources or {}).get(name, Resources(cpus=0.1, mem=64)),
             limits=Limits(),
             run=("true",),
@@ -386,12 +386,12 @@ def make_simulation(*capacities: Capacity) -> Simulation:
     return Simulation(hosts)
 
 
-def make_pool(**sites: HostSeen) -> Simulation:
+def make_pool(**sites: HostObservation) -> Simulation:
     """Return a simulation with these hosts; gangs on several of them use an overlay."""
     return Simulation(make_hosts(**sites), network=Network.OVERLAY)
 
 
-def make_hosts(**sites: HostSeen) -> dict[HostName, MemoryExecutor]:
+def make_hosts(**sites: HostObservation) -> dict[HostName, MemoryExecutor]:
     """Return hosts with these names, without any job."""
     return {HostName(name): MemoryExecutor(HostName(name), site.capacity, site) for name, site in sites.items()}
 

@@ -13,6 +13,7 @@ from riseml.control.actions import (
     CancelImage,
     CancelRestore,
     CopyData,
+    CopyImage,
     EnsureImage,
     FetchData,
     PrepareHost,
@@ -20,7 +21,6 @@ from riseml.control.actions import (
     RemoveJob,
     RestoreOutput,
     SaveOutput,
-    ShareImage,
     Signal,
     StartGang,
     StartJob,
@@ -34,7 +34,7 @@ WORKER = JobKey(4, JobName("worker.1"), 1)
 AGAIN = JobKey(4, JobName("worker.1"), 2)
 SENTENCES: dict[Action, str] = {
     EnsureImage(GPU1, 4, "tf:2"): "build or fetch environment tf:2 of 4 on gpu1",
-    ShareImage(GPU2, 4, "tf:2", GPU1): "copy environment tf:2 of 4 from gpu1 to gpu2",
+    CopyImage(GPU2, 4, "tf:2", GPU1): "copy environment tf:2 of 4 from gpu1 to gpu2",
     CancelImage(GPU1, 4, "tf:2"): "cancel environment tf:2 of 4 on gpu1",
     FetchData(GPU1, 4): "fetch the data of 4",
     CopyData(GPU1, 4): "copy the data of 4 to gpu1",

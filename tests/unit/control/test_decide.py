@@ -13,7 +13,7 @@ from riseml.base.states import SENTENCES, Reason, State
 from riseml.control.actions import StartJob
 from riseml.control.rollup import roll_up_set
 from riseml.files.archives.project_files import ProjectFiles
-from riseml.model import Capacity, ContainerSeen, Launch
+from riseml.model import Capacity, ContainerObservation, Launch
 from riseml.spec.config.types import Resources, Retry, RetryOn, RetryScope
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan, make_simulation
@@ -266,7 +266,7 @@ def test_a_container_that_is_made_but_cannot_be_started_ends_its_job(
     host = simulation.hosts[HostName("h1")]
 
     def start(launch: Launch, code: object) -> None:
-        host.containers.setdefault(launch.key, ContainerSeen(launch.key, "id", started=False))
+        host.containers.setdefault(launch.key, ContainerObservation(launch.key, "id", started=False))
         raise EngineError("no space left on device")
 
     monkeypatch.setattr(host, "start", start)

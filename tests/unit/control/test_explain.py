@@ -7,7 +7,14 @@ from dataclasses import replace
 from riseml.base.states import Network, Reason, State
 from riseml.control.actions import ReleaseHost
 from riseml.control.explain import explain_experiment, explain_queue, list_concerned_hosts
-from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, Lack, Obstacle, QueuePlace
+from riseml.control.explanation import (
+    BlockerKind,
+    Explanation,
+    ExplanationPhase,
+    HostExclusion,
+    QueuePlace,
+    ResourceKind,
+)
 from riseml.control.observation import Observation
 from riseml.control.placement.addresses import PORTS
 from riseml.control.placement.place import place_gangs
@@ -33,7 +40,7 @@ def test_a_missing_resource_is_named_with_the_experiments_that_hold_it() -> None
     (h1, h2) = found.hosts
     ((shortage,),) = (job.shortages for job in h1.jobs)
     assert shortage.text == "gpus: needs 2, 1 free of 4 (held by 3, anna.1)"
-    assert (shortage.lack, shortage.needs, shortage.free, shortage.total) == (Lack.GPUS, 2, 1, 4)
+    assert (shortage.lack, shortage.needs, shortage.free, shortage.total) == (ResourceKind.GPUS, 2, 1, 4)
     assert shortage.held_by == (7, 9)
     assert [one.text for one in h2.jobs[0].shortages] == ["gpus: needs 2, 0 free of 0"]
     assert [blocker.kind for blocker in found.blockers] == [BlockerKind.ROOM]
@@ -93,7 +100,7 @@ def test_hosts_that_get_no_new_jobs_are_named() -> None:
     )
     need = Resources(cpus=1, mem=64, labels=(("gpu", "a100"),))
     found = tell(pool, ready(1, {"train": need}))
-    assert [host.obstacle for host in found.hosts] == [Obstacle.SILENT, Obstacle.DRAINED, None]
+    assert [host.obstacle for host in found.hosts] == [HostExclusion.SILENT, HostExclusion.DRAINED, None]
     assert found.hosts[0].since == START
     assert found.hosts[0].text == "does not answer"
     assert [one.text for one in found.hosts[2].jobs[0].shortages] == [

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.base.states import Part, Reason, State
-from riseml.control.actions import PrepareHost, ReleaseHost, ShareImage, StartJob
+from riseml.base.states import JobDuty, Reason, State
+from riseml.control.actions import CopyImage, PrepareHost, ReleaseHost, StartJob
 from riseml.control.decide import decide
 from riseml.model import ActionFailure
 from riseml.spec.config.types import Resources, Retry
@@ -29,7 +29,7 @@ def test_nothing_starts_before_every_host_has_the_environment_and_the_network(sp
     decision = spread.turn()
     experiment = spread.stored[1]
     assert (experiment.state, experiment.network_host) == (State.STARTING, "h1")
-    assert decision.actions == (PrepareHost(H1, 1, experiment.subnet), ShareImage(H2, 1, "base@1", H1))
+    assert decision.actions == (PrepareHost(H1, 1, experiment.subnet), CopyImage(H2, 1, "base@1", H1))
     decision = spread.turn()
     assert decision.actions == (PrepareHost(H2, 1, experiment.subnet),)
     decision = spread.turn()
@@ -45,7 +45,9 @@ def test_a_gang_that_waits_for_its_environment_has_that_reason(spread: Simulatio
     spread.slow = 9
     spread.settle(3)
     assert spread.stored[1].reason is Reason.WAITING_FOR_IMAGE
-    assert {job.reason for job in spread.stored[1].jobs if job.part is not Part.PREPARES} == {Reason.WAITING_FOR_IMAGE}
+    assert {job.reason for job in spread.stored[1].jobs if job.part is not JobDuty.PREPARES} == {
+        Reason.WAITING_FOR_IMAGE
+    }
     spread.finish()
     spread.slow = 0
     spread.settle(4)
@@ -68,7 +70,7 @@ def test_a_host_that_cannot_take_the_environment_ends_the_gang(spread: Simulatio
     spread.turn()
     spread.turn()
     spread.hosts[H2].images.clear()
-    share = ShareImage(H2, 1, "base@1", H1)
+    share = CopyImage(H2, 1, "base@1", H1)
     spread.slow = 9
     spread.turn()
     spread.busy.clear()
@@ -135,7 +137,7 @@ def test_a_lost_host_is_left_and_cleaned_before_anything_new_starts_there() -> N
     plan = make_plan(*GANG, resources=GANG, retry=Retry(max=1))
     simulation.submit(make_experiment(1, plan))
     simulation.settle(6)
-    assert {job.host for job in simulation.stored[1].jobs if job.part is not Part.PREPARES} == {"h1"}
+    assert {job.host for job in simulation.stored[1].jobs if job.part is not JobDuty.PREPARES} == {"h1"}
     simulation.hosts[H1].faults.silent = True
     simulation.settle(12, seconds=60)
     assert {key.attempt for key in simulation.running(1)} == {1, 2}

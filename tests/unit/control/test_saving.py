@@ -8,7 +8,7 @@ from datetime import timedelta
 from riseml.base.names import HostName
 from riseml.base.states import Reason, State
 from riseml.control.actions import Action, CancelRestore, RestoreOutput, SaveOutput, StartJob
-from riseml.control.observation import Observation, SaveSeen
+from riseml.control.observation import Observation, SaveObservation
 from riseml.control.saving import GIVE_UP_BEFORE_RETRY, GIVE_UP_SAVING
 from riseml.model import Capacity, Plan
 from riseml.spec.config.types import Retry, SaveSection
@@ -104,7 +104,7 @@ def test_the_end_waits_as_long_as_something_arrives() -> None:
     run(simulation, make_saving_plan())
     simulation.exit(1, "master", 0)
     for _ in range(10):
-        simulation.saves[1] = SaveSeen(moved_at=simulation.now)
+        simulation.saves[1] = SaveObservation(moved_at=simulation.now)
         simulation.settle(2, GIVE_UP_SAVING.total_seconds() / 3)
     assert not simulation.stored[1].closed
     simulation.stores_answer = True
@@ -128,7 +128,7 @@ def test_a_user_gives_the_last_copy_up() -> None:
     simulation.exit(1, "master", 0)
     simulation.settle(20)
     assert not simulation.stored[1].closed
-    simulation.saves[1] = SaveSeen(given_up=1)
+    simulation.saves[1] = SaveObservation(given_up=1)
     simulation.settle(2)
     assert (simulation.state(1), simulation.stored[1].closed) == (State.FINISHED, True)
 

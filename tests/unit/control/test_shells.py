@@ -10,7 +10,7 @@ from riseml.base.names import HostName
 from riseml.base.states import State
 from riseml.control.observation import Observation
 from riseml.control.settle import note_shells
-from riseml.model import Capacity, ContainerSeen, HostSeen
+from riseml.model import Capacity, ContainerObservation, HostObservation
 from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.types import Shell
 from tests.unit.control.simulation import START, make_experiment, make_plan
@@ -29,8 +29,8 @@ def test_a_job_has_the_shell_that_it_reports_also_after_its_end(state: State) ->
     experiment = replace(experiment, jobs=(build, job))
     key = experiment.key_of(job)
     for shell in (None, Shell.SH, None):
-        container = ContainerSeen(key, "c", started=True, shell=shell)
-        seen = Observation(START, {HOST: HostSeen(Capacity(1, 1024), containers={key: container})})
+        container = ContainerObservation(key, "c", started=True, shell=shell)
+        seen = Observation(START, {HOST: HostObservation(Capacity(1, 1024), containers={key: container})})
         noted = note_shells(experiment, seen)
         assert noted.jobs[1].shell is (shell or experiment.jobs[1].shell)
         experiment = noted

@@ -18,7 +18,7 @@ from riseml.base.errors import EngineError
 from riseml.data_stores import fetch
 from riseml.data_stores.data_cache import DataCache
 from riseml.data_stores.fetch import FetchOrder, fetch_set
-from riseml.data_stores.remote import Away, Broken, RemoteFile
+from riseml.data_stores.remote import RemoteFile, StoreUnavailable, TransferInterrupted
 from riseml.spec.scalars.data_url import parse_data_url
 from tests.support.memory_remote import MemoryRemote
 
@@ -84,7 +84,7 @@ def test_another_content_is_another_set(scene: Scene) -> None:
 
 def test_a_store_that_is_away_for_a_while_only_delays(scene: Scene) -> None:
     scene.order = replace(scene.order, patience=60.0)
-    scene.remote.troubles = [Away("the store answers 503")]
+    scene.remote.troubles = [StoreUnavailable("the store answers 503")]
     assert (scene.fetch() / "labels").read_bytes() == b"0 1 2"
     assert (0, 0, "the store answers 503") in scene.reports
 
@@ -106,7 +106,7 @@ def test_a_fetch_goes_on_in_the_middle_of_a_file(scene: Scene, monkeypatch: pyte
     def cut(file: RemoteFile) -> None:
         if len([path for path, _, _ in scene.remote.ranges if path == image]) == 3:
             scene.remote.before_read = lambda _: None
-            raise Away("the connection broke")
+            raise StoreUnavailable("the connection broke")
 
     scene.remote.before_read = cut
     scene.order = replace(scene.order, patience=60.0)
@@ -142,7 +142,7 @@ def test_a_file_comes_from_a_server_that_cuts_each_connection(scene: Scene, monk
 
     def cut(file: RemoteFile, start: int, stop: int) -> bytes:
         if stop - start > most:
-            raise Broken("the connection broke")
+            raise TransferInterrupted("the connection broke")
         return read(file, start, stop)
 
     monkeypatch.setattr(MemoryRemote, "read", lambda _, *span: cut(*span))
@@ -151,13 +151,13 @@ def test_a_file_comes_from_a_server_that_cuts_each_connection(scene: Scene, monk
 
 
 def test_a_connection_that_breaks_at_each_size_is_a_store_that_is_away(scene: Scene) -> None:
-    scene.remote.troubles = [Broken("the connection broke")] * 100
+    scene.remote.troubles = [TransferInterrupted("the connection broke")] * 100
     error = scene.refusal()
     assert (error.permanent, error.message) == (True, "the connection broke; nothing came for 0 s")
 
 
 def test_a_store_that_stays_away_fails_with_its_reason(scene: Scene) -> None:
-    scene.remote.troubles = [Away("the store answers 503")] * 9
+    scene.remote.troubles = [StoreUnavailable("the store answers 503")] * 9
     error = scene.refusal()
     assert (error.permanent, error.message) == (True, "the store answers 503; nothing came for 0 s")
 
@@ -170,7 +170,7 @@ def test_a_store_that_lists_its_files_and_never_answers_a_read_fails_in_time(sce
         if next(reads) > 100:
             scene.order.stop.set()  # ends the fetch with another error
         if file.path == "train/images":
-            raise Away("the store answers 503")
+            raise StoreUnavailable("the store answers 503")
 
     scene.remote.before_read = refuse
     error = scene.refusal()
@@ -189,7 +189,7 @@ def test_the_patience_with_a_store_begins_when_it_does_not_answer(
         nonlocal waited
         waited = 3600.0
         scene.remote.before_read = lambda _: None
-        raise Away("the store answers 503")
+        raise StoreUnavailable("the store answers 503")
 
     scene.remote.before_read = refuse
     monkeypatch.setattr(fetch, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + waited))
@@ -205,7 +205,7 @@ def test_a_try_that_no_other_goes_on_with_leaves_nothing(scene: Scene, monkeypat
     def cut(file: RemoteFile) -> None:
         if file.path == "train/images" and next(tries) < 3:
             assert len(list(scene.cache.folder.glob("parts/*"))) == 1
-            raise Away("the connection broke")
+            raise StoreUnavailable("the connection broke")
 
     scene.order = replace(scene.order, patience=60.0)
     scene.remote.before_read = cut

@@ -15,7 +15,14 @@ from urllib.parse import unquote
 import pytest
 
 from riseml.base.errors import EngineError
-from riseml.data_stores.remote import Away, Broken, Changed, RemoteFile, check_names, open_remote
+from riseml.data_stores.remote import (
+    RemoteFile,
+    SourceChanged,
+    StoreUnavailable,
+    TransferInterrupted,
+    check_names,
+    open_remote,
+)
 from riseml.data_stores.save_target import open_target
 from riseml.data_stores.store_errors import Purpose, explain_status
 from riseml.data_stores.store_file import Store
@@ -112,14 +119,14 @@ def test_a_web_file_follows_no_redirect(site: tuple[str, list[dict[str, str]]]) 
 
 def test_a_web_server_that_is_away_or_cuts_is_tried_again(site: tuple[str, list[dict[str, str]]]) -> None:
     address, _ = site
-    with pytest.raises(Away, match="answers 503"):
+    with pytest.raises(StoreUnavailable, match="answers 503"):
         open_remote(parse_data_url(f"http://{address}/away"), Store("web", ())).list_files()
     remote = open_remote(parse_data_url(f"http://{address}/cut"), Store("web", ()))
     (file,) = remote.list_files()
     assert (file.path, file.size) == ("cut", 6)
-    with pytest.raises(Broken, match="connection broke"):
+    with pytest.raises(TransferInterrupted, match="connection broke"):
         remote.read(file, 0, 6)
-    with pytest.raises(Away, match="does not answer"):
+    with pytest.raises(StoreUnavailable, match="does not answer"):
         open_remote(parse_data_url("http://127.0.0.1:1/x"), Store("web", ())).list_files()
 
 
@@ -168,12 +175,12 @@ def test_an_object_store_gets_no_variable_of_the_server(
 def test_an_error_of_an_object_store_is_one_sentence(site: tuple[str, list[dict[str, str]]]) -> None:
     address, _ = site
     store = Store("lab", (), endpoint=f"http://{address}", access_key_id="OWN", secret_access_key="hush")
-    with pytest.raises(Away, match="the store answers 503"):
+    with pytest.raises(StoreUnavailable, match="the store answers 503"):
         open_remote(parse_data_url("s3://away/x"), store).list_files()
     broken = open_remote(parse_data_url("s3://cut/x"), store)
-    with pytest.raises(Broken, match="connection broke"):
+    with pytest.raises(TransferInterrupted, match="connection broke"):
         broken.read(RemoteFile("file", 6, '"e1"', "x/file"), 0, 6)
-    with pytest.raises(Away, match=r"the store at http://127.0.0.1:1 does not answer"):
+    with pytest.raises(StoreUnavailable, match=r"the store at http://127.0.0.1:1 does not answer"):
         open_remote(parse_data_url("s3://b/x"), Store("lab", (), endpoint="http://127.0.0.1:1")).list_files()
 
 
@@ -239,7 +246,7 @@ def test_an_entry_that_can_be_no_access_is_one_sentence(url: str, store: Store, 
 def test_an_answer_of_another_place_is_refused(site: tuple[str, list[dict[str, str]]]) -> None:
     address, _ = site
     remote = open_remote(parse_data_url("s3://elsewhere/x"), Store("lab", (), endpoint=f"http://{address}"))
-    with pytest.raises(Changed):
+    with pytest.raises(SourceChanged):
         remote.read(RemoteFile("file", 6, '"other"', "x/file"), 0, 6)
 
 

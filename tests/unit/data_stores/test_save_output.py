@@ -12,10 +12,18 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import EngineError
-from riseml.data_stores.remote import Away
+from riseml.data_stores.remote import StoreUnavailable
 from riseml.data_stores.restore_output import Restored, RestoreOrder, restore_output
 from riseml.data_stores.save_manifest import ASIDE, MANIFEST, SaveManifest, read_manifest
-from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, Taken, claim_place, save_output
+from riseml.data_stores.save_output import (
+    DestinationInUse,
+    KnownFiles,
+    SaveOrder,
+    SavePlace,
+    SaveResult,
+    claim_place,
+    save_output,
+)
 from riseml.executors.base import WorkCancelled
 from riseml.files.local_files import LocalFiles
 from riseml.job_programs.folder_contents import PART
@@ -181,12 +189,12 @@ def test_a_copy_that_is_cut_anywhere_leaves_whole_files_and_goes_on(site: Site, 
         left -= called == method
         if left == 0:
             left = -1
-            raise Away("the store answers 503")
+            raise StoreUnavailable("the store answers 503")
 
     site.target.before = cut
     try:
         site.save()
-    except Away:
+    except StoreUnavailable:
         found = site.check()
         assert {name: text[1] for name, text in found.items()} in (
             {"a": "1", "b": "1", "c": "1"},
@@ -215,10 +223,10 @@ def test_what_arrived_before_a_cut_is_not_sent_again(site: Site) -> None:
 
     def cut(method: str, key: str) -> None:
         if (method, key) == ("write", "f8"):
-            raise Away("the connection broke")
+            raise StoreUnavailable("the connection broke")
 
     site.target.before = cut
-    with pytest.raises(Away):
+    with pytest.raises(StoreUnavailable):
         site.save()
     assert "f8" in site.known.missing
     arrived = {file.path for file in site.known.loose}
@@ -306,7 +314,7 @@ def test_the_place_of_another_experiment_is_left_alone(site: Site) -> None:
     site.put("a", "1")
     site.save()
     before = dict(site.target.objects)
-    with pytest.raises(Taken):
+    with pytest.raises(DestinationInUse):
         site.save(owner="other 4")
     assert site.target.objects == before
 

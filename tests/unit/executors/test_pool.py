@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from riseml.base.errors import RisemlError
 from riseml.base.names import HostName
 from riseml.executors.pool import HostPool
-from riseml.model import Capacity, HostSeen
+from riseml.model import Capacity, HostObservation
 from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import wait_for
 
@@ -21,7 +21,7 @@ class Odd(MemoryExecutor):
 
     error: Exception | None = None
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         if self.error is not None:
             raise self.error
         return super().observe(references)
@@ -37,7 +37,7 @@ class Scene:
         hosts = (self.odd, MemoryExecutor(H2, Capacity(1.0, 1024)))
         self.pool = HostPool(hosts, PATIENCE, lambda _, error: self.reported.append(error), lambda: self.seconds)
 
-    def observe(self, second: float) -> dict[HostName, HostSeen]:
+    def observe(self, second: float) -> dict[HostName, HostObservation]:
         return self.pool.observe_hosts(frozenset(), NOW + timedelta(seconds=second))
 
     def silence(self, second: float) -> datetime | None:

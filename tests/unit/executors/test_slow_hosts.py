@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from riseml.base.names import HostName
 from riseml.executors.pool import HostPool
-from riseml.model import Capacity, HostSeen
+from riseml.model import Capacity, HostObservation
 from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE
 
@@ -22,7 +22,7 @@ class SlowExecutor(MemoryExecutor):
         super().__init__(name, capacity)
         self.may = threading.Event()
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         assert self.may.wait(DEADLINE)
         return super().observe(references)
 

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.model import Experiment, Job, Owner
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
@@ -63,7 +63,7 @@ def on_loopback(experiment: Experiment) -> Experiment:
 
 def gang(experiment: Experiment) -> list[Job]:
     """Its jobs without the build."""
-    return [job for job in experiment.jobs if job.part is not Part.PREPARES]
+    return [job for job in experiment.jobs if job.part is not JobDuty.PREPARES]
 
 
 def configs(experiment: Experiment) -> dict[str, dict[str, object] | None]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks.registry import choose_framework
 from riseml.model import Experiment
 from riseml.planning.launch import JobFolders, bind_job, job_command, job_variables
@@ -63,8 +63,8 @@ def test_every_line_runs_in_all_processes_with_a_barrier_between(tmp_path: Path)
     second = '[[ -d $OUTPUT_DIR ]] && ls "$OUTPUT_DIR" | grep -c rank- &> "$OUTPUT_DIR/seen-by-$HOROVOD_RANK"'
     experiment = make_horovod(first, second)
     assert [(job.name, job.part) for job in gang(experiment)] == [
-        ("worker.1", Part.DECIDES),
-        ("worker.2", Part.DECIDES),
+        ("worker.1", JobDuty.DECIDES),
+        ("worker.2", JobDuty.DECIDES),
     ]
     assert run_all(experiment, tmp_path) == [0, 0]
     assert [(tmp_path / f"seen-by-{rank}").read_text() for rank in range(6)] == ["6\n"] * 6

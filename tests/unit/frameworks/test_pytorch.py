@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_command, job_variables
 from riseml.spec.config.loader import check_config, load_config
@@ -42,9 +42,9 @@ def make_group(workers: int, processes: int | None = None, gpus: int = 0) -> Exp
 def test_a_worker_gets_what_python_and_torchrun_read() -> None:
     experiment = make_experiment(load_config(FILE))
     assert [(job.name, job.part) for job in gang(experiment)] == [
-        ("master", Part.DECIDES),
-        ("worker.1", Part.HELPS),
-        ("worker.2", Part.HELPS),
+        ("master", JobDuty.DECIDES),
+        ("worker.1", JobDuty.HELPS),
+        ("worker.2", JobDuty.HELPS),
     ]
     found = variables(experiment, "worker.1")
     assert {name: found[name] for name in sorted(found) if name not in variables(make_plain(), "train")} == {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import UsageError
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.frameworks import base
 from riseml.frameworks.base import Framework
 from riseml.frameworks.registry import FRAMEWORKS, choose_framework, find_framework
@@ -69,9 +69,9 @@ def test_a_framework_keeps_the_rules_of_the_seam(framework: Framework) -> None:
 
 def check_rules(framework: Framework, train: Train) -> None:
     roles = framework.roles(train)
-    assert roles[0].part is Part.DECIDES
+    assert roles[0].part is JobDuty.DECIDES
     assert len({role.name for role in roles}) == len(roles)
-    assert Part.PREPARES not in {role.part for role in roles}
+    assert JobDuty.PREPARES not in {role.part for role in roles}
     experiment = make_experiment(Spec("toaster", train))
     assert [job.name for job in gang(experiment)] == [role.name for role in roles]
     for job in gang(experiment):
@@ -102,7 +102,10 @@ def test_a_file_without_any_image_is_refused() -> None:
 
 def test_first_records_have_a_build_before_the_jobs() -> None:
     plan = make_plan(Spec("toaster", Train(("true",), framework="tensorflow")), (), Manifest())
-    assert [(job.name, job.part) for job in first_jobs(plan)] == [("build", Part.PREPARES), ("train", Part.DECIDES)]
+    assert [(job.name, job.part) for job in first_jobs(plan)] == [
+        ("build", JobDuty.PREPARES),
+        ("train", JobDuty.DECIDES),
+    ]
     assert plan.image.base == "tensorflow/tensorflow:2.21.0"
     with pytest.raises(UsageError):
         find_framework("caffe")

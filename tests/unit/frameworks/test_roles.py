@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml.base.names import hostname
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_addresses, job_command, job_lines, job_variables
 from riseml.spec.config.loader import load_config
@@ -98,10 +98,10 @@ def test_each_job_finds_itself_and_the_others() -> None:
 def test_roles_become_jobs_with_their_own_parts_resources_and_commands() -> None:
     experiment = make_experiment(load_config(FILE))
     assert [(job.name, job.part, job.resources.mem) for job in experiment.plan.jobs] == [
-        ("learner", Part.DECIDES, 2048),
-        ("actor.1", Part.HELPS, 1024),
-        ("actor.2", Part.HELPS, 1024),
-        ("replay-buffer", Part.SERVES, 1024),
+        ("learner", JobDuty.DECIDES, 2048),
+        ("actor.1", JobDuty.HELPS, 1024),
+        ("actor.2", JobDuty.HELPS, 1024),
+        ("replay-buffer", JobDuty.SERVES, 1024),
     ]
     assert experiment.plan.jobs[0].resources.labels == (("disk", "fast"),)
     assert [job.grace for job in experiment.plan.jobs] == [0.0, 3.0, 3.0, 0.0]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml.base.names import job_type
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_addresses, job_variables
 from riseml.spec.config.types import ChiefKey, Distributed, Resources, Spec, TensorBoard, TensorFlow, Train
@@ -130,7 +130,7 @@ def test_the_workers_are_counted_from_zero(experiment: Experiment) -> None:
     assert [variables[name]["WORKER_INDEX"] for name in workers] == [str(index) for index in range(len(workers))]
     assert {found["TOTAL_WORKERS"] for found in variables.values()} == {str(len(workers))}
     assert all("WORKER_INDEX" not in found for name, found in variables.items() if name not in workers)
-    deciding = [job.name for job in gang(experiment) if job.part is Part.DECIDES]
+    deciding = [job.name for job in gang(experiment) if job.part is JobDuty.DECIDES]
     assert deciding == workers[:1]
 
 

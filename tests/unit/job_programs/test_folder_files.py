@@ -15,9 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riseml.job_programs import folder_listing
-from riseml.job_programs.folder_contents import PART, Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_contents import PART, FileUpload, PartWriter, read_pieces
 from riseml.job_programs.folder_listing import list_page, remove_tree
-from riseml.job_programs.folder_paths import FilesError, Trouble, decode_name, encode_name, make_folder, split_path
+from riseml.job_programs.folder_paths import (
+    FileErrorKind,
+    FilesError,
+    decode_name,
+    encode_name,
+    make_folder,
+    split_path,
+)
 from riseml.job_programs.folder_removal import RemovalTally, remove_entry
 from riseml.job_programs.folder_use import count_used
 from tests.support.deep_folders import make_deep_folders
@@ -42,7 +49,7 @@ def folder(root: int, tmp_path: Path) -> Path:
 
 
 def put(root: int, path: str, content: bytes, offset: int = 0, upload: str = UPLOAD) -> None:
-    writer = PartWriter(root, Incoming(path, upload, len(content), offset, 7 * 10**9))
+    writer = PartWriter(root, FileUpload(path, upload, len(content), offset, 7 * 10**9))
     try:
         writer.write(content[offset:])
         writer.write(hashlib.sha256(content).digest())
@@ -58,7 +65,7 @@ def get(root: int, path: str) -> bytes:
 
 
 @contextmanager
-def fails(trouble: Trouble) -> Iterator[None]:
+def fails(trouble: FileErrorKind) -> Iterator[None]:
     with pytest.raises(FilesError) as caught:
         yield
     assert caught.value.trouble is trouble
@@ -73,7 +80,7 @@ def test_every_name_has_one_text(name: bytes) -> None:
 
 @pytest.mark.parametrize("path", ["..", "a/../b", "/etc", "a//b", "./a", "a/", "a\0b", "%2e%2e", "a%2fb/..", "x" * 256])
 def test_a_path_never_leads_out(path: str, root: int) -> None:
-    with fails(Trouble.BAD_PATH):
+    with fails(FileErrorKind.BAD_PATH):
         list_page(root, path, None, 10, deep=True)
 
 
@@ -142,15 +149,19 @@ def test_no_link_is_followed(root: int, folder: Path, tmp_path: Path) -> None:
     entries = {one.path: one for one in list_page(root, "", None, 10, deep=True).entries}
     assert {path: one.kind for path, one in entries.items()} == {"out": "link", "file": "link", "pipe": "other"}
     assert entries["out"].target == str(outside)
-    for path, trouble in (("out/secret", Trouble.LINK), ("file", Trouble.LINK), ("pipe", Trouble.SPECIAL)):
+    for path, trouble in (
+        ("out/secret", FileErrorKind.LINK),
+        ("file", FileErrorKind.LINK),
+        ("pipe", FileErrorKind.SPECIAL),
+    ):
         with fails(trouble):
             get(root, path)
     for path in ("out/new", "out/deep/new"):
-        with fails(Trouble.LINK):
+        with fails(FileErrorKind.LINK):
             put(root, path, b"x")
-    with fails(Trouble.LINK):
+    with fails(FileErrorKind.LINK):
         make_folder(root, "out/new")
-    with fails(Trouble.LINK):
+    with fails(FileErrorKind.LINK):
         remove_tree(root, "out/secret", 10)
     put(root, "file", b"mine")
     assert remove_tree(root, "out", 10).files == 1
@@ -183,24 +194,24 @@ def test_a_read_goes_on_only_in_the_same_file(root: int, folder: Path) -> None:
     assert b"".join(rest) == BIG[5_000_000:] + b"0" + hashlib.sha256(BIG).digest()
     (folder / "x").write_bytes(b"other")
     for start, tag in ((0, etag), (6, None)):
-        with fails(Trouble.CHANGED):
+        with fails(FileErrorKind.CHANGED):
             next(read_pieces(root, "x", start, tag))
 
 
 def test_a_file_gets_its_name_when_it_is_complete(root: int, folder: Path) -> None:
     put(root, "a/b", b"old")
-    first = PartWriter(root, Incoming("a/b", UPLOAD, len(BIG), mtime=10**9, executable=True))
+    first = PartWriter(root, FileUpload("a/b", UPLOAD, len(BIG), mtime=10**9, executable=True))
     first.write(BIG[:100_000])
-    other = PartWriter(root, Incoming("a/b", "f" * 16, 3))
+    other = PartWriter(root, FileUpload("a/b", "f" * 16, 3))
     other.write(b"new" + hashlib.sha256(b"new").digest())
-    with fails(Trouble.INCOMPLETE):
+    with fails(FileErrorKind.INCOMPLETE):
         first.finish()
     assert (folder / "a/b").read_bytes() == b"old"
     other.finish()
     assert (folder / "a/b").read_bytes() == b"new"
     first.close()
     other.close()
-    with fails(Trouble.CHANGED):
+    with fails(FileErrorKind.CHANGED):
         put(root, "a/b", BIG, offset=100_001)
     put(root, "a/b", BIG, offset=100_000)
     assert (folder / "a/b").read_bytes() == BIG == get(root, "a/b")
@@ -208,9 +219,9 @@ def test_a_file_gets_its_name_when_it_is_complete(root: int, folder: Path) -> No
 
 
 def test_a_try_that_was_cut_may_still_write_beside_the_next(root: int, folder: Path) -> None:
-    first = PartWriter(root, Incoming("x", UPLOAD, len(BIG)))
+    first = PartWriter(root, FileUpload("x", UPLOAD, len(BIG)))
     first.write(BIG[:100_000])
-    second = PartWriter(root, Incoming("x", UPLOAD, len(BIG), offset=70_000))  # what the client saw was there
+    second = PartWriter(root, FileUpload("x", UPLOAD, len(BIG), offset=70_000))  # what the client saw was there
     second.write(BIG[70_000:90_000])
     first.write(BIG[100_000:200_000])
     first.close()
@@ -223,27 +234,27 @@ def test_a_try_that_was_cut_may_still_write_beside_the_next(root: int, folder: P
 
 def test_what_is_damaged_or_has_no_room_is_not_kept(root: int, folder: Path) -> None:
     (folder / "taken").mkdir()
-    writer = PartWriter(root, Incoming("x", UPLOAD, 3))
+    writer = PartWriter(root, FileUpload("x", UPLOAD, 3))
     writer.write(b"abc" + bytes(32))
-    with fails(Trouble.DAMAGED):
+    with fails(FileErrorKind.DAMAGED):
         writer.finish()
     writer.discard()
     writer.close()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    writer = PartWriter(root, Incoming("x", UPLOAD, len(BIG)))
+    writer = PartWriter(root, FileUpload("x", UPLOAD, len(BIG)))
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
-        with fails(Trouble.FULL):
+        with fails(FileErrorKind.FULL):
             writer.write(BIG)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     writer.discard()
     writer.close()
     for path, trouble in (
-        ("taken", Trouble.IS_FOLDER),
-        ("", Trouble.BAD_PATH),
-        (f"{PART}{UPLOAD}", Trouble.BAD_PATH),
-        ("taken/" + "n" * 256, Trouble.BAD_PATH),
+        ("taken", FileErrorKind.IS_FOLDER),
+        ("", FileErrorKind.BAD_PATH),
+        (f"{PART}{UPLOAD}", FileErrorKind.BAD_PATH),
+        ("taken/" + "n" * 256, FileErrorKind.BAD_PATH),
     ):
         with fails(trouble):
             put(root, path, b"x")
@@ -260,7 +271,7 @@ def test_a_removal_comes_in_parts(root: int, folder: Path) -> None:
         parts.append(remove_tree(root, "a", 8))
     assert (sum(one.files for one in parts), sum(one.folders for one in parts)) == (10, 11)
     assert (len(parts), sum(one.size for one in parts), os.listdir(folder)) == (3, 30, [])
-    for path, trouble in (("", Trouble.BAD_PATH), ("none", Trouble.MISSING)):
+    for path, trouble in (("", FileErrorKind.BAD_PATH), ("none", FileErrorKind.MISSING)):
         with fails(trouble):
             remove_tree(root, path, 8)
 
@@ -303,7 +314,7 @@ def test_what_a_folder_takes_of_its_disk_is_counted_once_and_without_holes(root:
 
 def test_what_lies_deeper_than_riseml_goes_is_not_counted_as_nothing(root: int, folder: Path) -> None:
     make_deep_folders(folder, 300)
-    with fails(Trouble.DEEP):
+    with fails(FileErrorKind.DEEP):
         count_used(root)
 
 
@@ -315,7 +326,7 @@ def test_what_may_be_listed_and_not_entered_is_not_counted_as_nothing(root: int,
     user = os.geteuid()
     os.seteuid(user or 65534)
     try:
-        with fails(Trouble.DENIED):
+        with fails(FileErrorKind.DENIED):
             count_used(root)
     finally:
         os.seteuid(user)

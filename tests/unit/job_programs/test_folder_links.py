@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riseml.job_programs.folder_links import leads_inside, make_link
-from riseml.job_programs.folder_paths import FilesError, Trouble, encode_name
+from riseml.job_programs.folder_paths import FileErrorKind, FilesError, encode_name
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_link_replaces_files_and_links_and_no_folder(root: int, folder: Path) 
         assert os.readlink(folder / "file") == target
     with pytest.raises(FilesError) as caught:
         make_link(root, "a/b", "x")
-    assert caught.value.trouble in (Trouble.IS_FOLDER, Trouble.EXISTS)
+    assert caught.value.trouble in (FileErrorKind.IS_FOLDER, FileErrorKind.EXISTS)
     odd = encode_name(b"\xff\n" + b"n" * 253)
     make_link(root, odd, odd)
     assert os.readlink(os.fsencode(folder) + b"/\xff\n" + b"n" * 253) == b"\xff\n" + b"n" * 253
@@ -102,9 +102,9 @@ def test_a_link_on_the_way_is_not_followed(root: int, folder: Path, tmp_path: Pa
     for path in ("out/last", "out/deep/last"):
         with pytest.raises(FilesError) as caught:
             make_link(root, path, "x")
-        assert caught.value.trouble is Trouble.LINK
+        assert caught.value.trouble is FileErrorKind.LINK
     with pytest.raises(FilesError) as caught:
         make_link(root, "a/last", "../../outside")
-    assert caught.value.trouble is Trouble.OUTSIDE
+    assert caught.value.trouble is FileErrorKind.OUTSIDE
     make_link(root, "out", "a")
     assert (os.readlink(folder / "out"), os.listdir(tmp_path / "outside")) == ("a", [])

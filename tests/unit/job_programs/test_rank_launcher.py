@@ -22,7 +22,7 @@ import pytest
 from riseml.frameworks.base import join_lines_at_barriers
 from riseml.job_programs import launch_ranks, rank_output, read_program
 from riseml.job_programs.rank_launcher import TREE_MARKER, Launcher
-from riseml.job_programs.rank_meeting import GONE, Meeting
+from riseml.job_programs.rank_meeting import GONE, Rendezvous
 from riseml.job_programs.rank_output import HOLD_TIME, LONGEST_PIECE, SharedOutput, copy_output
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
@@ -176,7 +176,7 @@ def test_processes_of_one_job_need_no_meeting(tmp_path: Path) -> None:
 
 
 def test_values_of_horovod_stay_until_every_rank_of_their_scope_has_read_them() -> None:
-    meeting = Meeting(nodes=1, size=2)
+    meeting = Rendezvous(nodes=1, size=2)
     for key in ("rank_0", "0", "rank_1", "1"):
         assert meeting.put(f"/global/{key}", b"address")
     meeting.put("/local_worker-1/0", b"other")

@@ -12,7 +12,7 @@ import pytest
 
 from riseml.base.errors import Refused
 from riseml.base.names import HOST_LABEL, HostName
-from riseml.base.states import NO_LOGS, NO_PROGRAM, CompanionKind, Part, State
+from riseml.base.states import NO_LOGS, NO_PROGRAM, CompanionKind, JobDuty, State
 from riseml.model import Companion, Experiment, Image, Mount
 from riseml.planning.companions import (
     NamedOutputs,
@@ -97,7 +97,7 @@ def test_a_process_reads_the_folders_where_they_are() -> None:
 def test_it_runs_on_the_host_of_the_outputs() -> None:
     plan = plan_tensorboard([make_single(7)], HostName("gpu1"), 60)
     (job,) = plan.jobs
-    assert (job.name, job.part, job.resources.labels) == ("tensorboard", Part.DECIDES, ((HOST_LABEL, "gpu1"),))
+    assert (job.name, job.part, job.resources.labels) == ("tensorboard", JobDuty.DECIDES, ((HOST_LABEL, "gpu1"),))
     assert plan.companion == Companion(CompanionKind.TENSORBOARD, 60, ("7",), ("paul/toaster/7",))
 
 

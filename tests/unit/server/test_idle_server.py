@@ -17,7 +17,7 @@ from riseml.base.settings import Settings
 from riseml.server import process
 from riseml.server.app import Application
 from riseml.server.clock import now
-from riseml.server.data.save_keeper import SaveKeeper, SaveProgress
+from riseml.server.data.save_keeper import OutputSaver, SaveProgress
 from riseml.server.home_lock import HomeLock
 from riseml.server.process import _answer_requests, _bind_socket, _is_idle, _Pause
 from riseml.server.web.access import WebAccess
@@ -36,7 +36,7 @@ def application(tmp_path: Path) -> Any:
         notifier=SimpleNamespace(count_feeds=lambda: 0),
         passes=SimpleNamespace(active_at=LONG_AGO),
         experiments=SimpleNamespace(count_open=lambda: 0),
-        saves=SaveKeeper("5e17e4", hosts),
+        saves=OutputSaver("5e17e4", hosts),
         web=WebDoor(WebAccess(tmp_path / "web.json")),
     )
     return SimpleNamespace(services=services, webhooks=SimpleNamespace(has_waiting=lambda: False), api=None)

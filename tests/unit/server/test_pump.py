@@ -12,7 +12,7 @@ import pytest
 from riseml.base.errors import Unreachable
 from riseml.base.names import HostName, JobName
 from riseml.executors.base import OutputLost
-from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
+from riseml.model import Capacity, ContainerObservation, Frame, JobKey, LogCursor
 from riseml.server.reconcile import log_pump
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
@@ -60,7 +60,7 @@ class Scene:
 
     def is_drained(self, host: Host, *, running: bool = False) -> bool:
         code = None if running else 0
-        return self.pump.follow_container(host, ContainerSeen(KEY, "c1", started=True, exit_code=code))
+        return self.pump.follow_container(host, ContainerObservation(KEY, "c1", started=True, exit_code=code))
 
     def lines(self) -> list[bytes]:
         return [line.text for line in read_all_lines(self.logs, KEY.experiment)]
@@ -90,7 +90,7 @@ def test_the_shell_of_a_job_is_that_of_the_first_line_of_stdout(scene: Scene, *,
     scene.host.pieces = [[said, report, later]] if together else [[said], [report, later]]
     scene.host.goes_on.set()  # the follower may read before it knows of the end
     wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
-    assert scene.pump.find_shell(ContainerSeen(KEY, "c1", started=True, exit_code=0)) is Shell.SH
+    assert scene.pump.find_shell(ContainerObservation(KEY, "c1", started=True, exit_code=0)) is Shell.SH
 
 
 def test_a_log_of_which_the_host_has_lost_a_part_says_so_and_ends(scene: Scene) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from riseml.base.names import HostName, JobName
-from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
+from riseml.model import Capacity, ContainerObservation, Frame, JobKey, LogCursor
 from riseml.server.clock import now
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
@@ -42,7 +42,7 @@ class EndlessExecutor(MemoryExecutor):
 def test_a_follower_stops_reading_a_job_that_has_printed_too_much(tmp_path: Path) -> None:
     executor, logs = EndlessExecutor(), LogStore(tmp_path, LIMIT)
     pump = LogPump(logs, Notifier(), Wake())
-    running = ContainerSeen(KEY, "id", started=True, started_at=now())
+    running = ContainerObservation(KEY, "id", started=True, started_at=now())
     assert not pump.follow_container(executor, running)
     assert executor.left.wait(DEADLINE), "the follower still reads the log"
     assert not pump.follow_container(executor, running), "the job has not ended"

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from riseml.base.names import BUILD, JobName, parse_id
-from riseml.base.states import Part, Reason, State
+from riseml.base.states import JobDuty, Reason, State
 from riseml.model import Experiment, Frame, JobKey, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.api.merged_log.log_stream import stream_entries
@@ -59,8 +59,8 @@ class Scene:
         jobs = tuple(
             replace(
                 job,
-                state=State.FINISHED if job.part is Part.PREPARES else state,
-                reason=Reason.COMPLETED if job.part is Part.PREPARES else reason,
+                state=State.FINISHED if job.part is JobDuty.PREPARES else state,
+                reason=Reason.COMPLETED if job.part is JobDuty.PREPARES else reason,
                 started_at=at(1),
                 ended_at=at(second),
             )

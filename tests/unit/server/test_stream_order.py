@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from riseml.base.names import JobName, parse_id
-from riseml.base.states import Part, Reason, State
+from riseml.base.states import JobDuty, Reason, State
 from riseml.model import Frame, JobKey, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.api.merged_log.log_stream import stream_entries
@@ -27,7 +27,7 @@ def start(scene: Scene, state: State, second: float) -> None:
     before = scene.load()
     jobs = tuple(
         job
-        if job.part is Part.PREPARES
+        if job.part is JobDuty.PREPARES
         else replace(job, state=state, started_at=at(second) if state is State.RUNNING else None)
         for job in before.jobs
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from riseml.base.names import JobName
-from riseml.base.states import Part, State
+from riseml.base.states import JobDuty, State
 from riseml.model import Experiment, Frame, JobKey, World
 from riseml.server.reconcile.loop import StuckWaits
 from riseml.spec.config.loader import load_config
@@ -33,7 +33,7 @@ def make_world(*ended: str) -> World:
     made: Experiment = make_experiment(load_config(FILE))
     states = {JobName(name): State.FINISHED for name in ended}
     jobs = tuple(
-        job if job.part is Part.PREPARES else replace(job, state=states.get(job.name, State.RUNNING))
+        job if job.part is JobDuty.PREPARES else replace(job, state=states.get(job.name, State.RUNNING))
         for job in made.jobs
     )
     return World((replace(made, id=1, jobs=jobs),))

@@ -22,7 +22,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.schema import experiments as tables
 from riseml.store.schema import metadata
-from riseml.store.usage import UsageReader
+from riseml.store.usage import LastUseReader
 from tests.support.stores import go_back
 from tests.unit.control.simulation import make_plan
 
@@ -181,7 +181,7 @@ def test_what_a_base_image_stood_for_is_kept_from_an_earlier_version(database: D
     found = ExperimentStore(again).load_world().experiments
     assert [one.resolved for one in found] == [(("base", "base@sha256:1"),), ()]
     assert [one.reference for one in found[0].images] == ["base@sha256:1"]
-    assert set(UsageReader(again).load_last_uses().environments) == {copy_name("base@sha256:1"), "base"}
+    assert set(LastUseReader(again).load_last_uses().environments) == {copy_name("base@sha256:1"), "base"}
     again.close()
     assert second.resolved == ()
 
@@ -194,7 +194,7 @@ def test_environments_of_roles_are_stored_and_in_use(experiments: ExperimentStor
     assert experiments.save_decision(made, replace(made, resolved=resolved), NOW)
     (found,) = experiments.load_world().experiments
     assert (found.plan, found.resolved) == (plan, resolved)
-    used = UsageReader(database).load_last_uses().environments
+    used = LastUseReader(database).load_last_uses().environments
     assert set(used) == {copy_name(one.reference) for one in found.images}
 
 

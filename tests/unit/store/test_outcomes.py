@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from riseml.base.names import HostName
-from riseml.base.states import CompanionKind, Part, State
+from riseml.base.states import CompanionKind, JobDuty, State
 from riseml.model import Companion, Owner
 from riseml.planning.plan import first_jobs
 from riseml.store.database import Database
@@ -35,6 +35,6 @@ def test_outcomes_leave_companions_out_and_runs_name_hosts(database: Database, e
 def run_first(experiments: ExperimentStore) -> None:
     """Save that the first experiment has run on one host and has finished."""
     old = next(one for one in experiments.load_world().experiments if one.number == 1)
-    jobs = tuple(job if job.part is Part.PREPARES else replace(job, host=HostName("gpu1")) for job in old.jobs)
+    jobs = tuple(job if job.part is JobDuty.PREPARES else replace(job, host=HostName("gpu1")) for job in old.jobs)
     new = replace(old, jobs=jobs, state=State.FINISHED, started_at=BEGIN, ended_at=BEGIN + timedelta(minutes=1))
     assert experiments.save_decision(old, new, BEGIN)

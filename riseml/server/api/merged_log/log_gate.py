@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 
 from riseml.base.records import dataclass
-from riseml.base.states import TERMINAL, Part, Reason
+from riseml.base.states import TERMINAL, JobDuty, Reason
 from riseml.model import Experiment
 from riseml.store.experiments import StateEvent
 
@@ -78,7 +78,7 @@ def has_started(experiment: Experiment, event: StateEvent) -> bool:
     return not any(
         job.name == event.job
         and job.attempt == event.attempt
-        and job.part is not Part.PREPARES
+        and job.part is not JobDuty.PREPARES
         and job.started_at is None
         for job in experiment.jobs
     )

@@ -16,7 +16,7 @@ from datetime import datetime
 from riseml import wire
 from riseml.base.names import JobName, experiment_name
 from riseml.base.records import dataclass
-from riseml.base.states import SENTENCES, TERMINAL, Part, Reason, State
+from riseml.base.states import SENTENCES, TERMINAL, JobDuty, Reason, State
 from riseml.control.rollup import describe_set_end, roll_up_set
 from riseml.model import Experiment, Job, JobKey
 from riseml.server.api.merged_log import log_gate
@@ -109,7 +109,7 @@ class FollowedLog:
         patience.
         """
         job = next((job for job in self.record.jobs if job.name == block.job), None)
-        if job is None or job.part is Part.PREPARES or job.attempt > 1 or job.state is not State.STARTING:
+        if job is None or job.part is JobDuty.PREPARES or job.attempt > 1 or job.state is not State.STARTING:
             self.held_since = 0.0
             return False
         self.held_since = self.held_since or moment
@@ -542,7 +542,7 @@ class _StreamReader:
         if experiment.closed or self._request.closed or experiment.state not in TERMINAL:
             return experiment.closed
         return all(
-            job.state is State.FINISHED if job.part is Part.PREPARES else self._has_complete_log(experiment, job)
+            job.state is State.FINISHED if job.part is JobDuty.PREPARES else self._has_complete_log(experiment, job)
             for job in experiment.jobs
         )
 

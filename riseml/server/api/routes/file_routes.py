@@ -19,9 +19,9 @@ from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, TooSlow
 from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.records import dataclass
 from riseml.files.storage_files import MOST_ENTRIES, FileWriter, ListOrder, StorageFiles
-from riseml.job_programs.folder_contents import Incoming
+from riseml.job_programs.folder_contents import FileUpload
 from riseml.job_programs.folder_listing import Page
-from riseml.job_programs.folder_paths import Seen
+from riseml.job_programs.folder_paths import FileInfo
 from riseml.model import Environment, Experiment
 from riseml.server.api.output_rules import check_removable
 from riseml.server.api.routes.experiment_routes import Name
@@ -121,7 +121,7 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
     async def write_file(
         place: PlaceQuery, upload: Annotated[_UploadQuery, Depends()], request: Request
     ) -> wire.FileView:
-        order = Incoming(place.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
+        order = FileUpload(place.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
         files = await asyncio.to_thread(_open_storage, place, services, writes=True)
         return _show_file(await _receive_content(await asyncio.to_thread(files.write_file, order), request))
 
@@ -168,7 +168,7 @@ def _send_content(pieces: Iterator[bytes], start: int) -> StreamingResponse:
     return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
 
 
-async def _receive_content(writer: FileWriter, request: Request) -> Seen:
+async def _receive_content(writer: FileWriter, request: Request) -> FileInfo:
     """Write a body into a file. When the body is cut, the bytes that arrived stay for the next try."""
     try:
         buffer = bytearray()
@@ -198,7 +198,7 @@ def _show_page(page: Page) -> wire.FileListing:
     return {"at": _show_file(page.at), "entries": [_show_file(entry) for entry in page.entries], "next": page.next}
 
 
-def _show_file(entry: Seen) -> wire.FileView:
+def _show_file(entry: FileInfo) -> wire.FileView:
     return entry._asdict()  # type: ignore[return-value]  # the fields have these names
 
 

@@ -18,7 +18,7 @@ from riseml.control.observation import Observation
 from riseml.model import Experiment, Job
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.explain import show_queue
-from riseml.server.api.views.pool_usage import UsageSum
+from riseml.server.api.views.pool_usage import CpuUsageSum
 from riseml.server.api.views.pool_views import list_file_findings, list_jobs_on, show_hosts, show_pool
 from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
@@ -297,7 +297,7 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
         end = int(now().timestamp()) + 1
         span = Span(end - hours * _HOUR, end)
         step = -(-hours * _HOUR // _MOST_POINTS // _MINUTE) * _MINUTE or _MINUTE
-        usage = UsageSum(span, step)
+        usage = CpuUsageSum(span, step)
         left_out = 0
         for count, (experiment, job) in enumerate(_list_jobs_since(services, datetime.fromtimestamp(span.since, UTC))):
             if count < _MOST_SAMPLED_JOBS:
@@ -316,7 +316,7 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
         }
 
 
-def _add_job_use(usage: UsageSum, experiment: Experiment, job: Job, services: Services) -> None:
+def _add_job_use(usage: CpuUsageSum, experiment: Experiment, job: Job, services: Services) -> None:
     try:
         usage.add_job(job, services.samples.store.read_minutes(experiment.id, job.name, usage.span))
     except OSError as error:

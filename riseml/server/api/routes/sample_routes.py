@@ -17,7 +17,7 @@ from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.states import PLACED
 from riseml.model import Experiment, Job
-from riseml.results.stragglers import Remark, find_stragglers
+from riseml.results.stragglers import StragglerWarning, find_stragglers
 from riseml.results.trends import Trends
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.metric_views import show_history, show_summary
@@ -199,7 +199,7 @@ class SeenTrends:
         self._lock = threading.Lock()
         self._trends: OrderedDict[int, Trends] = OrderedDict()  # by experiment, the most recently requested one last
 
-    def find_remarks(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[Remark]:
+    def find_remarks(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[StragglerWarning]:
         """Remember samples of an experiment's jobs, and return the remarks that follow from all remembered samples."""
         with self._lock:
             trends = self._trends.pop(experiment, None) or Trends()

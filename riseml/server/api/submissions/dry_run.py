@@ -11,12 +11,12 @@ from riseml import wire
 from riseml.base.errors import RisemlError
 from riseml.base.names import CanonicalId, HostName, experiment_name, show_framework
 from riseml.base.records import dataclass
-from riseml.base.states import Part, State
+from riseml.base.states import JobDuty, State
 from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
 from riseml.files.storage.outputs import show_output
-from riseml.model import Experiment, HostSeen, Image, Job, Plan, PlannedJob, World, resolve_base
+from riseml.model import Experiment, HostObservation, Image, Job, Plan, PlannedJob, World, resolve_base
 from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
     JobFolders,
@@ -113,7 +113,7 @@ class _FoundImage:
     """An image with its tag resolved now."""
 
     image: Image
-    hosts: Mapping[HostName, HostSeen]  # every host that answers, with whether it has the image
+    hosts: Mapping[HostName, HostObservation]  # every host that answers, with whether it has the image
 
 
 def _find_image(image: Image, services: Services) -> _FoundImage:
@@ -180,7 +180,7 @@ def _make_experiments(planned: Planned, services: Services, moment: datetime) ->
 
 
 def _first_state(job: Job) -> State:
-    return State.FINISHED if job.part is Part.PREPARES else State.PENDING
+    return State.FINISHED if job.part is JobDuty.PREPARES else State.PENDING
 
 
 def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
@@ -188,7 +188,7 @@ def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
 
 
 def _add_to_world(
-    guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostSeen], moment: datetime
+    guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostObservation], moment: datetime
 ) -> tuple[World, Observation]:
     """Return the world with these experiments as the newest, and the observation."""
     open_experiments = services.experiments.load_world().experiments

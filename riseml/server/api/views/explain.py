@@ -9,7 +9,15 @@ from riseml import wire
 from riseml.base.errors import RisemlError
 from riseml.base.names import HostName, experiment_name
 from riseml.control.explain import explain_experiment, explain_queue
-from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, HostFit, JobPlace, Obstacle, Shortage
+from riseml.control.explanation import (
+    BlockerKind,
+    Explanation,
+    ExplanationPhase,
+    HostExclusion,
+    HostFit,
+    JobPlace,
+    Shortfall,
+)
 from riseml.control.observation import Observation
 from riseml.model import Experiment, World
 from riseml.server.api.views.record_views import show_time
@@ -117,12 +125,12 @@ def _soften_never(explanation: Explanation, unheard: list[HostName]) -> Explanat
 
 def _make_unheard_host(name: HostName, troubles: Mapping[HostName, RisemlError]) -> HostFit:
     why = f": {troubles[name].message}" if name in troubles else ""
-    return HostFit(name, Obstacle.SILENT, None, f"has never answered{why}", ())
+    return HostFit(name, HostExclusion.SILENT, None, f"has never answered{why}", ())
 
 
 def _add_trouble(host: HostFit, observation: Observation, troubles: Mapping[HostName, RisemlError]) -> HostFit:
     """Add why a host is silent, and whether it is drained too."""
-    if host.obstacle not in (Obstacle.SILENT, Obstacle.LOST):
+    if host.obstacle not in (HostExclusion.SILENT, HostExclusion.LOST):
         return host
     drained = "" if observation.hosts[host.host].taking else ", and is drained"
     why = f": {troubles[host.host].message}" if host.host in troubles else ""
@@ -152,7 +160,7 @@ def _show_host(host: HostFit, names: Names) -> wire.HostFitView:
     }
 
 
-def _show_shortage(shortage: Shortage, names: Names) -> wire.ShortageView:
+def _show_shortage(shortage: Shortfall, names: Names) -> wire.ShortageView:
     return {
         "lack": shortage.lack.value,
         "needs": shortage.needs,

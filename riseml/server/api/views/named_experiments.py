@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from riseml import wire
 from riseml.base.errors import LogUnreadable, NotFound, RisemlError, UsageError
 from riseml.base.names import CanonicalId, experiment_name
-from riseml.base.states import Part, Reason, State
+from riseml.base.states import JobDuty, Reason, State
 from riseml.control.advice.advise import advise
 from riseml.control.advice.known_failure import FailedJob
 from riseml.control.advice.last_lines import PRINTED_LINES, choose_last_lines, drop_frames
@@ -185,7 +185,9 @@ def _make_failed_job(experiment: Experiment, job: Job, printed: Sequence[str]) -
     return FailedJob(
         name=f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         reason=Reason.OUT_OF_MEMORY if job.oom else job.reason,
-        exit_code=None if job.part is Part.PREPARES else job.exit_code,  # riseml itself chose the exit code of a build
+        exit_code=None
+        if job.part is JobDuty.PREPARES
+        else job.exit_code,  # riseml itself chose the exit code of a build
         lines=(*drop_frames(printed), *_list_engine_words(job)),
         limit=None if planned is None else planned.limits.mem,
         mem=job.resources.mem,

@@ -27,7 +27,7 @@ class _Totals:
 
 
 @dataclass(slots=True)
-class UsageSum:
+class CpuUsageSum:
     """Adds up what jobs have used.
 
     Args:

@@ -11,7 +11,7 @@ from riseml.base.records import dataclass
 from riseml.base.states import PLACED
 from riseml.control.placement.free import FreeResources, find_free_resources
 from riseml.control.placement.leaders import describe_leaderless
-from riseml.model import Experiment, HostSeen
+from riseml.model import Experiment, HostObservation
 from riseml.server.clock import now
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
@@ -121,7 +121,7 @@ class _Amounts:
     gpus_used: int = 0
 
 
-def _show_amounts(host: HostSeen | None, free: FreeResources | None) -> _Amounts:
+def _show_amounts(host: HostObservation | None, free: FreeResources | None) -> _Amounts:
     capacity = None if host is None else host.capacity
     if capacity is None:
         return _Amounts()
@@ -146,11 +146,11 @@ def list_jobs_on(experiments: tuple[Experiment, ...], host: HostName) -> list[st
     ]
 
 
-def _is_answering(host: HostSeen | None) -> bool:
+def _is_answering(host: HostObservation | None) -> bool:
     return host is not None and host.silent_since is None
 
 
-def _find_state(host: HostSeen | None, *, drained: bool, busy: bool) -> HostState:
+def _find_state(host: HostObservation | None, *, drained: bool, busy: bool) -> HostState:
     if not _is_answering(host):
         return "silent"
     if drained:

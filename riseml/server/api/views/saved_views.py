@@ -14,10 +14,10 @@ from riseml.data_stores.save_notes import SaveNote
 from riseml.model import Experiment
 from riseml.planning.launch import output_folder
 from riseml.server.api.views.record_views import show_time
-from riseml.server.data.save_keeper import SaveKeeper, SaveProgress
+from riseml.server.data.save_keeper import OutputSaver, SaveProgress
 
 
-def show_saved_summary(experiment: Experiment, keeper: SaveKeeper) -> wire.SavedSummary | None:
+def show_saved_summary(experiment: Experiment, keeper: OutputSaver) -> wire.SavedSummary | None:
     """Return how far the output of an experiment is saved; None: its riseml.yml saves nothing."""
     if experiment.plan.save is None:
         return None
@@ -40,7 +40,7 @@ def show_saved_summary(experiment: Experiment, keeper: SaveKeeper) -> wire.Saved
     }
 
 
-def show_saved(experiment: Experiment, keeper: SaveKeeper, summary: wire.SavedSummary) -> wire.SavedView:
+def show_saved(experiment: Experiment, keeper: OutputSaver, summary: wire.SavedSummary) -> wire.SavedView:
     """Return what is saved of an output, file by file."""
     note = keeper.read_note(experiment)
     return {

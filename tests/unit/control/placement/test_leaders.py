@@ -13,7 +13,7 @@ from riseml.control.explain import explain_experiment
 from riseml.control.explanation import BlockerKind
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.refusal import describe_misfit
-from riseml.model import HostSeen, World
+from riseml.model import HostObservation, World
 from riseml.spec.config.types import Resources
 from tests.unit.control.pools import GANG, ONE, hosts_of, look, place_all, ready, site
 from tests.unit.control.simulation import START, make_pool
@@ -22,7 +22,7 @@ ALONE = {"train": ONE}
 SILENT = START - timedelta(seconds=20)
 
 
-def lost_majority() -> dict[str, HostSeen]:
+def lost_majority() -> dict[str, HostObservation]:
     """Three managers, of which one answers."""
     return {
         "h1": site(3, leaderless=True),
@@ -31,7 +31,7 @@ def lost_majority() -> dict[str, HostSeen]:
     }
 
 
-def two_left() -> dict[str, HostSeen]:
+def two_left() -> dict[str, HostObservation]:
     """Four managers, of which two answer."""
     return {**lost_majority(), "h2": site(3, leaderless=True), "h4": site(3, silent_since=SILENT)}
 
@@ -81,7 +81,7 @@ def test_the_reason_is_explained_with_the_managers_that_do_not_answer() -> None:
         ({"h1": site(3, silent_since=SILENT)}, ""),
     ],
 )
-def test_a_swarm_without_a_leader_is_named(hosts: dict[str, HostSeen], words: str) -> None:
+def test_a_swarm_without_a_leader_is_named(hosts: dict[str, HostObservation], words: str) -> None:
     found = describe_leaderless(look(**hosts))
     assert words in found
     assert bool(found) == bool(words)

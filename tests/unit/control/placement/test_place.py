@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from riseml.base.names import JobName
-from riseml.base.states import Network, Part, State
+from riseml.base.states import JobDuty, Network, State
 from riseml.control.placement.addresses import PORTS, SubnetAllocator, choose_addresses, count_addresses
 from riseml.control.placement.candidates import CandidateHost
 from riseml.control.placement.fit import find_hosts, make_gang
@@ -18,7 +18,7 @@ from riseml.control.placement.free import FreeResources
 from riseml.control.placement.gpu_models import matches_model
 from riseml.control.placement.place import place_gangs
 from riseml.control.placement.refusal import describe_misfit, suggest_remedy
-from riseml.model import Gpu, HostSeen, World
+from riseml.model import Gpu, HostObservation, World
 from riseml.spec.config.types import Resources
 from tests.unit.control.pools import GANG, GPU, H1, H2, ONE, gang_of, hosts_of, look, place_all, ready, site
 
@@ -41,8 +41,8 @@ def test_a_gang_over_several_hosts_has_an_overlay_and_addresses_from_its_top() -
 def test_the_next_attempt_has_other_addresses() -> None:
     jobs = tuple(replace(job, attempt=2) for job in ready(1, GANG).jobs)
     again = ready(1, GANG, subnet="10.213.0.0/26", network=Network.OVERLAY)
-    build = next(job for job in again.jobs if job.part is Part.PREPARES)
-    again = replace(again, jobs=(build, *(job for job in jobs if job.part is not Part.PREPARES)))
+    build = next(job for job in again.jobs if job.part is JobDuty.PREPARES)
+    again = replace(again, jobs=(build, *(job for job in jobs if job.part is not JobDuty.PREPARES)))
     found = place_all(look(h1=site(3), h2=site(3)), again)[1]
     assert [job.address for job in gang_of(found).values()] == [f"10.213.0.{last}" for last in (58, 57, 56, 55)]
 
@@ -75,7 +75,7 @@ def test_an_overlay_leaves_room_for_an_address_on_every_host() -> None:
     ],
     ids=["two swarms", "no swarm", "no manager"],
 )
-def test_hosts_that_are_not_connected_do_not_share_a_gang(hosts: dict[str, HostSeen]) -> None:
+def test_hosts_that_are_not_connected_do_not_share_a_gang(hosts: dict[str, HostObservation]) -> None:
     assert place_all(look(**hosts), ready(1, GANG))[1].state is State.PENDING
     why = describe_misfit(GANG_NEEDS, look(**hosts))
     assert why[1] == "it needs several hosts, but they are not in one swarm that has a manager"
@@ -187,7 +187,7 @@ A100 = Gpu("0", "GPU-a", "NVIDIA A100-SXM4-40GB", 40960)
 TESLA_T4 = Gpu("0", "GPU-b", "Tesla T4", 15360)
 
 
-def gpu_site(*gpus: Gpu) -> HostSeen:
+def gpu_site(*gpus: Gpu) -> HostObservation:
     """Return a host with these GPUs."""
     ids = [str(index) for index in range(len(gpus))]
     return site(8, *ids, devices=dict(zip(ids, gpus, strict=True)))

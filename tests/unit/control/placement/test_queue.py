@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riseml.base.names import HostName
-from riseml.base.states import PLACED, Network, Part, Reason, State
+from riseml.base.states import PLACED, JobDuty, Network, Reason, State
 from riseml.control.observation import Observation
 from riseml.control.placement.free import FreeResources
 from riseml.control.placement.place import place_gangs
@@ -291,7 +291,7 @@ def test_the_room_of_a_gang_that_comes_back_is_kept() -> None:
 
 
 def jobs_of(experiment: Experiment) -> list[Job]:
-    return [job for job in experiment.jobs if job.part is not Part.PREPARES]
+    return [job for job in experiment.jobs if job.part is not JobDuty.PREPARES]
 
 
 def test_no_device_is_given_to_two_jobs() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from riseml.base.names import JobName
-from riseml.base.states import Network, Part, State
+from riseml.base.states import JobDuty, Network, State
 from riseml.control.placement import queue
 from riseml.control.placement.candidates import find_candidates
 from riseml.control.placement.connect import FreeAddresses, needs_ports
@@ -16,7 +16,7 @@ from riseml.control.placement.free import FreeResources, free_after
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.queue import QueueProgress
 from riseml.control.placement.room import Room, could_hold_when_empty
-from riseml.model import Capacity, Experiment, HostSeen, Job, World
+from riseml.model import Capacity, Experiment, HostObservation, Job, World
 from riseml.spec.config.types import Resources
 from tests.unit.control.pools import GANG, H1, H2, ONE, gang_of, look, place_all, ready, site
 from tests.unit.control.simulation import START
@@ -24,7 +24,7 @@ from tests.unit.control.simulation import START
 TWO_CORES = make_gang([Resources(2, 64)])
 
 
-def make_room(*placed: Experiment, **hosts: HostSeen) -> Room:
+def make_room(*placed: Experiment, **hosts: HostObservation) -> Room:
     """The room of these hosts, of which these experiments hold a part."""
     seen = look(**hosts)
     return Room(find_candidates(seen), seen, placed)
@@ -32,7 +32,7 @@ def make_room(*placed: Experiment, **hosts: HostSeen) -> Room:
 
 def on_h1(need: Resources, *gpus: str) -> Job:
     """A job that has got its place."""
-    return Job(JobName("train"), Part.DECIDES, need, State.STARTING, host=H1, gpus=gpus)
+    return Job(JobName("train"), JobDuty.DECIDES, need, State.STARTING, host=H1, gpus=gpus)
 
 
 # free resources
@@ -122,7 +122,7 @@ def test_a_surplus_is_given_once() -> None:
     ],
     ids=["it answers", "it is silent and may come back", "it is drained", "it is too small"],
 )
-def test_the_empty_pool_could_hold_a_gang(host: HostSeen, holds: bool) -> None:  # noqa: FBT001  # a parameter of the test
+def test_the_empty_pool_could_hold_a_gang(host: HostObservation, holds: bool) -> None:  # noqa: FBT001  # a parameter of the test
     seen = look(h1=host)
     assert could_hold_when_empty(TWO_CORES, seen, PlacementPass(World(()), seen).obstacles) is holds
 
@@ -162,7 +162,7 @@ def test_addresses_that_were_given_are_not_given_again() -> None:
 )
 def test_jobs_that_share_the_addresses_of_their_machines_need_ports(
     network: Network,
-    host: HostSeen,
+    host: HostObservation,
     count: int,
     ports: bool,  # noqa: FBT001  # a parameter of the test
 ) -> None:

@@ -26,7 +26,7 @@ from riseml.executors.docker.code_layers import (
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.transports.engine_client import Engine
 from riseml.files.archives.project_files import StateChanges
-from riseml.model import Image, ImageSeen, JobKey, Launch, Owner
+from riseml.model import Image, ImageObservation, JobKey, Launch, Owner
 from riseml.spec.config.types import Limits, Resources
 
 HELPERS = Helpers(Engine("unix:///none"), "5e17e4", HelperRegistry())
@@ -143,13 +143,13 @@ class LayeredEngine(FullEngine):
 
 def test_the_engine_is_asked_once_for_a_layer_that_many_jobs_get() -> None:
     layers, api = CodeLayers(HELPERS), LayeredEngine()
-    layers.note_images({"python": ImageSeen(present=True, resolved="sha256:1")})
+    layers.note_images({"python": ImageObservation(present=True, resolved="sha256:1")})
     first = lend(layers, api, LEAST_SIZE, 1)
     assert first is not None
     assert api.asked == ["python", first]
     assert [lend(layers, api, LEAST_SIZE, experiment) for experiment in (1, 1, 2)] == [first] * 3
     assert api.asked == ["python", first]
-    layers.note_images({"python": ImageSeen(present=True, resolved="sha256:2")})
+    layers.note_images({"python": ImageObservation(present=True, resolved="sha256:2")})
     lend(layers, api, LEAST_SIZE, 2)
     assert len(api.asked) == 4, "the environment is another one"
     layers.note_use(first, exists=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.base.stream_messages import Channel, ChannelEnd, Piece, WindowSize
+from riseml.base.stream_messages import Channel, ChannelData, ChannelEnd, WindowSize
 from riseml.executors.docker.exec_codecs import END_OF_INPUT, FramedCodec
 from riseml.executors.job_streams import RawCodec
 
@@ -24,7 +24,7 @@ def test_frames_survive_every_cut(frames: list[tuple[int, bytes]], cuts: list[in
     pieces = [piece for start, end in pairwise(places) for piece in codec.decode(data[start:end])]
     for channel in (Channel.OUTPUT, Channel.ERRORS):
         wanted = b"".join(content for stream, content in frames if STREAMS[stream] is channel)
-        got = (piece.content for piece in pieces if isinstance(piece, Piece) and piece.channel is channel)
+        got = (piece.content for piece in pieces if isinstance(piece, ChannelData) and piece.channel is channel)
         assert b"".join(got) == wanted
 
 
@@ -38,5 +38,5 @@ def test_the_input_of_a_terminal_ends_with_control_d_and_another_with_the_connec
     assert RawCodec(END_OF_INPUT).encode(end) == b"\x04"
     assert FramedCodec().encode(end) is None
     for codec in (RawCodec(END_OF_INPUT), FramedCodec()):
-        assert codec.encode(Piece(Channel.INPUT, b"ls\n")) == b"ls\n"
+        assert codec.encode(ChannelData(Channel.INPUT, b"ls\n")) == b"ls\n"
         assert codec.encode(WindowSize(24, 80)) == b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from riseml.executors.base import Work, WorkReport
-from riseml.executors.docker.layers import LayerFold
+from riseml.executors.docker.layers import LayerProgress
 
 
 def make_line(name: str, status: str, current: int = 0, total: int = 0) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def make_line(name: str, status: str, current: int = 0, total: int = 0) -> dict[
 
 def fold(*lines: dict[str, Any], work: Work = Work.PULL) -> list[tuple[int, int | None] | None]:
     """Return done and total after each line."""
-    folded = LayerFold(work, "python:3.11")
+    folded = LayerProgress(work, "python:3.11")
     reports = [folded.add_line(line) for line in lines]
     assert all(
         report is None or report == WorkReport(work, "python:3.11", report.progress, report.total) for report in reports

@@ -30,18 +30,18 @@ from riseml.executors.docker.observation import (
 )
 from riseml.executors.docker.outages import STOPPED, Outages
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import ContainerSeen, JobKey
+from riseml.model import ContainerObservation, JobKey
 from riseml.spec.pool.types import HostSpec
 from tests.support.waiting import DEADLINE, wait_for
 
 KEY = JobKey(4, JobName("master"), 1)
 AT = datetime(2026, 8, 31, 7, 23, 46, 500_000, tzinfo=UTC)
-CREATED = ContainerSeen(KEY, "abc", started=False)
-LATE = ContainerSeen(KEY, "abc", started=True, late=True)
-RUNS = ContainerSeen(KEY, "abc", started=True, started_at=AT - timedelta(minutes=1))
+CREATED = ContainerObservation(KEY, "abc", started=False)
+LATE = ContainerObservation(KEY, "abc", started=True, late=True)
+RUNS = ContainerObservation(KEY, "abc", started=True, started_at=AT - timedelta(minutes=1))
 
 
-def ended(code: int, **fields: Any) -> ContainerSeen:
+def ended(code: int, **fields: Any) -> ContainerObservation:
     return replace(RUNS, exit_code=code, finished_at=AT, **fields)
 
 
@@ -64,7 +64,7 @@ AWAY_BEFORE = Outages(AT - timedelta(hours=2), AT - timedelta(hours=1))
 class Row:
     """A case that the list and the events decide. `reported` None: the container has to be inspected."""
 
-    known: ContainerSeen | None
+    known: ContainerObservation | None
     row: ContainerRow
     events: ContainerEvents
     reported: Merged | None
@@ -104,7 +104,7 @@ def test_row(name: str) -> None:
 class Inspection:
     """A case that an inspection decides."""
 
-    found: ContainerSeen
+    found: ContainerObservation
     events: ContainerEvents
     reported: Merged
     outages: Outages = NEVER_AWAY
@@ -196,7 +196,7 @@ def event(action: str) -> dict[str, Any]:
     return {"Action": action, "Actor": {"ID": "abc", "Attributes": attributes}, "timeNano": 1_788_161_026_500_000_000}
 
 
-def observe(executor: DockerExecutor) -> tuple[ContainerSeen, float | None]:
+def observe(executor: DockerExecutor) -> tuple[ContainerObservation, float | None]:
     seen = executor.observe(frozenset())
     return seen.containers[KEY], seen.settles_in
 
@@ -259,7 +259,7 @@ def test_a_row_names_its_job(state: str, row: ContainerRow) -> None:
 @pytest.mark.parametrize("row", [LISTED_AS_RUNNING, LISTED_AS_ENDED, LISTED_AS_CREATED])
 @pytest.mark.parametrize(("known", "reported"), [(None, LATE), (CREATED, LATE), (RUNS, RUNS)])
 def test_nothing_is_concluded_of_a_container_while_its_engine_has_not_answered(
-    row: ContainerRow, known: ContainerSeen | None, reported: ContainerSeen
+    row: ContainerRow, known: ContainerObservation | None, reported: ContainerObservation
 ) -> None:
     assert merge_late(row, known).container == reported
 
@@ -315,5 +315,5 @@ def inspection(**state: Any) -> dict[str, Any]:
         ({"Status": "created", "StartedAt": "0001-01-01T00:00:00Z", "ExitCode": 128, "Error": "engine"}, CREATED),
     ],
 )
-def test_an_inspection_tells_how_a_container_is(state: dict[str, Any], found: ContainerSeen) -> None:
+def test_an_inspection_tells_how_a_container_is(state: dict[str, Any], found: ContainerObservation) -> None:
     assert parse_inspection(KEY, inspection(**state)) == found

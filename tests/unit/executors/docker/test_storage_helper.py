@@ -25,7 +25,7 @@ from riseml.executors.docker.storage_helper import HelperFiles, HelperSession, S
 from riseml.executors.transports.engine_client import Engine
 from riseml.files.storage_files import ListOrder, StorageFiles
 from riseml.job_programs import read_file_service
-from riseml.job_programs.folder_contents import Incoming
+from riseml.job_programs.folder_contents import FileUpload
 from riseml.model import Capacity, Mount
 from tests.support.memory_executor import MemoryExecutor
 
@@ -102,11 +102,11 @@ def test_a_helper_serves_files(files: StorageFiles, tmp_path: Path) -> None:
     for path, error in (("none", NotFound), ("out/passwd", Refused), ("out", Refused)):
         with pytest.raises(error):
             list(files.read_file(path, 0, None))
-    writer = files.write_file(Incoming("sub/y", "0" * 16, 3))
+    writer = files.write_file(FileUpload("sub/y", "0" * 16, 3))
     writer.write(b"abc" + hashlib.sha256(b"abc").digest())
     assert writer.finish().size == 3
     writer.close()
-    writer = files.write_file(Incoming("sub/z", "0" * 16, 3))
+    writer = files.write_file(FileUpload("sub/z", "0" * 16, 3))
     writer.write(b"abc" + bytes(32))
     with pytest.raises(Conflict):
         writer.finish()

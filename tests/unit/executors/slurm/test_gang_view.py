@@ -18,7 +18,7 @@ from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.queue_rows import parse_queue
 from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.executors.supervision.output_log import STDOUT, OutputLog
-from riseml.model import ContainerSeen, JobKey, NodeKind
+from riseml.model import ContainerObservation, JobKey, NodeKind
 
 NODES = (NodeKind(3, 4, 4000, 0),)
 MASTER, PS = JobName("master"), JobName("ps.1")
@@ -35,7 +35,7 @@ class View:
         folders, queue = GangFolders(root), JobQueue(SlurmCommands(), "")
         self.watch = GangWatch(folders, queue, lambda key: "riseml-a-4-1", lambda: self.now)
 
-    def look(self, squeue: str = "", trouble: str = "") -> dict[JobName, ContainerSeen]:
+    def look(self, squeue: str = "", trouble: str = "") -> dict[JobName, ContainerObservation]:
         """Return what is seen of each role."""
         answer = QueueAnswer(tuple(parse_queue(squeue)), NODES, self.now, trouble)
         return {one.key.job: one for one in self.watch.observe(answer)}

@@ -12,9 +12,9 @@ from riseml.base import stream_messages
 from riseml.base.names import JobName
 from riseml.base.stream_messages import (
     Channel,
+    ChannelData,
     ChannelEnd,
     CommandExit,
-    Piece,
     StreamMessage,
     WindowSize,
     prefix_length,
@@ -34,7 +34,7 @@ def test_a_program_is_written_for_python_3_6(program: Path) -> None:
 
 def test_the_formats_of_streams_are_one() -> None:
     read = command_runner.MessageReader()
-    sent: list[StreamMessage] = [Piece(Channel.INPUT, b"in"), ChannelEnd(Channel.INPUT), WindowSize(33, 101)]
+    sent: list[StreamMessage] = [ChannelData(Channel.INPUT, b"in"), ChannelEnd(Channel.INPUT), WindowSize(33, 101)]
     (given, fields), (end, channel), (size, rows) = read.feed(b"".join(map(prefix_length, sent)))
     assert (given, fields) == (command_runner.INPUT, b"in")
     assert (end, channel) == (command_runner.END, bytes([command_runner.INPUT]))
@@ -44,7 +44,7 @@ def test_the_formats_of_streams_are_one() -> None:
         command_runner.write_message(command_runner.ERRORS, b"bad"),
         command_runner.write_message(command_runner.EXIT, command_runner.CODE.pack(7)),
     ]
-    pieces = [Piece(Channel.OUTPUT, b"out"), Piece(Channel.ERRORS, b"bad"), CommandExit(7)]
+    pieces = [ChannelData(Channel.OUTPUT, b"out"), ChannelData(Channel.ERRORS, b"bad"), CommandExit(7)]
     assert stream_messages.LengthPrefixed().feed(b"".join(said)) == pieces
     assert command_runner.LONGEST_PIECE == stream_messages.LONGEST_PIECE
     assert command_runner.LONGEST_MESSAGE == stream_messages.LONGEST_MESSAGE

@@ -15,7 +15,7 @@ from riseml.executors.supervision.working_folder import read_written_files
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.files.archives.entries import ArchiveEntry, EntryKind
 from riseml.files.local_files import LocalFiles
-from riseml.job_programs.folder_contents import Incoming
+from riseml.job_programs.folder_contents import FileUpload
 from riseml.model import JobKey
 from riseml.spec.scalars.output_patterns import parse_output_pattern
 from tests.support.waiting import wait_for
@@ -162,13 +162,13 @@ def test_a_large_file_gets_a_second_name_instead_of_a_copy(job: Path, tmp_path: 
     assert isinstance(one, WrittenFile)
     assert one.source is not None
     with pytest.raises(Refused, match="behind a link"):
-        output.link_file(Incoming("runs/model.pt", "0" * 16, 5), *one.source)
+        output.link_file(FileUpload("runs/model.pt", "0" * 16, 5), *one.source)
     (tmp_path / "output" / "folder" / "model.pt").mkdir(parents=True)
     with pytest.raises(UsageError, match="is a folder"):
-        output.link_file(Incoming("folder/model.pt", "0" * 16, 5), *one.source)
+        output.link_file(FileUpload("folder/model.pt", "0" * 16, 5), *one.source)
     assert [path.name for path in (tmp_path / "output" / "folder").iterdir()] == ["model.pt"]
     for _ in range(2):
-        assert output.link_file(Incoming("a/model.pt", "0" * 16, 5), *one.source)
+        assert output.link_file(FileUpload("a/model.pt", "0" * 16, 5), *one.source)
     assert list(files) == []
     kept = tmp_path / "output" / "a" / "model.pt"
     assert kept.samefile(job / "model.pt")

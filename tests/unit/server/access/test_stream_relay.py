@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable
 from riseml.base.stream_messages import (
     WINDOW,
     Channel,
+    ChannelData,
     ChannelEnd,
     CommandExit,
     CommandOrder,
-    Grant,
-    Piece,
     StreamFailure,
     StreamMessage,
     StreamReady,
     WindowSize,
+    WindowUpdate,
 )
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.server.access.stream_relay import relay_stream
@@ -74,13 +74,13 @@ def test_input_output_size_and_exit_code_go_through() -> None:
     async def act(desk: Desk, command: MemoryCommand) -> None:
         command.exit_code = 7
         desk.to_server.put_nowait(WindowSize(30, 90))
-        desk.to_server.put_nowait(Piece(Channel.INPUT, b"hello"))
+        desk.to_server.put_nowait(ChannelData(Channel.INPUT, b"hello"))
         desk.to_server.put_nowait(ChannelEnd(Channel.INPUT))
-        assert await desk.read() == Grant(5)
+        assert await desk.read() == WindowUpdate(5)
         assert await read_far(command, 6) == b"hello"  # and its end
         command.far.send(b"world")
         command.far.close()
-        assert await desk.read() == Piece(Channel.OUTPUT, b"world")
+        assert await desk.read() == ChannelData(Channel.OUTPUT, b"world")
         assert await desk.read() == CommandExit(7)
 
     assert play(act).sizes == [WindowSize(30, 90)]
@@ -93,13 +93,13 @@ def test_no_more_is_sent_than_the_client_grants() -> None:
         taken = 0
         while taken < WINDOW:
             message = await desk.read()
-            assert isinstance(message, Piece)
+            assert isinstance(message, ChannelData)
             taken += len(message.content)
         assert taken == WINDOW
-        desk.to_server.put_nowait(Grant(WINDOW))
+        desk.to_server.put_nowait(WindowUpdate(WINDOW))
         while taken < 2 * WINDOW:
             message = await desk.read()
-            assert isinstance(message, Piece)
+            assert isinstance(message, ChannelData)
             taken += len(message.content)
         assert desk.from_server.empty()
         desk.to_server.put_nowait(None)
@@ -111,7 +111,7 @@ def test_no_more_is_sent_than_the_client_grants() -> None:
 def test_a_client_that_goes_away_is_seen_while_the_command_takes_no_input() -> None:
     async def act(desk: Desk, command: MemoryCommand) -> None:
         for _ in range(4):
-            desk.to_server.put_nowait(Piece(Channel.INPUT, bytes(WINDOW // 4)))
+            desk.to_server.put_nowait(ChannelData(Channel.INPUT, bytes(WINDOW // 4)))
         desk.to_server.put_nowait(None)
 
     play(act)
@@ -121,7 +121,7 @@ def test_a_client_that_sends_more_than_was_granted_is_dropped() -> None:
     async def act(desk: Desk, command: MemoryCommand) -> None:
         command.near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         for _ in range(9):
-            desk.to_server.put_nowait(Piece(Channel.INPUT, bytes(WINDOW // 4)))
+            desk.to_server.put_nowait(ChannelData(Channel.INPUT, bytes(WINDOW // 4)))
 
     play(act)
 
@@ -129,13 +129,13 @@ def test_a_client_that_sends_more_than_was_granted_is_dropped() -> None:
 def test_a_command_that_leaves_its_input_unread_has_its_exit_code() -> None:
     async def act(desk: Desk, command: MemoryCommand) -> None:
         command.exit_code = 44
-        desk.to_server.put_nowait(Piece(Channel.INPUT, b"unread"))
-        assert await desk.read() == Grant(6)
+        desk.to_server.put_nowait(ChannelData(Channel.INPUT, b"unread"))
+        assert await desk.read() == WindowUpdate(6)
         command.far.send(b"last")
         command.far.close()  # resets the connection, since input waits in it
         for _ in range(2):
-            desk.to_server.put_nowait(Piece(Channel.INPUT, b"too late"))
-        assert await desk.read() == Piece(Channel.OUTPUT, b"last")
+            desk.to_server.put_nowait(ChannelData(Channel.INPUT, b"too late"))
+        assert await desk.read() == ChannelData(Channel.OUTPUT, b"last")
         assert await desk.read() == CommandExit(44)
 
     play(act)
@@ -166,11 +166,11 @@ def test_a_port_is_open_until_both_directions_have_ended() -> None:
         far, near = socket.socketpair()
         relay = asyncio.create_task(relay_stream(JobStream(near, RawCodec(), NoControl(), b"first"), desk))
         assert await desk.read() == StreamReady()
-        assert await desk.read() == Piece(Channel.OUTPUT, b"first")
+        assert await desk.read() == ChannelData(Channel.OUTPUT, b"first")
         far.shutdown(socket.SHUT_WR)
         assert await desk.read() == ChannelEnd(Channel.OUTPUT)
-        desk.to_server.put_nowait(Piece(Channel.INPUT, b"late"))
-        assert await desk.read() == Grant(4)
+        desk.to_server.put_nowait(ChannelData(Channel.INPUT, b"late"))
+        assert await desk.read() == WindowUpdate(4)
         assert far.recv(10) == b"late"
         desk.to_server.put_nowait(ChannelEnd(Channel.INPUT))
         await asyncio.wait_for(relay, DEADLINE)

@@ -16,7 +16,7 @@ from riseml.base.settings import Settings
 from riseml.client.exchange import Address, RetryPolicy
 from riseml.client.file_client import FileClient, StoragePlace
 from riseml.files.storage_files import ListOrder
-from riseml.job_programs.folder_contents import Incoming, read_pieces
+from riseml.job_programs.folder_contents import FileUpload, read_pieces
 from riseml.server.app import make_application
 from tests.unit.server.api.conftest import NOW, serve
 
@@ -124,7 +124,7 @@ def content_of(path: Path, offset: int) -> Iterator[bytes]:
 
 
 def send(files: FileClient, path: Path, target: str) -> None:
-    order = Incoming(target, "", path.stat().st_size, mtime=5 * 10**9)
+    order = FileUpload(target, "", path.stat().st_size, mtime=5 * 10**9)
     files.write_file(order, lambda offset: content_of(path, offset))
 
 
@@ -164,7 +164,7 @@ def test_a_user_who_breaks_off_leaves_nothing(files: FileClient, home: Path, tmp
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        files.write_file(Incoming("half/x", "", len(BIG)), break_off)
+        files.write_file(FileUpload("half/x", "", len(BIG)), break_off)
     assert os.listdir(home / "data/half") == []
 
     def lie(_: int) -> Iterator[bytes]:
@@ -172,7 +172,7 @@ def test_a_user_who_breaks_off_leaves_nothing(files: FileClient, home: Path, tmp
         yield bytes(32)
 
     with pytest.raises(Conflict, match="did not arrive as it was sent"):
-        files.write_file(Incoming("half/x", "", 3), lie)
+        files.write_file(FileUpload("half/x", "", 3), lie)
     assert os.listdir(home / "data/half") == []
 
 

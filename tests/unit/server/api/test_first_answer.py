@@ -15,7 +15,7 @@ from riseml.executors.pool import HostPool
 from riseml.model import Capacity
 from riseml.server.api.waiting import wait_for_any_host
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.reconcile.passes import Passes
+from riseml.server.reconcile.passes import PassCounter
 from riseml.server.reconcile.wake import Wake
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.executors.test_slow_hosts import SlowExecutor
@@ -25,9 +25,9 @@ SLOW = 6  # passes until a slow host answers
 
 
 @contextmanager
-def run_passes(pool: HostPool, host: MemoryExecutor) -> Iterator[Passes]:
+def run_passes(pool: HostPool, host: MemoryExecutor) -> Iterator[PassCounter]:
     """Observe a host pass after pass, as the loop does."""
-    passes, ended = Passes(Wake(), NOW), threading.Event()
+    passes, ended = PassCounter(Wake(), NOW), threading.Event()
 
     def run() -> None:
         count = 0

@@ -14,7 +14,7 @@ from riseml.base.settings import Settings
 from riseml.executors.base import ignore_report
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Plan, World
-from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.data_keeper import DataFetcher
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.spec.config.types import DataSource
@@ -43,11 +43,11 @@ class WithoutCopies(MemoryExecutor):
     open_data = None  # type: ignore[assignment]  # so that it is not a DataHolder
 
 
-def make_keeper(folder: Path) -> tuple[DataKeeper, Hosts]:
+def make_keeper(folder: Path) -> tuple[DataFetcher, Hosts]:
     executors = tuple(MemoryExecutor(HostName(name), Capacity(4.0, 4096)) for name in ("h1", "h2"))
     settings = Settings(folder, folder / "output", folder / "data")
     hosts = Hosts(settings, "5e17e4", HostPool(executors, 2.0, lambda *_: None))
-    return DataKeeper("5e17e4", hosts), hosts
+    return DataFetcher("5e17e4", hosts), hosts
 
 
 def name_data(*urls: str, store: str = "") -> Plan:
@@ -55,7 +55,7 @@ def name_data(*urls: str, store: str = "") -> Plan:
     return replace(make_plan("train"), data=sources, store=store)
 
 
-def refusal(keeper: DataKeeper, *urls: str) -> RisemlError:
+def refusal(keeper: DataFetcher, *urls: str) -> RisemlError:
     with pytest.raises(RisemlError) as raised:
         keeper.check_plans([name_data(*urls)])
     return raised.value

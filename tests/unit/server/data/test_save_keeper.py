@@ -12,13 +12,13 @@ import pytest
 from riseml.base.errors import EngineError, RisemlError
 from riseml.base.names import HostName
 from riseml.base.states import State
-from riseml.data_stores.remote import Away
+from riseml.data_stores.remote import StoreUnavailable
 from riseml.data_stores.save_manifest import MANIFEST, read_manifest
 from riseml.data_stores.save_notes import SaveNote, SaveNotes
 from riseml.executors.base import WorkCancelled, ignore_report
 from riseml.model import Owner, World
 from riseml.planning.launch import output_folder
-from riseml.server.data.save_keeper import SaveKeeper
+from riseml.server.data.save_keeper import OutputSaver
 from riseml.spec.config.types import SaveSection
 from tests.support.memory_target import MemoryTarget
 from tests.unit.control.simulation import START, make_experiment, make_plan
@@ -31,13 +31,13 @@ ENDED = replace(RUNNING, state=State.FINISHED)
 
 def test_a_last_copy_that_a_user_gave_up_stays_given_up_when_the_server_starts_again(tmp_path: Path) -> None:
     _, hosts = make_keeper(tmp_path)
-    keeper, world = SaveKeeper("5e17e4", hosts), World((ENDED,))
+    keeper, world = OutputSaver("5e17e4", hosts), World((ENDED,))
     under_way = keeper.read_note(ENDED)  # of a copy that ends after the user has given it up
     keeper.give_up(RUNNING)
     assert keeper.find_saves(world)[1].given_up == 0
     keeper.give_up(ENDED)
     keeper.notes.write(1, replace(under_way, trouble="the store does not answer"))
-    later = SaveKeeper("5e17e4", hosts)
+    later = OutputSaver("5e17e4", hosts)
     assert (later.find_saves(world)[1].given_up, later.read_note(ENDED).trouble) == (1, "the store does not answer")
 
 
@@ -53,7 +53,7 @@ class HalfFilled:
         _, hosts = make_keeper(folder)
         allow_saves(folder, "s3://runs")
         self.target = MemoryTarget()
-        self.keeper = SaveKeeper("5e17e4", hosts, lambda *_: self.target)
+        self.keeper = OutputSaver("5e17e4", hosts, lambda *_: self.target)
         owner = Owner("paul", os.geteuid(), os.getegid())
         section = SaveSection("s3://runs", restore=True)
         self.first = replace(RUNNING, owner=owner, plan=replace(RUNNING.plan, save=section))
@@ -72,12 +72,12 @@ class HalfFilled:
 
         def refuse(method: str, key: str) -> None:
             if (method, key) == ("read", "b"):
-                raise Away("the store answers 503")
+                raise StoreUnavailable("the store answers 503")
 
         for path in self.output.iterdir():
             path.unlink()
         self.target.before = refuse
-        with pytest.raises(Away):
+        with pytest.raises(StoreUnavailable):
             self.keeper.restore_output(self.second, H2, ignore_report)
         self.target.before = lambda *_: None
         assert "b" not in self.list_output()
@@ -148,7 +148,7 @@ def test_a_restoration_that_is_cancelled_ends_before_its_next_file(tmp_path: Pat
 
 def test_what_arrived_of_a_closed_experiment_is_forgotten(tmp_path: Path) -> None:
     _, hosts = make_keeper(tmp_path)
-    keeper = SaveKeeper("5e17e4", hosts)
+    keeper = OutputSaver("5e17e4", hosts)
     keeper._moved |= {1: START, 2: START}
     assert keeper.find_saves(World((RUNNING,)))[1].moved_at == START
     assert keeper._moved == {1: START}
@@ -158,12 +158,12 @@ def test_a_server_that_cannot_note_it_says_so(tmp_path: Path) -> None:
     _, hosts = make_keeper(tmp_path)
     (tmp_path / "saves").write_text("no folder")
     with pytest.raises(RisemlError, match="saves cannot be written: File exists"):
-        SaveKeeper("5e17e4", hosts).give_up(ENDED)
+        OutputSaver("5e17e4", hosts).give_up(ENDED)
 
 
 def test_a_failed_copy_is_noted_with_what_to_do(tmp_path: Path) -> None:
     _, hosts = make_keeper(tmp_path)
-    keeper = SaveKeeper("5e17e4", hosts)
+    keeper = OutputSaver("5e17e4", hosts)
     with pytest.raises(RisemlError) as raised:
         keeper.save_output(ENDED, None, 1)
     assert raised.value.hint

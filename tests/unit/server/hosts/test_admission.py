@@ -17,7 +17,7 @@ from riseml.base.settings import Settings
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostReport, Outcome
 from riseml.executors.pool import HostPool
-from riseml.model import Capacity, HostSeen, World
+from riseml.model import Capacity, HostObservation, World
 from riseml.server.clock import now
 from riseml.server.hosts.admission import admit_host
 from riseml.server.hosts.dismissal import dismiss_host
@@ -37,7 +37,7 @@ class MemoryHosts(HostSet):
     def __init__(self, home: Path) -> None:
         settings = Settings(home, home / "output", home / "data")
         super().__init__(settings, "5e17e4", HostPool((), 10.0, lambda *_: None))
-        self.candidate = MemoryExecutor(HostName("two"), ROOM, HostSeen(ROOM))
+        self.candidate = MemoryExecutor(HostName("two"), ROOM, HostObservation(ROOM))
 
     @contextmanager
     def try_host(self, host: HostSpec) -> Iterator[Executor]:

@@ -20,8 +20,8 @@ from riseml.base.errors import DiskFull, EngineError, RisemlError, StoreError
 from riseml.base.names import HostName, JobName
 from riseml.base.settings import Settings
 from riseml.base.states import State
-from riseml.control.actions import Action, EnsureImage, PrepareHost, ReleaseHost, ShareImage, StartGang, StartJob
-from riseml.executors.base import BuildOrder, Share, Work, WorkReport
+from riseml.control.actions import Action, CopyImage, EnsureImage, PrepareHost, ReleaseHost, StartGang, StartJob
+from riseml.executors.base import BuildOrder, HostSetup, Work, WorkReport
 from riseml.executors.capabilities import DiskUse, InventoryItem, never
 from riseml.executors.pool import HostPool
 from riseml.files.storage.outputs import RECORD
@@ -31,12 +31,12 @@ from riseml.planning.plan import first_jobs
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
-from riseml.server.data.data_keeper import DataKeeper
+from riseml.server.data.data_keeper import DataFetcher
 from riseml.server.data.disk_keeper import DiskKeeper
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
-from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
+from riseml.server.reconcile.capsule_keeper import CapsuleWriter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
@@ -45,7 +45,7 @@ from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.projects.snapshots import SnapshotStore
-from riseml.store.usage import UsageReader
+from riseml.store.usage import LastUseReader
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE, wait_for
@@ -86,11 +86,11 @@ class Scene:
         hosts = self.hosts = HostSet(self.settings, "5e17e4", pool)
         snapshots = SnapshotStore(folder / "snapshots")
         self.activities = Activities()
-        self.keeper = CapsuleKeeper(hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, "2.0")
+        self.keeper = CapsuleWriter(hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, "2.0")
         self.logs = logs(folder / "logs")
         made = experiments, self.logs, snapshots, Notifier(), self.activities, self.keeper
-        data = DataKeeper("5e17e4", hosts)
-        usage = UsageReader(database)
+        data = DataFetcher("5e17e4", hosts)
+        usage = LastUseReader(database)
         self.cleaner = Cleaner("5e17e4", pool, snapshots, CapsuleStore(folder / "capsules"), usage, data)
         self.actor = Actor("5e17e4", hosts, *made, data, DiskKeeper(self.cleaner, hosts))
 
@@ -136,7 +136,7 @@ def test_an_environment_that_travels_is_counted(tmp_path: Path) -> None:
     source = MemoryExecutor(HOST, Capacity(4.0, 4096))
     source.images.add(reference)
     scene.hosts.pool.replace_executors((source, Taker(h2, Capacity(4.0, 4096))))
-    scene.perform(ShareImage(h2, 1, reference, HOST))
+    scene.perform(CopyImage(h2, 1, reference, HOST))
     size = len(reference.encode())
     assert seen == [(h2, WorkReport(Work.SEND, reference, size, size))]
 
@@ -150,10 +150,10 @@ def test_a_project_whose_files_are_gone_never_starts(tmp_path: Path) -> None:
 
 def test_the_capsule_is_written_while_the_host_makes_the_network(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
-    shared: list[Share] = []
+    shared: list[HostSetup] = []
 
     class Networked(MemoryExecutor):
-        def prepare(self, share: Share) -> None:
+        def prepare(self, share: HostSetup) -> None:
             shared.append(share)
             assert (folder / RECORD).is_file()  # before the network, which says that the host is prepared
             wait_for("the capsule in the output", lambda: capsule.is_file() or None, DEADLINE)
@@ -176,7 +176,7 @@ def test_a_start_writes_the_capsule_that_a_server_which_was_killed_did_not(tmp_p
     executor = MemoryExecutor(HOST, Capacity(4.0, 4096))
     executor.images.add(scene.detail.experiment.images[0].reference)
     scene.hosts.pool.replace_executors((executor,))
-    keeper = CapsuleKeeper(scene.hosts, scene.actor.snapshots, CapsuleStore(kept.parent), lambda _: {}, "2.0")
+    keeper = CapsuleWriter(scene.hosts, scene.actor.snapshots, CapsuleStore(kept.parent), lambda _: {}, "2.0")
     scene.actor = replace(scene.actor, capsules=keeper)
     scene.perform(StartJob(HOST, MASTER))
     assert written.read_text() == kept.read_text() == text
@@ -286,7 +286,7 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule_for_long(tmp_path: Path,
         raise error
 
     hosts, snapshots = scene.hosts, SnapshotStore(tmp_path / "snapshots")
-    keeper = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, "2.0")
+    keeper = CapsuleWriter(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, "2.0")
     assert keeper.begin_capsule(scene.detail.experiment, CONFIG) is not None
     ended = replace(scene.detail.experiment, state=State.FINISHED, ended_at=now())
     with pytest.raises(StoreError, match="cannot be read yet"):
@@ -294,7 +294,7 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule_for_long(tmp_path: Path,
     ended = replace(ended, ended_at=now() - timedelta(minutes=1))
     assert keeper.complete_capsule(ended, CONFIG, None) is not None
     assert not keeper.show_capsule(ended, CONFIG)["results"]
-    later = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, "2.0")
+    later = CapsuleWriter(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, "2.0")
     assert later.show_capsule(ended, CONFIG)["results"] == {"loss": LOSS}, "once they can be read"
 
 
@@ -337,7 +337,7 @@ class FullHost(MemoryExecutor):
         self._fail_once()
         super().ensure_image(order)
 
-    def prepare(self, share: Share) -> None:
+    def prepare(self, share: HostSetup) -> None:
         self._fail_once()
         super().prepare(share)
 

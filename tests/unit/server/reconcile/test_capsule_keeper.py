@@ -14,7 +14,7 @@ from riseml.base.settings import Settings
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Image
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.reconcile.capsule_keeper import CapsuleKeeper, join_archive
+from riseml.server.reconcile.capsule_keeper import CapsuleWriter, join_archive
 from riseml.store.capsules import CapsuleStore
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.wire.capsules import MOST_CODE
@@ -54,7 +54,7 @@ def test_hosts_that_are_released_at_once_ask_for_the_packages_of_an_environment_
     hosts = HostSet(Settings(tmp_path, tmp_path / "output", tmp_path / "data"), "5e17e4", HostPool((), 2.0, print))
     hosts.pool.replace_executors((host,))
     snapshots, capsules = SnapshotStore(tmp_path / "snapshots"), CapsuleStore(tmp_path / "capsules")
-    keeper = CapsuleKeeper(hosts, snapshots, capsules, lambda _: {}, "2.0")
+    keeper = CapsuleWriter(hosts, snapshots, capsules, lambda _: {}, "2.0")
     experiment = make_experiment(
         1, replace(make_plan("master"), image=IMAGE), ended_at=datetime(2026, 8, 31, tzinfo=UTC)
     )

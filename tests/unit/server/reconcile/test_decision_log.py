@@ -9,15 +9,15 @@ from datetime import timedelta
 import pytest
 
 from riseml.base.names import HostName, JobName
-from riseml.base.states import Part, Reason, State
+from riseml.base.states import JobDuty, Reason, State
 from riseml.control.actions import (
     Action,
     CancelImage,
+    CopyImage,
     EnsureImage,
     PrepareHost,
     ReleaseHost,
     RemoveJob,
-    ShareImage,
     Signal,
     StartJob,
     StopJob,
@@ -158,7 +158,7 @@ def test_no_value_of_the_environment_is_in_any_line(running: Experiment) -> None
         (StopJob(GPU1, KEY, Signal.TERM), "4.master a1 got SIGTERM on gpu1 in 0.21 s"),
         (RemoveJob(GPU1, KEY), "4.master a1 removed from gpu1 in 0.21 s"),
         (EnsureImage(GPU1, 4, "base"), "4 environment base made on gpu1 in 0.21 s"),
-        (ShareImage(GPU2, 4, "base", GPU1), "4 environment base copied from gpu1 to gpu2 in 0.21 s"),
+        (CopyImage(GPU2, 4, "base", GPU1), "4 environment base copied from gpu1 to gpu2 in 0.21 s"),
         (CancelImage(GPU1, 4, "base"), "4 environment base cancelled on gpu1 in 0.21 s"),
         (PrepareHost(GPU1, 4, "10.213.0.0/26"), "4 prepared on gpu1 with network 10.213.0.0/26 in 0.21 s"),
         (ReleaseHost(GPU1, 4), "4 released on gpu1 in 0.21 s"),
@@ -190,7 +190,7 @@ def test_a_host_is_named_when_it_answers_first_and_again() -> None:
 
 
 def test_a_build_job_without_a_host_ends_with_its_reason(waiting: Experiment) -> None:
-    build = Job(JobName("build"), Part.PREPARES, Resources(cpus=0, mem=0))
+    build = Job(JobName("build"), JobDuty.PREPARES, Resources(cpus=0, mem=0))
     before = replace(waiting, jobs=(build, *waiting.gang))
     after = edit(before, {"build": {"state": State.FINISHED, "reason": Reason.CACHED, "exit_code": 0}})
     assert lines(before, after) == ["4.build a1 FINISHED: The environment is already there"]

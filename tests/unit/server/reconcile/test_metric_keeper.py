@@ -8,7 +8,7 @@ import pytest
 
 from riseml.base.names import JobName
 from riseml.model import Frame, JobKey
-from riseml.server.reconcile.metric_keeper import MetricKeeper
+from riseml.server.reconcile.metric_keeper import MetricCounter
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.blocks import LogBlock
@@ -33,7 +33,7 @@ def test_a_log_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/riseml.db")
     experiments, logs = ExperimentStore(database), OneUnreadableLog(tmp_path / "logs")
     found: set[int] = set()
-    keeper = MetricKeeper(MetricStore(database, logs), found.update)
+    keeper = MetricCounter(MetricStore(database, logs), found.update)
     for _ in range(3):
         identity = submit(experiments).id
         frame = Frame("2026-08-31T07:23:46.000000001Z", 1, b'\x1eriseml.report {"loss": 0.5}\n')
@@ -52,7 +52,7 @@ def test_counts_are_saved_although_a_listener_fails(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("riseml.server.reconcile.metric_keeper._SAVE_INTERVAL", 0.0)
     database = Database(f"sqlite:///{tmp_path}/riseml.db")
     logs = LogStore(tmp_path / "logs")
-    keeper = MetricKeeper(MetricStore(database, logs))
+    keeper = MetricCounter(MetricStore(database, logs))
     keeper.call_when_counted(lambda _: [][1])
     identity = submit(ExperimentStore(database)).id
     frame = Frame("2026-08-31T07:23:46.000000001Z", 1, b'\x1eriseml.report {"loss": 0.5}\n')

@@ -18,7 +18,7 @@ from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
 from riseml.server.api.routes.experiment_routes import _check_points
 from riseml.server.reconcile.notifier import Notifier
-from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
+from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import SearchMethod, StopMethod, StopRule
 from riseml.store.database import Database
@@ -232,7 +232,7 @@ def test_an_error_of_one_search_does_not_delay_another(database: Database) -> No
     rule = StopRule(StopMethod.ASHA, after=1, factor=2)
     first, second = (SearchRig(database, make_search(trials=2, stop=rule), SPACE) for _ in range(2))
     store = FailingOnce(database)
-    first.loop = SearchLoop(SearchDesk(first.experiments, store, first.metrics, Notifier(), Wake(), Wake()))
+    first.loop = SearchLoop(SearchLoopParts(first.experiments, store, first.metrics, Notifier(), Wake(), Wake()))
     second.metrics = first.metrics
     for rig in (first, second):
         rig.place(1)

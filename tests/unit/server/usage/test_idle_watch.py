@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from riseml.base.names import HostName, JobName
-from riseml.base.states import Part, State
+from riseml.base.states import JobDuty, State
 from riseml.executors.pool import HostPool
-from riseml.model import Capacity, ContainerSeen, Experiment, JobKey, World
+from riseml.model import Capacity, ContainerObservation, Experiment, JobKey, World
 from riseml.server.usage.idle_watch import IdleWatch
 from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE, wait_for
@@ -26,7 +26,7 @@ def make_running(limit: float | None) -> World:
     """Return an experiment whose job runs on the host."""
     made = make_experiment(1, replace(make_plan("train"), idle_timeout=limit))
     jobs = tuple(
-        job if job.part is Part.PREPARES else replace(job, state=State.RUNNING, host=HOST) for job in made.jobs
+        job if job.part is JobDuty.PREPARES else replace(job, state=State.RUNNING, host=HOST) for job in made.jobs
     )
     running: Experiment = replace(made, jobs=jobs)
     return World((running,))
@@ -37,7 +37,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.host = MemoryExecutor(HOST, Capacity(1, 64))
-        self.host.containers[KEY] = ContainerSeen(KEY, "c1", started=True)
+        self.host.containers[KEY] = ContainerObservation(KEY, "c1", started=True)
         self.lines = 0
         pool = HostPool((self.host,), 1.0, lambda *_: None)
         self.watch = IdleWatch(pool, lambda: {KEY: self.lines})

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from riseml.executors.pool import HostPool
-from riseml.model import Capacity, ContainerSeen, Sample, World
+from riseml.model import Capacity, ContainerObservation, Sample, World
 from riseml.server.usage.monitor import Monitor
-from riseml.server.usage.sample_keeper import SampleKeeper
+from riseml.server.usage.sample_keeper import SampleRecorder
 from riseml.store.samples.sample_rows import ALWAYS, SampleRow
 from riseml.store.samples.sample_store import SampleStore
 from tests.support.memory_executor import MemoryExecutor
@@ -27,11 +27,11 @@ class Scene:
 
     def __init__(self, folder: Path, interval: float) -> None:
         self.host = MemoryExecutor(HOST, Capacity(1, 64))
-        self.host.containers[KEY] = ContainerSeen(KEY, "c1", started=True)
+        self.host.containers[KEY] = ContainerObservation(KEY, "c1", started=True)
         self.host.samples[KEY] = (Sample(START + timedelta(seconds=at), at, 1, 2) for at in itertools.count())
         pool = HostPool((self.host,), 1.0, lambda *_: None)
         self.store = SampleStore(folder)
-        self.keeper = SampleKeeper(pool, self.store, interval)
+        self.keeper = SampleRecorder(pool, self.store, interval)
         self.monitor = Monitor(pool, self.keeper.note_watched)
 
     def rows(self) -> list[SampleRow]:

@@ -13,7 +13,7 @@ import pytest
 from riseml.base.errors import StoreError
 from riseml.model import Owner
 from riseml.planning.plan import first_jobs
-from riseml.server.webhooks.milestone_keeper import MilestoneKeeper, find_reached
+from riseml.server.webhooks.milestone_keeper import MilestoneDetector, find_reached
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
@@ -59,8 +59,8 @@ def test_each_condition_is_met_once(store: MilestoneStore) -> None:
     def read(wanted: Collection[int]) -> dict[int, dict[str, MetricSummary]]:
         return {one: seen.get(one, {}) for one in wanted}
 
-    def make_keeper() -> MilestoneKeeper:
-        return MilestoneKeeper(read, store, lambda: news.append("one more"))
+    def make_keeper() -> MilestoneDetector:
+        return MilestoneDetector(read, store, lambda: news.append("one more"))
 
     keeper = make_keeper()
     keeper.note_counted(frozenset({1, 2}))
@@ -82,7 +82,7 @@ def test_what_the_store_does_not_take_comes_with_the_next_reports(
     store: MilestoneStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = {1: {"loss": summarize("loss", 0.05)}}
-    keeper = MilestoneKeeper(lambda wanted: {one: seen.get(one, {}) for one in wanted}, store, lambda: None)
+    keeper = MilestoneDetector(lambda wanted: {one: seen.get(one, {}) for one in wanted}, store, lambda: None)
     with monkeypatch.context() as patch:
         patch.setattr(store, "add_milestone", _refuse)
         keeper.note_counted(frozenset({1}))
@@ -98,7 +98,7 @@ def test_a_milestone_whose_answer_was_lost_is_kept_once(store: MilestoneStore, m
         raise StoreError("the store does not answer", "")
 
     summaries = {1: {"loss": summarize("loss", 0.05)}}
-    keeper = MilestoneKeeper(lambda _: summaries, store, lambda: news.append("one more"))
+    keeper = MilestoneDetector(lambda _: summaries, store, lambda: news.append("one more"))
     with monkeypatch.context() as patch:
         patch.setattr(MilestoneStore, "add_milestone", add_and_lose_the_answer)
         keeper.note_counted(frozenset({1}))

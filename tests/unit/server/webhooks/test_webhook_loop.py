@@ -21,7 +21,7 @@ from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.webhooks import webhook_loop
 from riseml.server.webhooks.webhook_file import FILE
-from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop, post
+from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts, post
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
@@ -62,7 +62,7 @@ class Scene:
         self.experiments = experiments
         self.milestones = MilestoneStore(database)
         self.noted: list[tuple[int, str]] = []
-        self.desk = WebhookDesk(
+        self.desk = WebhookLoopParts(
             server="server",
             ends=EndStore(database),
             milestones=self.milestones,

@@ -10,7 +10,7 @@ from riseml.base.errors import RisemlError, Unreachable
 from riseml.base.names import HostName
 from riseml.control.observation import Observation
 from riseml.executors.pool import HostPool
-from riseml.model import Capacity, Experiment, HostSeen, World
+from riseml.model import Capacity, Experiment, HostObservation, World
 from riseml.server.api.views.explain import show_explanation
 from riseml.spec.config.types import Resources
 from tests.support.memory_executor import MemoryExecutor
@@ -23,7 +23,7 @@ H1, H2, H3 = HostName("h1"), HostName("h2"), HostName("h3")
 class Mute(MemoryExecutor):
     """A host that does not answer."""
 
-    def observe(self, references: frozenset[str]) -> HostSeen:
+    def observe(self, references: frozenset[str]) -> HostObservation:
         raise Unreachable(f"no way to {self.name}")
 
 

@@ -6,14 +6,14 @@ import math
 from dataclasses import replace
 
 from riseml.base.names import HostName, JobName
-from riseml.base.states import Part
+from riseml.base.states import JobDuty
 from riseml.model import Job
-from riseml.server.api.views.pool_usage import UsageSum
+from riseml.server.api.views.pool_usage import CpuUsageSum
 from riseml.spec.config.types import Resources
 from riseml.store.samples.sample_rows import AMOUNTS, SampleRow, Span
 
 START = 1_700_000_040 - 1_700_000_040 % 120
-JOB = Job(JobName("train"), Part.DECIDES, Resources(2, 64, gpus=2))
+JOB = Job(JobName("train"), JobDuty.DECIDES, Resources(2, 64, gpus=2))
 
 
 def make_row(minute: int, **amounts: float) -> SampleRow:
@@ -21,7 +21,7 @@ def make_row(minute: int, **amounts: float) -> SampleRow:
 
 
 def test_jobs_of_a_host_add_up_and_a_job_without_a_host_does_not_count() -> None:
-    usage = UsageSum(Span(START, START + 360), 120)
+    usage = CpuUsageSum(Span(START, START + 360), 120)
     assert usage.moments == [START, START + 120, START + 240]
     one, other = (replace(JOB, host=HostName(name)) for name in ("h1", "h2"))
     usage.add_job(one, [make_row(at, cpu=100.0, mem_used=1000.0, gpu=50.0) for at in (0, 1, 2)])
