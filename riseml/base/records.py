@@ -121,7 +121,7 @@ def _prepare_class(cls: Any, *, frozen: bool, order: bool) -> Any:
         record_class.__getstate__ = _read_state
         record_class.__setstate__ = _write_state
     elif "__hash__" not in own:
-        record_class.__hash__ = None  # of what may change, the standard library makes none
+        record_class.__hash__ = None  # as in the standard library, mutable classes are not hashable
     return record_class
 
 

@@ -130,7 +130,7 @@ def _find_blockers(
             for name, host in observation.hosts.items()
             if host.queue and host.queue.trouble
         ]
-        yield WaitReason(BlockerKind.NO_HOST, f"no host answers and takes anything new{''.join(troubles)}")
+        yield WaitReason(BlockerKind.NO_HOST, f"no reachable host accepts new jobs{''.join(troubles)}")
     else:
         yield from _find_lack(placement, experiment, name)
 

@@ -55,7 +55,7 @@ class FileRow:
 
 
 class DataCache:
-    """The sets and their uses. Its folder is made when the first set comes."""
+    """The fetched datasets, and who uses them. The folder is made with the first dataset."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

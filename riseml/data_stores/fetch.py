@@ -50,7 +50,7 @@ class _Abandoned(EngineError):
 
 
 class _ChecksumMismatch(EngineError):
-    """What there is of a file is not what its store has."""
+    """The downloaded bytes do not match the ETag or the checksum that the store names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,9 @@ def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
         except SourceChanged as error:
             changes += 1
             if changes == _MOST_CHANGES:
-                raise EngineError(error.message, "try again when nothing writes there", permanent=True) from None
+                raise EngineError(
+                    error.message, "retry when no other program writes to that address", permanent=True
+                ) from None
         except StoreUnavailable as error:
             if silent_since is None or tally.progressed_at > before:
                 silent_since = time.monotonic()

@@ -1,7 +1,8 @@
 """Copy the files of an output into a store.
 
-Send only the changed files. A new file gets its place at once. A file that the last manifest names goes aside first:
-until the new manifest is there, the old one holds. So a manifest always names whole files that are there.
+Only the changed files are sent. A new file gets its own key at once. A file that the last manifest names is uploaded
+under a temporary key, then the new manifest is written, then the file is moved. So a manifest never names a missing or
+half-written file.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ class _Save:
         elif entry.kind == "link":
             self._left_out[path] = "it is a link, and a store has none"
         elif entry.kind != "file":
-            self._left_out[path] = "it is no file"
+            self._left_out[path] = "it is not a regular file"
         else:
             return True
         return False

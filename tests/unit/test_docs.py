@@ -91,7 +91,9 @@ def _is_name_of_code(name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", ["server.reconcile.loop.ControlLoop", "control.decide", "client.server_client.Client.submit"])
+@pytest.mark.parametrize(
+    "name", ["server.reconcile.loop.ControlLoop", "control.decide", "client.server_client.Client.submit"]
+)
 def test_a_name_of_the_code_is_recognised(name: str) -> None:
     assert _is_name_of_code(name)
 

@@ -68,8 +68,8 @@ def holds_end(cursor: LogCursor, tail: Sequence[Frame], most: int) -> bool:
 
 
 def find_start(cursor: LogCursor, streams: Collection[int]) -> int | None:
-    """Return the timestamp from which the frames of some streams come again that the store may lack, in nanoseconds;
-    None: it holds none of these streams.
+    """Return the timestamp (nanoseconds) to read again from, so that no frame of these streams is missed; None: the
+    store holds nothing of them.
     """
     latest = find_latest(cursor, streams)
     if latest is None:

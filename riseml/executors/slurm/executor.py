@@ -352,7 +352,7 @@ def _translate_os_errors(subject: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        path = error.filename2 or error.filename  # of a copy, the second file: the first is one of riseml's own
+        path = error.filename2 or error.filename  # filename2 is the destination of a copy
         raise EngineError(
             f"{subject} cannot be used: {error.strerror}: {path}",
             "free some space, or change its owner",

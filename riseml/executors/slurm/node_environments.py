@@ -76,7 +76,7 @@ class NodeMaker:
         name = _name_job(order.folder.name)
         job = self._find_job(name) if read_order(order.place) is not None else ""
         if job:
-            follower = _BuildFollower(order, name, job)  # before its first line: it reads what was told
+            follower = _BuildFollower(order, name, job)  # made before the next emit: it reads the lines emitted so far
             order.build.emit(f"{_name_build(job)} already")
         else:
             remove_tree(order.folder)

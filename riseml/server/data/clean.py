@@ -255,4 +255,6 @@ class Cleaner:
         if foreign and len(foreign) < _SHORTEST:
             raise UsageError(f"{foreign!r} is too short for the id of a server", f"give {_SHORTEST} or more of it")
         if foreign and self.server.startswith(foreign):
-            raise UsageError(f"{foreign} is this server", "what is its own is found without that")
+            raise UsageError(
+                f"{foreign} is this server", "leave --foreign out: this server's own objects are always included"
+            )

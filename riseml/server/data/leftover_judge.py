@@ -55,13 +55,13 @@ class LeftoverJudge:
     def judge_record(self, record: HeldRecord) -> str:
         """Judge what the server keeps of an experiment in a file of its own."""
         if record.experiment is None:
-            why = "half written"
+            why = "incomplete file"
         elif record.experiment in self.used.open:
             return ""
         elif record.experiment in self.used.closed:
             return self._judge_idle(self.used.closed[record.experiment])
         else:
-            why = "of no experiment"
+            why = "belongs to no experiment"
         return why if self._is_older(datetime.fromtimestamp(record.changed, UTC), _SETTLING) else ""
 
     def judge_data(self, used_at: datetime | None) -> str:
@@ -70,7 +70,7 @@ class LeftoverJudge:
 
     def judge_unknown(self, item: InventoryItem) -> str:
         """Judge an object that names no experiment."""
-        return "of no experiment" if self._is_older(item.made_at, _SETTLING) else ""
+        return "belongs to no experiment" if self._is_older(item.made_at, _SETTLING) else ""
 
     def find_last_use(self, item: InventoryItem) -> datetime | None:
         """Return when an object was last used, or else made; None: not known, or an experiment uses it now."""

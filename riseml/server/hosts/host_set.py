@@ -325,7 +325,7 @@ class HostSet:
         """Return how jobs on a host see the storage, also on one that has left the pool. None: the first host."""
         executors = self.pool.executors
         executor = next(iter(executors.values())) if host is None else executors.get(host)
-        # of the hosts that have left the pool, all but these two are engines
+        # a host that has left the pool was an engine, unless it is this machine or the Slurm cluster
         contained = host not in (THIS_MACHINE, SLURM_CLUSTER) if executor is None else executor.contained
         own = contained or (executor is not None and executor.name == SLURM_CLUSTER)
         roots = self.roots if own else find_roots(LocalMode(PROCESS), self.settings)

@@ -66,9 +66,7 @@ class CapsuleWriter:
         self._version = version
         self._packages: dict[str, tuple[str, ...] | None] = {}  # of environments, by reference
         self._asking: dict[str, threading.Lock] = {}  # by reference: one thread at a time asks a host for packages
-        self._begun: dict[
-            int, _FileMark | None
-        ] = {}  # of the code in capsules that this process knows in their outputs
+        self._begun: dict[int, _FileMark | None] = {}  # inode and ctime of the code in each output, by experiment
         self._beginning: dict[int, threading.Lock] = {}  # by experiment: one thread at a time begins its capsule
 
     def begin_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
@@ -276,8 +274,8 @@ class CapsuleWriter:
 
 
 def _mark_code(root: Path, experiment: Experiment) -> _FileMark | None:
-    """Return what tells whether a job has changed the project's files in a capsule; None: there are none. The kernel
-    alone sets the time of a change of an inode, and a job that does it before the server sees it run changes it, too.
+    """Return inode and ctime of the code archive in an output, so that a change by a job is noticed; None: there is
+    none. Only the kernel sets a ctime.
     """
     try:
         status = (root / output_folder(experiment) / CAPSULE_FOLDER / CODE_FILE).lstat()

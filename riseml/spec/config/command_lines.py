@@ -14,8 +14,8 @@ _FREE = ("env", "parameters")  # their keys are names of the user, and their tex
 
 
 def join_continued_lines(node: Node, *, command: bool = False) -> Node:
-    """Return a tree without the backslashes at the line ends of commands. A tree that is written again has no line ends
-    by which YAML's joined lines could be told from a backslash that the shell should read.
+    """Return a tree without the backslashes at the line ends of commands. Once the tree is written again, a backslash
+    at a line end that YAML joined looks like one that the shell should read.
 
     Args:
         node: the tree, or a part of it.

@@ -28,7 +28,7 @@ _PATH: KeyPath = ("train", "search")
 _STOP: KeyPath = (*_PATH, "stop")
 _LARGEST = 1e300  # largest absolute value of a number; computations with larger ones overflow
 _LARGEST_INT = 2**53  # largest absolute value of a whole number; a float holds every smaller one exactly
-# most steps from min to max; a float counts no further, and a decimal with more digits cannot be divided
+# largest number of steps from min to max: above it, a float is no longer exact
 _MOST_STEPS = 2**53
 
 

@@ -113,7 +113,7 @@ def _find_pattern_problem(pattern: str) -> tuple[str, str]:
     """Return what is wrong with a pattern, and what to do; two empty texts when nothing is."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what later versions of Python will read in another way
+            warnings.simplefilter("ignore")  # FutureWarning: a later Python reads the pattern differently
             groups = re.compile(pattern).groups
     except re.error as error:
         return f"is not a regular expression: {error.msg}", "put a \\ before a character that stands for itself"

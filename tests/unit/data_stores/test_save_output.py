@@ -306,7 +306,7 @@ def test_patterns_links_and_names_that_no_object_has(site: Site) -> None:
         ("checkpoints/%FF", "no object can have its name"),
         ("checkpoints/a\nb", "no object can have its name"),
         ("checkpoints/link", LINK),
-        ("checkpoints/pipe", "it is no file"),
+        ("checkpoints/pipe", "it is not a regular file"),
     )
 
 

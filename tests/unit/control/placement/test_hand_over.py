@@ -127,7 +127,7 @@ def test_a_cluster_in_trouble_gets_nothing_and_explain_says_why() -> None:
     found = simulation.stored[1]
     assert found.state is State.PENDING
     said = explain_experiment(simulation.world(), simulation.observe(), found).summary
-    assert said == "no host answers and takes anything new; slurm: Slurm's controller does not answer"
+    assert said == "no reachable host accepts new jobs; slurm: Slurm's controller does not answer"
 
 
 def test_what_no_node_could_ever_hold_is_refused_with_the_reason() -> None:
