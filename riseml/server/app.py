@@ -32,7 +32,7 @@ from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
-from riseml.server.data.data_keeper import DataFetcher
+from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_keeper import DiskKeeper
 from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
@@ -43,10 +43,10 @@ from riseml.server.open_counts import OpenCounter, OpenCounts
 from riseml.server.reconcile.action_tracker import ActionTracker, Perform
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
-from riseml.server.reconcile.capsule_keeper import CapsuleWriter
+from riseml.server.reconcile.capsule_writer import CapsuleWriter
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.loop import ControlLoop
-from riseml.server.reconcile.metric_keeper import MetricCounter
+from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector
 from riseml.server.reconcile.passes import PassCounter
@@ -57,12 +57,12 @@ from riseml.server.services import ServerInfo, Services
 from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
-from riseml.server.usage.sample_keeper import SampleRecorder
+from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
 from riseml.server.web.guest_gate import GUEST_MOUNT
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
-from riseml.server.webhooks.milestone_keeper import MilestoneDetector
+from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
@@ -165,7 +165,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     wake = Wake()
     activities = Activities()
     timings = Timings()
-    capsules = _make_capsule_keeper(
+    capsules = _make_capsule_writer(
         capsule_store := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics
     )
     collector = OutputCollector(CollectorDesk(hosts, experiments, snapshots, logs, written := WrittenStore(database)))
@@ -266,7 +266,7 @@ def _make_metrics(
     return metrics, keeper
 
 
-def _make_capsule_keeper(
+def _make_capsule_writer(
     capsule_store: CapsuleStore, hosts: HostSet, snapshots: SnapshotStore, metrics: MetricStore
 ) -> CapsuleWriter:
     def read_results(experiment: int) -> Mapping[str, wire.MetricView]:

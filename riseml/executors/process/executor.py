@@ -39,7 +39,7 @@ from riseml.executors.logs.log_reader import JobLogReader
 from riseml.executors.process.job_commands import open_process_command, open_process_port
 from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.process_use import JobProcessMeter, read_processor_time
-from riseml.executors.process.shared_code import ReflinkedCode
+from riseml.executors.process.reflinked_code import ReflinkedCode
 from riseml.executors.process.watch import JobWatch
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor

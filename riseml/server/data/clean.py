@@ -19,7 +19,7 @@ from riseml.base.record_files import HeldRecord
 from riseml.base.records import dataclass
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind, never
 from riseml.executors.pool import HostPool
-from riseml.server.data.data_keeper import DataFetcher
+from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.leftover_judge import CleanRequest, LeftoverJudge, is_step
 from riseml.server.log_line import LogLine, write_line
 from riseml.store.capsules import CapsuleStore

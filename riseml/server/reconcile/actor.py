@@ -54,11 +54,11 @@ from riseml.files.storage.outputs import pack_output, prepare_data, prepare_outp
 from riseml.model import Experiment, Frame, JobKey, Launch
 from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
-from riseml.server.data.data_keeper import DataFetcher
+from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_keeper import CACHE, HOME, DiskKeeper, DiskTrouble, DiskWatch
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities, name_data
-from riseml.server.reconcile.capsule_keeper import CapsuleWriter
+from riseml.server.reconcile.capsule_writer import CapsuleWriter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore, read_all_lines

@@ -33,7 +33,7 @@ from riseml.model import Capacity, Experiment, Image, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
-from riseml.server.data.data_keeper import DataFetcher
+from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_keeper import DiskKeeper
 from riseml.server.data.leftover_judge import CleanRequest
 from riseml.server.hosts.host_set import HostSet

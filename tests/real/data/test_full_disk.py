@@ -18,7 +18,7 @@ from riseml.base.states import State
 from riseml.data_stores.data_cache import DataCache
 from riseml.data_stores.fetch import FetchOrder, fetch_set
 from riseml.data_stores.save_notes import SaveNote
-from riseml.server.data.save_keeper import OutputSaver
+from riseml.server.data.output_saver import OutputSaver
 from riseml.spec.config.types import SaveSection
 from riseml.spec.scalars.data_url import parse_data_url
 from tests.chaos.harms import fill_disk
@@ -26,7 +26,7 @@ from tests.support.memory_remote import MemoryRemote
 from tests.support.memory_target import MemoryTarget
 from tests.support.root import need_root
 from tests.unit.control.simulation import make_experiment, make_plan
-from tests.unit.server.data.test_data_keeper import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_keeper
 
 
 @functools.cache

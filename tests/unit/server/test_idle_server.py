@@ -17,13 +17,13 @@ from riseml.base.settings import Settings
 from riseml.server import process
 from riseml.server.app import Application
 from riseml.server.clock import now
-from riseml.server.data.save_keeper import OutputSaver, SaveProgress
+from riseml.server.data.output_saver import OutputSaver, SaveProgress
 from riseml.server.home_lock import HomeLock
 from riseml.server.process import _answer_requests, _bind_socket, _is_idle, _Pause
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
 from tests.support.waiting import DEADLINE, wait_for
-from tests.unit.server.data.test_data_keeper import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_keeper
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from riseml.data_stores.save_notes import SaveNote
 from riseml.model import Experiment
 from riseml.planning.launch import output_folder
 from riseml.server.api.views.record_views import show_time
-from riseml.server.data.save_keeper import OutputSaver, SaveProgress
+from riseml.server.data.output_saver import OutputSaver, SaveProgress
 
 
 def show_saved_summary(experiment: Experiment, keeper: OutputSaver) -> wire.SavedSummary | None:

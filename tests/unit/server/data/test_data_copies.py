@@ -19,7 +19,7 @@ from riseml.executors.capabilities import DataVolume
 from riseml.server.data.data_copies import CopyOrder, DataCopies
 from tests.support.memory_data import MemoryData
 from tests.support.memory_executor import MemoryExecutor
-from tests.unit.server.data.test_data_keeper import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_keeper
 
 H1 = HostName("h1")
 DEADLINE = 60.0  # seconds

@@ -31,12 +31,12 @@ from riseml.planning.plan import first_jobs
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
-from riseml.server.data.data_keeper import DataFetcher
+from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_keeper import DiskKeeper
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
-from riseml.server.reconcile.capsule_keeper import CapsuleWriter
+from riseml.server.reconcile.capsule_writer import CapsuleWriter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database

@@ -30,7 +30,7 @@ from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.written_files import WrittenRecord, WrittenStore
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.simulation import START, make_plan
-from tests.unit.server.data.test_data_keeper import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_keeper
 
 KEY = JobKey(1, JobName("train"), 1)
 

@@ -13,7 +13,7 @@ import pytest
 from riseml.base.errors import StoreError
 from riseml.model import Owner
 from riseml.planning.plan import first_jobs
-from riseml.server.webhooks.milestone_keeper import MilestoneDetector, find_reached
+from riseml.server.webhooks.milestone_detector import MilestoneDetector, find_reached
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore

@@ -14,7 +14,7 @@ from riseml.base.settings import Settings
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Image
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.reconcile.capsule_keeper import CapsuleWriter, join_archive
+from riseml.server.reconcile.capsule_writer import CapsuleWriter, join_archive
 from riseml.store.capsules import CapsuleStore
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.wire.capsules import MOST_CODE

@@ -13,7 +13,7 @@ import pytest
 
 from riseml.base.errors import EngineError
 from riseml.executors.environments.shared_blocks import can_share_blocks
-from riseml.executors.process import shared_code
+from riseml.executors.process import reflinked_code
 from riseml.files.archives.entries import ArchiveEntry
 from riseml.files.archives.project_files import ProjectFiles, StateChanges
 from riseml.files.project.archive import take_snapshot
@@ -158,7 +158,7 @@ def test_a_copy_counts_when_it_is_complete_and_in_one_boot(
     assert bench.output(bench.launch(count).key).strip() == b"24"
     (copy,) = (bench.home / "processes" / "1" / "copies").glob("*-0*")
     shutil.rmtree(copy / "data")  # as a power cut may leave it
-    monkeypatch.setattr(shared_code, "read_boot_id", lambda: "the next boot")
+    monkeypatch.setattr(reflinked_code, "read_boot_id", lambda: "the next boot")
     after = bench.start(count, "chief", code=breaking)
     bench.wait_end(after)
     assert (bench.output(after).strip(), breaking.reads) == (b"24", 3)

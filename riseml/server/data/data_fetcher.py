@@ -24,7 +24,7 @@ from riseml.executors.capabilities import DataHolder
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import DataView, LaunchTarget
 from riseml.server.data.data_copies import CopyOrder, DataCopies
-from riseml.server.data.save_keeper import OutputSaver
+from riseml.server.data.output_saver import OutputSaver
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.spec.pool.types import CacheSpec, Volume

@@ -18,11 +18,11 @@ from riseml.data_stores.save_notes import SaveNote, SaveNotes
 from riseml.executors.base import WorkCancelled, ignore_report
 from riseml.model import Owner, World
 from riseml.planning.launch import output_folder
-from riseml.server.data.save_keeper import OutputSaver
+from riseml.server.data.output_saver import OutputSaver
 from riseml.spec.config.types import SaveSection
 from tests.support.memory_target import MemoryTarget
 from tests.unit.control.simulation import START, make_experiment, make_plan
-from tests.unit.server.data.test_data_keeper import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_keeper
 
 RUNNING = make_experiment(1, replace(make_plan("master"), save=SaveSection("s3://runs")), state=State.RUNNING)
 H1, H2 = HostName("h1"), HostName("h2")

@@ -8,7 +8,7 @@ import pytest
 
 from riseml.base.names import JobName
 from riseml.model import Frame, JobKey
-from riseml.server.reconcile.metric_keeper import MetricCounter
+from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.blocks import LogBlock
@@ -49,7 +49,7 @@ def test_a_log_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
 
 
 def test_counts_are_saved_although_a_listener_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.server.reconcile.metric_keeper._SAVE_INTERVAL", 0.0)
+    monkeypatch.setattr("riseml.server.reconcile.metric_counter._SAVE_INTERVAL", 0.0)
     database = Database(f"sqlite:///{tmp_path}/riseml.db")
     logs = LogStore(tmp_path / "logs")
     keeper = MetricCounter(MetricStore(database, logs))

@@ -14,7 +14,7 @@ from riseml.base.settings import Settings
 from riseml.executors.base import ignore_report
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Plan, World
-from riseml.server.data.data_keeper import DataFetcher
+from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.spec.config.types import DataSource

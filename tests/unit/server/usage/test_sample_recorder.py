@@ -12,7 +12,7 @@ import pytest
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, ContainerObservation, Sample, World
 from riseml.server.usage.monitor import Monitor
-from riseml.server.usage.sample_keeper import SampleRecorder
+from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.store.samples.sample_rows import ALWAYS, SampleRow
 from riseml.store.samples.sample_store import SampleStore
 from tests.support.memory_executor import MemoryExecutor
