@@ -12,9 +12,9 @@ from tests.support.waiting import DEADLINE
 CALL = "from riseml.cli.main import leave_process\n"
 
 
-def run_program(text: str) -> tuple[int, str, str]:
+def run_program(text: str, call: str = CALL) -> tuple[int, str, str]:
     done = subprocess.run(
-        [sys.executable, "-c", CALL + text], capture_output=True, text=True, check=False, timeout=DEADLINE
+        [sys.executable, "-c", call + text], capture_output=True, text=True, check=False, timeout=DEADLINE
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -55,4 +55,4 @@ class Interrupting:
 sys.meta_path.insert(0, Interrupting())
 run()
 """
-    assert run_program(text) == (130, "", "")
+    assert run_program(text, call="") == (130, "", "")

@@ -143,6 +143,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from riseml.store.projects.contents import ContentStore
+from tests.unit.store.projects.test_contents import TEXTS, put
 put(ContentStore(Path(sys.argv[1])), [b"late"])
 """
 
