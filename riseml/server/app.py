@@ -53,7 +53,7 @@ from riseml.server.reconcile.passes import PassCounter
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
-from riseml.server.services import ServerInfo, Services
+from riseml.server.services import DataServices, Loops, ServerInfo, Services, Stores, Watchers
 from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
@@ -115,8 +115,8 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     services = _make_services(settings, database, stop)
     _recover_ends(services)
     webhooks = WebhookLoop(settings.home, desk := _make_webhook_desk(services, database))
-    milestones = MilestoneDetector(services.metrics.read_summaries, desk.milestones, desk.news.set)
-    services.keeper.call_when_counted(milestones.note_counted)
+    milestones = MilestoneDetector(services.stores.metrics.read_summaries, desk.milestones, desk.news.set)
+    services.watchers.metrics.call_when_counted(milestones.note_counted)
     loop = ControlLoop(services, webhooks.note_end)
     return Application(_make_api(services), loop, _make_search_loop(services), webhooks, database, services)
 
@@ -126,7 +126,7 @@ def _recover_ends(services: Services) -> None:
     home = services.settings.home
     output = services.hosts.roots.output
     folder = Path(output) if isinstance(output, str) else None
-    recover_ends(services.experiments, _make_journal(home), CapsuleStore(home / "capsules").load_capsule, folder)
+    recover_ends(services.stores.experiments, _make_journal(home), services.stores.capsules.load_capsule, folder)
 
 
 def _make_journal(home: Path) -> ExperimentJournal:
@@ -138,110 +138,131 @@ def _make_webhook_desk(services: Services, database: Database) -> WebhookLoopPar
         server=services.info.id,
         ends=EndStore(database),
         milestones=MilestoneStore(database),
-        experiments=services.experiments,
+        experiments=services.stores.experiments,
         news=threading.Event(),
-        note=DeliveryNotes(services.logs, services.notifier.publish_lines).note,
+        note=DeliveryNotes(services.stores.logs, services.loops.notifier.publish_lines).note,
     )
 
 
 def _make_search_loop(services: Services) -> SearchLoop:
     desk = SearchLoopParts(
-        experiments=services.experiments,
-        searches=services.searches,
-        metrics=StoredMetrics(services.metrics),
-        notifier=services.notifier,
-        wake=services.search_wake,
-        loop_wake=services.wake,
+        experiments=services.stores.experiments,
+        searches=services.stores.searches,
+        metrics=StoredMetrics(services.stores.metrics),
+        notifier=services.loops.notifier,
+        wake=services.loops.search_wake,
+        loop_wake=services.loops.wake,
     )
     return SearchLoop(desk)
 
 
 def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
-    experiments, server = _open_experiments(settings, database)
-    logs, snapshots = _open_file_stores(settings)
-    hosts, samples, data = _open_hosts(settings, server, experiments)
-    metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
-    notifier = Notifier(keeper.note_growth)
+    """Open the stores and the hosts, and make what works with them."""
+    experiments = ExperimentStore(database, _make_journal(settings.home))
+    server = experiments.load_server_id()
+    record_server(settings, server)
+    stores = _open_stores(settings, database, experiments, VariableSeals(settings.home, server))
+    stores.seals.seal_earlier_values(experiments.reseal_variables)
+
+    hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
+    hosts.open_hosts(experiments.load_world())
+    data = _make_data_services(stores, hosts, server, LastUseReader(database))
+
     wake = Wake()
+    search_wake = Wake()
+    metrics = MetricCounter(stores.metrics, lambda _: search_wake.set())
+    metrics.recover()  # an earlier server may have left reports that nobody has counted
+    notifier = Notifier(metrics.note_growth)
     activities = Activities()
     timings = Timings()
-    capsules = _make_capsule_writer(
-        capsule_store := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics
-    )
-    collector = OutputCollector(CollectorDesk(hosts, experiments, snapshots, logs, written := WrittenStore(database)))
-    pump = LogPump(logs, notifier, wake, collector.collect)
-    cleaner = Cleaner(server, hosts.pool, snapshots, capsule_store, LastUseReader(database), data)
-    disks = DiskKeeper(cleaner, hosts)
-    actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data, disks)
-    return Services(
-        settings=settings,
-        info=ServerInfo(server, __version__, read_revision(), os.getpid(), _find_owner(), now()),
-        experiments=experiments,
-        pages=ExperimentPages(database),
-        seals=VariableSeals(settings.home, server),
-        outcomes=OutcomeStore(database),
-        searches=(searches := SearchStore(database, _make_journal(settings.home))),
-        names=ExperimentNames(database),
-        logs=logs,
-        totals=StoreTotals(database),
-        open=_make_counter(experiments, searches, database),
-        timings=timings,
-        metrics=metrics,
-        keeper=keeper,
-        snapshots=snapshots,
-        drained=DrainedHosts(database),
-        kept_outputs=KeptOutputs(database),
-        written=written,
+    actor = Actor(
+        server=server,
         hosts=hosts,
-        monitor=Monitor(hosts.pool, samples.note_watched),
-        samples=samples,
-        swarm=SwarmKeeper(hosts),
-        idle=IdleWatch(hosts.pool, pump.count_lines),
-        outputs=OutputWatch(hosts, settings.output_limit),
-        disks=disks,
-        cleaner=cleaner,
-        capsules=capsules,
-        tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
-        attendance=Attendance(),
-        activities=activities,
-        pump=pump,
+        experiments=experiments,
+        logs=stores.logs,
+        snapshots=stores.snapshots,
         notifier=notifier,
+        activities=activities,
+        capsules=data.capsules,
+        data=data.fetcher,
+        disks=data.disks,
+    )
+    collector = OutputCollector(CollectorDesk(hosts, experiments, stores.snapshots, stores.logs, stores.written))
+    loops = Loops(
+        tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
+        pump=LogPump(stores.logs, notifier, wake, collector.collect),
+        notifier=notifier,
+        passes=PassCounter(wake, now()),
         wake=wake,
         search_wake=search_wake,
-        passes=PassCounter(wake, now()),
+    )
+    samples = SampleRecorder(hosts.pool, SampleStore(settings.home / "samples"))
+    watchers = Watchers(
+        metrics=metrics,
+        monitor=Monitor(hosts.pool, samples.note_watched),
+        samples=samples,
+        idle=IdleWatch(hosts.pool, loops.pump.count_lines),
+        swarm=SwarmKeeper(hosts),
+        attendance=Attendance(),
+        activities=activities,
+        timings=timings,
+        open_counter=_make_counter(stores, database),
+    )
+    return Services(
+        settings=settings,
+        info=ServerInfo(server, __version__, read_revision(), os.getpid(), now()),
+        stores=stores,
+        hosts=hosts,
+        data=data,
+        watchers=watchers,
+        loops=loops,
         web=WebDoor(WebAccess(settings.home / "web.json")),
         request_stop=stop.set,
     )
 
 
-def _make_counter(experiments: ExperimentStore, searches: SearchStore, database: Database) -> OpenCounter:
+def _open_stores(settings: Settings, database: Database, experiments: ExperimentStore, seals: VariableSeals) -> Stores:
+    logs = LogStore(settings.home / "logs", settings.log_limit)
+    return Stores(
+        owner=_find_owner(),
+        experiments=experiments,
+        pages=ExperimentPages(database),
+        outcomes=OutcomeStore(database),
+        names=ExperimentNames(database),
+        searches=SearchStore(database, _make_journal(settings.home)),
+        totals=StoreTotals(database),
+        drained=DrainedHosts(database),
+        kept_outputs=KeptOutputs(database),
+        written=WrittenStore(database),
+        metrics=MetricStore(database, logs, experiments.find_patterns),
+        logs=logs,
+        snapshots=SnapshotStore(settings.snapshots, settings.upload_limit),
+        capsules=CapsuleStore(settings.home / "capsules"),
+        seals=seals,
+    )
+
+
+def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: LastUseReader) -> DataServices:
+    def read_results(experiment: int) -> Mapping[str, wire.MetricView]:
+        summaries = stores.metrics.read_summaries([experiment]).get(experiment, {})
+        return {name: show_summary(summary) for name, summary in summaries.items()}
+
+    fetcher = DataFetcher(server, hosts)
+    cleaner = Cleaner(server, hosts.pool, stores.snapshots, stores.capsules, last_uses, fetcher)
+    return DataServices(
+        fetcher=fetcher,
+        cleaner=cleaner,
+        disks=DiskKeeper(cleaner, hosts),
+        outputs=OutputWatch(hosts, hosts.settings.output_limit),
+        capsules=CapsuleWriter(hosts, stores.snapshots, stores.capsules, read_results, __version__),
+    )
+
+
+def _make_counter(stores: Stores, database: Database) -> OpenCounter:
     def read() -> OpenCounts:
-        return OpenCounts(*experiments.count_unfinished(), searches.count_open())
+        return OpenCounts(*stores.experiments.count_unfinished(), stores.searches.count_open())
 
     return OpenCounter(read, str(database), may_hang=database.is_elsewhere)
-
-
-def _open_experiments(settings: Settings, database: Database) -> tuple[ExperimentStore, str]:
-    """Return the experiments and the id of their server."""
-    experiments = ExperimentStore(database, _make_journal(settings.home))
-    server = experiments.load_server_id()
-    record_server(settings, server)
-    VariableSeals(settings.home, server).seal_earlier_values(experiments.reseal_variables)
-    return experiments, server
-
-
-def _open_file_stores(settings: Settings) -> tuple[LogStore, SnapshotStore]:
-    logs = LogStore(settings.home / "logs", settings.log_limit)
-    return logs, SnapshotStore(settings.snapshots, settings.upload_limit)
-
-
-def _open_hosts(
-    settings: Settings, server: str, experiments: ExperimentStore
-) -> tuple[HostSet, SampleRecorder, DataFetcher]:
-    """Return the hosts, what samples their jobs, and what fetches data for them."""
-    hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
-    hosts.open_hosts(experiments.load_world())
-    return hosts, SampleRecorder(hosts.pool, SampleStore(settings.home / "samples")), DataFetcher(server, hosts)
 
 
 def _time_actions(perform: Perform, timings: Timings) -> Perform:
@@ -252,28 +273,6 @@ def _time_actions(perform: Perform, timings: Timings) -> Perform:
             perform(action, experiment)
 
     return perform_timed
-
-
-def _make_metrics(
-    database: Database, logs: LogStore, experiments: ExperimentStore, search_wake: Wake
-) -> tuple[MetricStore, MetricCounter]:
-    """Return the metrics, and what counts them; it knows what an earlier server has not counted. New reports wake the
-    loop of searches.
-    """
-    metrics = MetricStore(database, logs, experiments.find_patterns)
-    keeper = MetricCounter(metrics, lambda _: search_wake.set())
-    keeper.recover()
-    return metrics, keeper
-
-
-def _make_capsule_writer(
-    capsule_store: CapsuleStore, hosts: HostSet, snapshots: SnapshotStore, metrics: MetricStore
-) -> CapsuleWriter:
-    def read_results(experiment: int) -> Mapping[str, wire.MetricView]:
-        summaries = metrics.read_summaries([experiment]).get(experiment, {})
-        return {name: show_summary(summary) for name, summary in summaries.items()}
-
-    return CapsuleWriter(hosts, snapshots, capsule_store, read_results, __version__)
 
 
 def _make_api(services: Services) -> FastAPI:

@@ -81,7 +81,7 @@ def _serve(settings: Settings, lock: HomeLock) -> None:
         application.webhooks.stop()
         application.search_loop.stop()
         application.loop.stop()
-        application.services.keeper.stop()
+        application.services.watchers.metrics.stop()
         application.services.hosts.close()
         _close_store(application)
     logging.shutdown()
@@ -102,7 +102,7 @@ def _serve_until_idle(application: Application, settings: Settings, lock: HomeLo
     door = _bind_socket(settings)
     place = settings.socket.lstat()
     log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
-    application.services.keeper.start()
+    application.services.watchers.metrics.start()
     application.loop.start()
     application.search_loop.start()
     application.webhooks.start()
@@ -178,11 +178,16 @@ def _is_idle(application: Application, settings: Settings, requests: int = 0) ->
         requests: how many requests are answered now.
     """
     services = application.services
-    if requests or services.notifier.count_feeds() or services.saves.is_busy() or application.webhooks.has_waiting():
-        services.passes.active_at = now()
-    idle = now() - services.passes.active_at
+    if (
+        requests
+        or services.loops.notifier.count_feeds()
+        or services.data.saver.is_busy()
+        or application.webhooks.has_waiting()
+    ):
+        services.loops.passes.active_at = now()
+    idle = now() - services.loops.passes.active_at
     try:
-        return idle > timedelta(seconds=settings.idle_after) and services.experiments.count_open() == 0
+        return idle > timedelta(seconds=settings.idle_after) and services.stores.experiments.count_open() == 0
     except StoreError:  # the loop logs the error; it is unknown whether an experiment is open
         return False
 

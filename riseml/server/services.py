@@ -1,5 +1,5 @@
-"""The container of all parts of the server. `app` fills it once; the loop and the routes take from it what they
-need, and nothing is added to it later.
+"""The containers of all parts of the server. `app` fills them once; the loop and the routes take from them what they
+need, and nothing is added later.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.server.web.door import WebDoor
+from riseml.store.capsules import CapsuleStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
@@ -54,58 +55,83 @@ class ServerInfo:
     version: str  # of riseml
     revision: str  # `wire_revision`, of the code that this process runs
     pid: int
-    owner: Owner  # the user that runs the server, and owns every experiment and output
     started_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
-    """Everything that the loop and the routes work with."""
+class Stores:
+    """What the server keeps: in the database, and in files of its home."""
 
-    settings: Settings
-    info: ServerInfo
+    owner: Owner  # the user that runs the server, and owns every experiment and output
     experiments: ExperimentStore
     pages: ExperimentPages  # filtered and sorted lists of experiments, and the last values of their metrics
-    seals: VariableSeals  # seals the variables that users pass on
     outcomes: OutcomeStore  # the outcomes of many experiments, read quickly
-    searches: SearchStore  # sets whose points a search chooses
     names: ExperimentNames  # names for the completion of a shell
-    logs: LogStore  # the output of jobs
+    searches: SearchStore  # sets whose points a search chooses
     totals: StoreTotals  # numbers over the whole store
-    open: OpenCounter  # how much is open, also while the store does not answer
-    timings: Timings  # how long passes, actions and waits take
-    metrics: MetricStore  # what jobs report, counted from their logs
-    keeper: MetricCounter  # counts and saves metrics while jobs report
-    snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs
     kept_outputs: KeptOutputs  # outputs that nothing removes
     written: WrittenStore  # what jobs wrote outside of OUTPUT_DIR
-    hosts: HostSet
+    metrics: MetricStore  # what jobs report, counted from their logs
+    logs: LogStore  # the output of jobs
+    snapshots: SnapshotStore  # project archives
+    capsules: CapsuleStore  # what is needed to run an experiment again
+    seals: VariableSeals  # seals the variables that users pass on
+
+
+@dataclass(frozen=True, slots=True)
+class DataServices:
+    """What moves and removes the files of experiments, on hosts and in stores of objects."""
+
+    fetcher: DataFetcher  # fetches the data that experiments name
+    cleaner: Cleaner  # finds and removes what no experiment owns
+    disks: DiskKeeper  # makes room on disks that are nearly full
+    outputs: OutputWatch  # measures how much outputs take, where that is limited
+    capsules: CapsuleWriter  # writes the capsules of experiments
+
+    @property
+    def saver(self) -> OutputSaver:
+        """What saves the outputs of experiments in stores of objects."""
+        return self.fetcher.saves
+
+
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    """What measures and counts while the server runs."""
+
+    metrics: MetricCounter  # counts and saves metrics while jobs report
     monitor: Monitor  # samples what running jobs use, while a client asks
     samples: SampleRecorder  # samples every running job, and keeps the samples
-    swarm: SwarmKeeper  # keeps the right managers of the pool's swarm
     idle: IdleWatch  # measures for how long jobs have shown no sign of life
-    outputs: OutputWatch  # measures how much outputs take, where that is limited
-    disks: DiskKeeper  # makes room on disks that are nearly full
-    cleaner: Cleaner  # finds and removes what no experiment owns
-    capsules: CapsuleWriter  # what is needed to run an experiment again
-    tracker: ActionTracker  # starts actions and remembers their results
+    swarm: SwarmKeeper  # keeps the right managers of the pool's swarm
     attendance: Attendance  # which clients use which companion
     activities: Activities  # what hosts do for environments at this moment
+    timings: Timings  # how long passes, actions and waits take
+    open_counter: OpenCounter  # how much is open, also while the store does not answer
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """What the loops work with, and what wakes them."""
+
+    tracker: ActionTracker  # starts actions and remembers their results
     pump: LogPump  # follows the log of every container
     notifier: Notifier  # tells log readers that an experiment changed
+    passes: PassCounter  # how many passes the loop has completed, and what the last one observed
     wake: Wake  # asks the loop for a pass
     search_wake: Wake  # asks the loop of searches for a pass
-    passes: PassCounter  # how many passes the loop has completed, and what the last one observed
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything that the loop and the routes work with, in groups: a function takes the group that it uses."""
+
+    settings: Settings
+    info: ServerInfo
+    stores: Stores
+    hosts: HostSet
+    data: DataServices
+    watchers: Watchers
+    loops: Loops
     web: WebDoor  # the listener of the web page
     request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on
-
-    @property
-    def saves(self) -> OutputSaver:
-        """The outputs that experiments save in stores."""
-        return self.data.saves
-
-    @property
-    def data(self) -> DataFetcher:
-        """The data that experiments name."""
-        return self.cleaner.data

@@ -42,7 +42,7 @@ def find_program(name: str, services: Services) -> tuple[JobDoor, int]:
     Raises:
         RisemlError: the experiment has none, or it does not run.
     """
-    experiment = find_single_experiment(parse_id(name), services)
+    experiment = find_single_experiment(parse_id(name), services.stores)
     door = find_door(f"{name}.{TENSORBOARD_JOB}", services)
     (job,) = (job for job in experiment.gang if job.name == TENSORBOARD_JOB)
     return door, job.port or _PORT
@@ -60,7 +60,7 @@ class GuestProgram:
         name, _, path = scope["path"].removeprefix(f"{GUEST_MOUNT}/").partition("/")
         try:
             if f"/{path}" == PRESENCE:
-                presence = self._attend_tab(name, await run_in_threadpool(find_running, name, self._services))
+                presence = self._attend_tab(name, await run_in_threadpool(find_running, name, self._services.stores))
                 await StreamingResponse(presence, headers=_NO_STORE, media_type="text/plain")(scope, receive, send)
             elif self._under_way >= _MOST_AT_ONCE:
                 await PlainTextResponse("Too many requests at the same time.\n", 503)(scope, receive, send)
@@ -77,7 +77,7 @@ class GuestProgram:
         try:
             body = await _read_body(receive)
             door, port = await run_in_threadpool(find_program, name, self._services)
-            with self._services.attendance.attend(door.experiment):
+            with self._services.watchers.attendance.attend(door.experiment):
                 exchange = JobExchange(await run_in_threadpool(door.open_port, port))
                 answer = asyncio.create_task(_give_answer(exchange, f"127.0.0.1:{port}", body, scope, send))
                 disconnect = asyncio.create_task(_wait_until_gone(receive))
@@ -95,11 +95,14 @@ class GuestProgram:
 
     async def _attend_tab(self, name: str, identity: int) -> AsyncIterator[bytes]:
         """Send an empty line at intervals while the experiment goes on, then the reason for its end."""
-        with self._services.attendance.attend(identity), self._services.notifier.subscribe((identity,)) as changes:
+        with (
+            self._services.watchers.attendance.attend(identity),
+            self._services.loops.notifier.subscribe((identity,)) as changes,
+        ):
             while True:
                 changes.take_changed()
                 try:
-                    await run_in_threadpool(find_running, name, self._services)
+                    await run_in_threadpool(find_running, name, self._services.stores)
                 except StoreError as error:
                     log.warning("the store does not say whether %s has ended: %s", name, error.message)
                 except RisemlError as error:

@@ -8,7 +8,7 @@ from riseml.base.states import TERMINAL
 from riseml.model import Job
 from riseml.server.access.job_access import JobDoor
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores
 
 
 def find_door(name: str, services: Services) -> JobDoor:
@@ -18,8 +18,8 @@ def find_door(name: str, services: Services) -> JobDoor:
         RisemlError: it names none or several, or the job does not run.
     """
     canonical_id = parse_id(name)
-    find_details(canonical_id, services)
-    experiment = find_single_experiment(canonical_id, services)
+    find_details(canonical_id, services.stores)
+    experiment = find_single_experiment(canonical_id, services.stores)
     return JobDoor(services.hosts, experiment, _find_single_job(canonical_id, experiment.gang))
 
 
@@ -40,13 +40,13 @@ def _find_single_job(canonical_id: CanonicalId, jobs: tuple[Job, ...]) -> Job:
     )
 
 
-def find_running(name: str, services: Services) -> int:
+def find_running(name: str, stores: Stores) -> int:
     """Return the id of an experiment that has not ended.
 
     Raises:
         Conflict: it has ended.
     """
-    experiment = find_single_experiment(parse_id(name), services)
+    experiment = find_single_experiment(parse_id(name), stores)
     if experiment.state in TERMINAL:
         raise Conflict(f"{name} has ended ({experiment.state.value})", f"`riseml status {name}` says why")
     return experiment.id

@@ -6,26 +6,26 @@ from riseml.base.errors import Conflict
 from riseml.base.names import CanonicalId, experiment_name
 from riseml.files.storage_files import StorageFiles
 from riseml.server.api.views.named_experiments import find_details
-from riseml.server.services import Services
+from riseml.server.services import Stores
 
 _FULL = 16 << 20
 """A disk with fewer free bytes is full: what runs there gets errors, or will soon."""
 
 
-def check_removable(canonical_id: CanonicalId, services: Services, files: StorageFiles | None = None) -> None:
+def check_removable(canonical_id: CanonicalId, stores: Stores, files: StorageFiles | None = None) -> None:
     """Check that the output of an experiment, or of every experiment of a set, may be removed.
 
     Args:
         canonical_id: the experiment, or the set.
-        services: of the server.
+        stores: of the server.
         files: of the output, when a part of it is to be removed. That is allowed while the experiment runs if the disk
             is full: nothing else would help.
 
     Raises:
         Conflict: an experiment runs, or its output is kept.
     """
-    kept_ids = services.kept_outputs.load_kept()
-    for detail in find_details(canonical_id, services):
+    kept_ids = stores.kept_outputs.load_kept()
+    for detail in find_details(canonical_id, stores):
         experiment = detail.experiment
         name = experiment_name(experiment.number, experiment.sub)
         if experiment.id in kept_ids:

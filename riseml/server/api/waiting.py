@@ -6,15 +6,15 @@ import time
 
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.passes import PassCounter
-from riseml.server.services import Services
+from riseml.server.services import Loops, Services
 
 _DEADLINE = 10.0  # seconds that an answer waits for the loop; then it uses the last observation
 _FIRST_ANSWER = 20.0  # seconds that a submission waits for the first answer of a host; a busy engine is asked for 10
 
 
-def wait_for_hosts(services: Services) -> None:
+def wait_for_hosts(loops: Loops) -> None:
     """Return once the loop has asked every host after this call, or after a deadline. An idle loop asks rarely."""
-    services.passes.wait_for_full_pass(_DEADLINE)
+    loops.passes.wait_for_full_pass(_DEADLINE)
 
 
 def wait_for_any_host(hosts: HostSet, passes: PassCounter) -> None:
@@ -31,4 +31,4 @@ def wait_for_any_host(hosts: HostSet, passes: PassCounter) -> None:
 def wait_for_pool_file(services: Services) -> None:
     """Return once pool.yml is in force as it is now on disk, or after a deadline."""
     if services.hosts.is_outdated():
-        services.passes.wait_for_full_pass(_DEADLINE)
+        services.loops.passes.wait_for_full_pass(_DEADLINE)

@@ -46,23 +46,23 @@ class ControlLoop(threading.Thread):
         self._services = services
         self._note_end = note_end
         self._stopping = threading.Event()
-        self._stuck = StuckWaits(services.logs)
-        self._listeners = ChangeListeners(services.hosts.pool, services.wake, self._stopping)
+        self._stuck = StuckWaits(services.stores.logs)
+        self._listeners = ChangeListeners(services.hosts.pool, services.loops.wake, self._stopping)
         self._tags: dict[str, str] = {}  # the last resolved image of each tag, the newest last
 
     def run(self) -> None:
         self._listeners.listen_to(tuple(self._services.hosts.pool.executors.values()))
         pause = 0.0
         while not self._stopping.is_set():
-            self._services.wake.wait(pause)
-            with self._services.timings.passes.measure():
+            self._services.loops.wake.wait(pause)
+            with self._services.watchers.timings.passes.measure():
                 pause = self._try_pass()
-            self._services.passes.complete_pass()
+            self._services.loops.passes.complete_pass()
 
     def stop(self) -> None:
         """End the loop after the present pass; jobs run on."""
         self._stopping.set()
-        self._services.wake.set()
+        self._services.loops.wake.set()
         if self.is_alive():
             self.join(timeout=self._services.settings.poll * 2)
 
@@ -72,85 +72,85 @@ class ControlLoop(threading.Thread):
             pause = self._run_pass()
         except StoreError as error:
             problem = f"{error.message}; {error.hint}" if error.hint else error.message
-            if self._services.passes.problem != problem:  # log it once, not in every pass
+            if self._services.loops.passes.problem != problem:  # log it once, not in every pass
                 log.warning("nothing can be decided: %s", problem)
-            self._services.passes.problem = problem
+            self._services.loops.passes.problem = problem
         except Exception:
             log.exception("a pass of the loop failed; the next one follows")
         else:
-            if self._services.passes.problem:
+            if self._services.loops.passes.problem:
                 log.info("the store answers again")
-            self._services.passes.problem = ""
+            self._services.loops.passes.problem = ""
             return pause
         return self._services.settings.poll
 
     def _run_pass(self) -> float:
         services = self._services
         # check again in each pass: two servers must never act on the same hosts
-        services.experiments.confirm_sole_server()
-        world = services.experiments.load_world()
-        services.disks.look()  # where the disk of the store is full, this pass ends with its first save
+        services.stores.experiments.confirm_sole_server()
+        world = services.stores.experiments.load_world()
+        services.data.disks.look()  # where the disk of the store is full, this pass ends with its first save
         self._listeners.listen_to(services.hosts.refresh(world))
         observation = replace(self._observe(world), last_used=self._read_last_uses(world))
         decision = decide_isolated(world, observation)
         refused = self._save(world, decision.world, observation)
         open_experiments = {experiment.id: experiment for experiment in decision.world.experiments}
         actions = tuple(action for action in decision.actions if owner_of(action) not in refused)
-        services.tracker.start_actions(actions, open_experiments)
+        services.loops.tracker.start_actions(actions, open_experiments)
         builds = (action for action in (*observation.busy, *actions) if isinstance(action, EnsureImage))
-        services.disks.note(frozenset((action.host, action.reference) for action in builds))
+        services.data.disks.note(frozenset((action.host, action.reference) for action in builds))
         # An action that is decided on without a record, such as a release, needs its pause between two attempts, too.
         owners = {owner_of(action) for action in decision.actions}
-        services.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
-        services.samples.watch_jobs(decision.world)
-        services.logs.close_all_but(frozenset(open_experiments))
+        services.loops.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
+        services.watchers.samples.watch_jobs(decision.world)
+        services.stores.logs.close_all_but(frozenset(open_experiments))
         self._end_unwanted_builds(decision.world)
-        is_erased = services.experiments.finish_erasing()
+        is_erased = services.stores.experiments.finish_erasing()
         if refused:
             return 0.0
         if world.experiments:
-            services.passes.active_at = observation.now
+            services.loops.passes.active_at = observation.now
         return self._choose_pause(decision, observation, active=bool(world.experiments) or not is_erased)
 
     def _read_last_uses(self, world: World) -> Mapping[int, datetime]:
         companions = frozenset(
             experiment.id for experiment in world.experiments if experiment.plan.companion is not None
         )
-        return self._services.attendance.read_last_uses(companions, now())
+        return self._services.watchers.attendance.read_last_uses(companions, now())
 
     def _observe(self, world: World) -> Observation:
         """Ask every host, follow the logs of its containers, and publish the observation."""
         services = self._services
         # List the pending actions before asking the hosts: the answers may not show actions that end now.
-        pending = services.tracker.list_pending(services.hosts.pool.list_late())
+        pending = services.loops.tracker.list_pending(services.hosts.pool.list_late())
         moment = now()
-        with services.timings.host_answers.measure():
+        with services.watchers.timings.host_answers.measure():
             hosts = services.hosts.pool.observe_hosts(awaited_images(world, tuple(self._tags.items())), moment)
         self._note_tags(list_resolved(hosts.values()))
         building = {action.reference for action in pending if isinstance(action, EnsureImage)}
         hosts = {name: _mark_builds(self._follow_logs(name, host), building) for name, host in hosts.items()}
         present = {container.id for host in hosts.values() for container in host.containers.values()}
-        services.pump.drop_followers(frozenset(present))
+        services.loops.pump.drop_followers(frozenset(present))
         observation = replace(
-            make_observation(services.hosts, services.drained, hosts, moment),
+            make_observation(services.hosts, services.stores.drained, hosts, moment),
             busy=pending,
-            problems=services.tracker.list_failures(moment),
-            quiet=services.idle.find_quiet(world),
-            outputs_over=services.outputs.find_over(world),
+            problems=services.loops.tracker.list_failures(moment),
+            quiet=services.watchers.idle.find_quiet(world),
+            outputs_over=services.data.outputs.find_over(world),
             stuck=self._stuck.find(world),
-            fetched=services.data.find_fetched(world),
-            copied=services.data.find_copied(world),
-            saves=services.saves.find_saves(world),
-            filled=services.saves.find_filled(world),
+            fetched=services.data.fetcher.find_fetched(world),
+            copied=services.data.fetcher.find_copied(world),
+            saves=services.data.saver.find_saves(world),
+            filled=services.data.saver.find_filled(world),
         )
-        before = services.passes.observation
+        before = services.loops.passes.observation
         for line in (
             *describe_hosts({} if before is None else before.hosts, observation),
             *describe_swarm(before, observation),
         ):
             write_line(log, line)
-        services.passes.observation = observation
-        services.swarm.note(observation)
+        services.loops.passes.observation = observation
+        services.watchers.swarm.note(observation)
         return observation
 
     def _end_unwanted_builds(self, world: World) -> None:
@@ -174,7 +174,7 @@ class ControlLoop(threading.Thread):
 
     def _follow_logs(self, name: HostName, host: HostObservation) -> HostObservation:
         """Follow the log of every container of a host, and mark those whose whole log is stored."""
-        pump = self._services.pump
+        pump = self._services.loops.pump
         executor = self._services.hosts.pool.executors[name]
         containers = {}
         for key, container in host.containers.items():
@@ -195,7 +195,7 @@ class ControlLoop(threading.Thread):
         for old, new in changes_to_save(before, after):
             is_stale = bool(refused) and takes_place(old, new)
             _reach_before_save(old, new)
-            if is_stale or not services.experiments.save_decision(old, new, observation.now):
+            if is_stale or not services.stores.experiments.save_decision(old, new, observation.now):
                 refused.add(old.id)
                 continue
             _reach_after_save(old, new)
@@ -203,15 +203,15 @@ class ControlLoop(threading.Thread):
             if new.state in TERMINAL:
                 self._note_end()
             if takes_place(old, new):
-                services.timings.queue_waits.observe((observation.now - new.created_at).total_seconds())
-            services.notifier.publish_records(new.id)
+                services.watchers.timings.queue_waits.observe((observation.now - new.created_at).total_seconds())
+            services.loops.notifier.publish_records(new.id)
             if new.set_id is not None:
-                services.search_wake.set()
+                services.loops.search_wake.set()
             if new.closed:
-                services.logs.end_open_lines(new.id)
-                services.logs.close_experiment(new.id)
-                services.keeper.note_closed(new.id)
-                services.samples.close_experiment(new.id)
+                services.stores.logs.end_open_lines(new.id)
+                services.stores.logs.close_experiment(new.id)
+                services.watchers.metrics.note_closed(new.id)
+                services.watchers.samples.close_experiment(new.id)
         for line in describe_pass(before, saved):
             write_line(log, line)
         return frozenset(refused)

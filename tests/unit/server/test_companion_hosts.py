@@ -41,11 +41,11 @@ def services(tmp_path: Path) -> Iterator[Services]:
 
 def _add_experiment(services: Services, plan: Plan, host: HostName | None) -> None:
     jobs = first_jobs(plan)
-    new = NewExperiments(services.info.owner, plan.project, "", "", ((plan, jobs),))
-    ((detail,), _) = services.experiments.add_experiments(new, NOW)
+    new = NewExperiments(services.stores.owner, plan.project, "", "", ((plan, jobs),))
+    ((detail,), _) = services.stores.experiments.add_experiments(new, NOW)
     ran = replace(detail.experiment, jobs=tuple(replace(job, host=host) for job in jobs), started_at=NOW)
-    assert services.experiments.save_decision(detail.experiment, ran, NOW)
-    Path(services.settings.output, services.info.owner.user, plan.project, str(ran.number)).mkdir(parents=True)
+    assert services.stores.experiments.save_decision(detail.experiment, ran, NOW)
+    Path(services.settings.output, services.stores.owner.user, plan.project, str(ran.number)).mkdir(parents=True)
 
 
 def test_it_is_placed_on_the_host_of_the_outputs(services: Services) -> None:
@@ -80,7 +80,7 @@ def test_a_lost_host_is_named(services: Services) -> None:
 
 
 def test_outputs_that_are_gone_are_named(services: Services) -> None:
-    owner: Owner = services.info.owner
+    owner: Owner = services.stores.owner
     folder = Path(services.settings.output, owner.user, "toaster", "1")
     folder.rmdir()
     with pytest.raises(NotFound, match=f"the output folder of 1 is gone: {folder}"):

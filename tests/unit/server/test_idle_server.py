@@ -33,10 +33,11 @@ def application(tmp_path: Path) -> Any:
     """A server without experiments that has been idle for long."""
     _, hosts = make_keeper(tmp_path)
     services = SimpleNamespace(
-        notifier=SimpleNamespace(count_feeds=lambda: 0),
-        passes=SimpleNamespace(active_at=LONG_AGO),
-        experiments=SimpleNamespace(count_open=lambda: 0),
-        saves=OutputSaver("5e17e4", hosts),
+        loops=SimpleNamespace(
+            notifier=SimpleNamespace(count_feeds=lambda: 0), passes=SimpleNamespace(active_at=LONG_AGO)
+        ),
+        stores=SimpleNamespace(experiments=SimpleNamespace(count_open=lambda: 0)),
+        data=SimpleNamespace(saver=OutputSaver("5e17e4", hosts)),
         web=WebDoor(WebAccess(tmp_path / "web.json")),
     )
     return SimpleNamespace(services=services, webhooks=SimpleNamespace(has_waiting=lambda: False), api=None)
@@ -52,11 +53,11 @@ def test_a_server_with_nothing_to_do_is_idle(application: Any, settings: Setting
 
 
 def test_an_output_that_is_copied_keeps_the_server(application: Any, settings: Settings) -> None:
-    application.services.saves._progress[4] = SaveProgress(0, 0)
+    application.services.data.saver._progress[4] = SaveProgress(0, 0)
     assert not _is_idle(application, settings)
-    application.services.saves._progress.clear()
-    application.services.passes.active_at = LONG_AGO
-    application.services.saves._requested.add(4)
+    application.services.data.saver._progress.clear()
+    application.services.loops.passes.active_at = LONG_AGO
+    application.services.data.saver._requested.add(4)
     assert not _is_idle(application, settings)
 
 
@@ -69,7 +70,7 @@ def test_a_request_under_way_keeps_the_server(
     application: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "_CHECK_INTERVAL", 0.01)
-    passes, stop = application.services.passes, threading.Event()
+    passes, stop = application.services.loops.passes, threading.Event()
     came, release = threading.Event(), asyncio.Event()
     passes.active_at = now()
 
@@ -97,7 +98,7 @@ def test_a_server_whose_socket_is_removed_listens_again(
     application: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch, *, replaced: bool
 ) -> None:
     monkeypatch.setattr(process, "_CHECK_INTERVAL", 0.01)
-    application.services.passes.active_at = now()
+    application.services.loops.passes.active_at = now()
     stop, ended = threading.Event(), list[_Pause]()
     with _bind_socket(settings) as door:
         serving = serve(application, settings, (door, settings.socket.lstat()), stop, ended)

@@ -35,7 +35,7 @@ from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
 from riseml.server.data.disk_keeper import CACHE
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores
 from riseml.spec.config.types import Goal, SearchMethod
 from riseml.store.metrics.metric_history import Bucket
 
@@ -58,7 +58,7 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments/{name}")
     def read_experiment(name: Name) -> wire.ExperimentView:
         canonical_id = parse_id(name)
-        return show_details(find_details(canonical_id, services), canonical_id, services)
+        return show_details(find_details(canonical_id, services.stores), canonical_id, services)
 
     @router.post("/experiments/{name}/kill")
     def kill_experiment(name: Name) -> wire.ExperimentView:
@@ -70,26 +70,26 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
             )
         _request_kill(canonical_id, services)
         write_line(log, describe_kill(canonical_id))
-        return show_changed_details(find_details(canonical_id, services), canonical_id, services)
+        return show_changed_details(find_details(canonical_id, services.stores), canonical_id, services)
 
     _add_inspection_routes(router, services)
 
 
 def _request_kill(canonical_id: CanonicalId, services: Services) -> None:
     """Store that the user kills an experiment, or a set with its search, and wake both loops."""
-    details = find_details(canonical_id, services)
+    details = find_details(canonical_id, services.stores)
     set_id = details[0].experiment.set_id
     is_running = False
     if set_id is not None and canonical_id.sub is None:
         # end the search first, so that it makes no trial after the members are listed
-        is_running = services.searches.request_end(set_id)
-        details = find_details(canonical_id, services)
-    services.experiments.request_kill([detail.experiment.id for detail in details])
+        is_running = services.stores.searches.request_end(set_id)
+        details = find_details(canonical_id, services.stores)
+    services.stores.experiments.request_kill([detail.experiment.id for detail in details])
     if not is_running and all(detail.experiment.state in TERMINAL for detail in details):
         for detail in details:  # that wait for the last copy of their output; a kill of what runs gives no copy up
-            services.saves.give_up(detail.experiment)
-    services.wake.set()
-    services.search_wake.set()
+            services.data.saver.give_up(detail.experiment)
+    services.loops.wake.set()
+    services.loops.search_wake.set()
 
 
 def _add_inspection_routes(router: APIRouter, services: Services) -> None:
@@ -98,26 +98,26 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments/{name}/tfconfig")
     def read_tf_configs(name: Name) -> wire.TfConfigs:
         canonical_id = parse_id(name)
-        return show_tf_configs(find_single_experiment(canonical_id, services), canonical_id)
+        return show_tf_configs(find_single_experiment(canonical_id, services.stores), canonical_id)
 
     @router.get("/experiments/{name}/environment")
     def read_job_environments(name: Name) -> wire.JobEnvironments:
         canonical_id = parse_id(name)
-        return show_job_environments(find_single_experiment(canonical_id, services), canonical_id, services)
+        return show_job_environments(find_single_experiment(canonical_id, services.stores), canonical_id, services.data)
 
     @router.get("/experiments/{name}/explain")
     def explain_experiment(name: Name) -> wire.ExplanationView:
-        experiment = find_single_experiment(parse_id(name), services)
-        if services.passes.observation is None:
-            wait_for_hosts(services)
-        observation = services.passes.observation or Observation(now(), {})
-        world = services.experiments.load_world()
+        experiment = find_single_experiment(parse_id(name), services.stores)
+        if services.loops.passes.observation is None:
+            wait_for_hosts(services.loops)
+        observation = services.loops.passes.observation or Observation(now(), {})
+        world = services.stores.experiments.load_world()
         hosts = services.hosts
         explanation = show_explanation(world, observation, experiment, hosts.names, hosts.find_troubles())
         if experiment.state in _NOT_STARTED:
             places = [*list_concerned_hosts(experiment, observation), *([CACHE] if experiment.plan.data else [])]
-            explanation["summary"] += describe_stuck_disks(services.disks.find_stuck(places))
-        return {**explanation, "activities": show_activities(services.activities.list_activities(experiment))}
+            explanation["summary"] += describe_stuck_disks(services.data.disks.find_stuck(places))
+        return {**explanation, "activities": show_activities(services.watchers.activities.list_activities(experiment))}
 
 
 def add_trial_routes(router: APIRouter, services: Services) -> None:
@@ -127,19 +127,19 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
     def add_trials(name: Name, order: Annotated[wire.TrialOrder, Body()]) -> wire.ExperimentView:
         check_text(order)
         canonical_id = parse_id(name)
-        record = find_search(canonical_id, services, "only a search makes further trials")
-        first = find_details(canonical_id, services)[0].experiment
+        record = find_search(canonical_id, services.stores, "only a search makes further trials")
+        first = find_details(canonical_id, services.stores)[0].experiment
         _check_points(record)
-        if first.snapshot and not services.snapshots.has_snapshot(first.snapshot):
+        if first.snapshot and not services.stores.snapshots.has_snapshot(first.snapshot):
             raise Refused(
                 f"the project's files of set {record.number} are gone from the server",
                 "run `riseml train` again: it sends them, and begins a new set",
             )
         variables = _choose_variables(record, order)
-        services.searches.continue_search(record.id, order["trials"], variables, services.seals.seal)
+        services.stores.searches.continue_search(record.id, order["trials"], variables, services.stores.seals.seal)
         write_line(log, LogLine(f"{record.number} {order['trials']} trials added", experiment=str(record.number)))
-        services.search_wake.set()
-        return show_changed_details(find_details(canonical_id, services), canonical_id, services)
+        services.loops.search_wake.set()
+        return show_changed_details(find_details(canonical_id, services.stores), canonical_id, services)
 
 
 def _check_points(record: SearchRecord) -> None:
@@ -181,7 +181,7 @@ def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environme
     )
 
 
-def add_set_routes(router: APIRouter, services: Services) -> None:
+def add_set_routes(router: APIRouter, stores: Stores) -> None:
     """Add /experiments/{name}/curves, the curves of a set's experiments, and /experiments/{name}/importance, the
     importance of its parameters.
     """
@@ -191,8 +191,8 @@ def add_set_routes(router: APIRouter, services: Services) -> None:
         name: Name, metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")]
     ) -> wire.CurveList:
         check_text([metric])
-        members = [detail.experiment for detail in find_details(parse_id(name), services)]
-        histories = services.metrics.read_histories([member.id for member in members], metric)
+        members = [detail.experiment for detail in find_details(parse_id(name), stores)]
+        histories = stores.metrics.read_histories([member.id for member in members], metric)
         reported = [member for member in members if member.id in histories]
         latest = reported[-_MOST_CURVES:]
         most = max(_FEWEST_CURVE_POINTS, _MOST_CURVE_POINTS // max(1, len(latest)))
@@ -203,7 +203,7 @@ def add_set_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/importance")
     def read_importance(name: Name) -> wire.ImportanceView:
-        record = find_search(parse_id(name), services, "only a search has a metric that its parameters decide")
+        record = find_search(parse_id(name), stores, "only a search has a metric that its parameters decide")
         importances = find_importances(record.plan, record.trials)
         return {
             "id": experiment_name(record.number, None),
@@ -236,7 +236,7 @@ def thin_out(buckets: Sequence[Bucket], most: int) -> list[Bucket]:
     return [buckets[round(at * last / (most - 1))] for at in range(most)]
 
 
-def add_name_routes(router: APIRouter, services: Services) -> None:
+def add_name_routes(router: APIRouter, stores: Stores) -> None:
     """Add /names, for the completion of IDs in shells: it answers within milliseconds, with names only."""
 
     @router.get("/names")
@@ -244,16 +244,16 @@ def add_name_routes(router: APIRouter, services: Services) -> None:
         prefix: Annotated[str, Query(max_length=100)] = "",
         running: bool = False,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
     ) -> wire.NameList:
-        names = _find_names(prefix, services, running=running)
+        names = _find_names(prefix, stores, running=running)
         return {"names": list(islice((name for name in names if name.startswith(prefix)), _MOST_NAMES))}
 
 
-def _find_names(prefix: str, services: Services, *, running: bool) -> Iterable[str]:
+def _find_names(prefix: str, stores: Stores, *, running: bool) -> Iterable[str]:
     """Return the names inside the experiment or set that the prefix names; else the newest experiments."""
-    user = services.info.owner.user
+    user = stores.owner.user
     begun = _NAME_PREFIX.match(prefix)
     if begun is None or (begun.end() != len(prefix) and not begun[2]):
         return ()
     if begun[1] and begun[2]:
-        return services.names.list_names(user, int(begun[1]), running=running)
-    return map(str, services.names.list_numbers(user, begun[1], running=running, most=_MOST_NUMBERS))
+        return stores.names.list_names(user, int(begun[1]), running=running)
+    return map(str, stores.names.list_numbers(user, begun[1], running=running, most=_MOST_NUMBERS))

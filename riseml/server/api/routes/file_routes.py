@@ -31,8 +31,9 @@ from riseml.server.api.views.record_views import show_time
 from riseml.server.api.views.saved_views import show_saved, show_saved_summary
 from riseml.server.clock import now
 from riseml.server.data.file_places import open_data, open_output
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores
 
 _CONTENT_PROOF = 33  # bytes after a content: one that says whether it is complete, and its SHA-256
 _WRITE_BUFFER = 1 << 20  # bytes that are written at once
@@ -143,18 +144,18 @@ def _add_changing_routes(router: APIRouter, services: Services) -> None:
             raise UsageError("riseml does not remove the root of a storage", "name what is in it")
         files = _open_storage(place, services, writes=True)
         if place.root == "output":
-            check_removable(parse_id(place.of), services, files)
+            check_removable(parse_id(place.of), services.stores, files)
         removed = files.remove_files(place.path, MOST_ENTRIES)
         return {"path": place.path, **removed._asdict()}  # type: ignore[typeddict-item]  # the fields have these names
 
 
 def _open_storage(place: _PlaceQuery, services: Services, *, writes: bool = False) -> StorageFiles:
     if place.root == "data":
-        return open_data(services.hosts, services.info.owner, writes=writes)
+        return open_data(services.hosts, services.stores.owner, writes=writes)
     canonical_id = parse_id(place.of)
     if canonical_id.job is not None:
         raise UsageError(f"{canonical_id} is a job", f"output://{canonical_id.number} has the files of all jobs")
-    members = [detail.experiment for detail in find_details(canonical_id, services)]
+    members = [detail.experiment for detail in find_details(canonical_id, services.stores)]
     return open_output(services.hosts, members, canonical_id)
 
 
@@ -209,16 +210,16 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/kept")
     def list_kept() -> wire.KeptView:
-        return _show_kept(services)
+        return _show_kept(services.stores)
 
     @router.post("/experiments/{name}/keep")
     def keep_output(name: Name, keep: bool = True) -> wire.KeptView:  # noqa: FBT001, FBT002  # a query parameter
-        ids = [detail.experiment.id for detail in find_details(parse_id(name), services)]
+        ids = [detail.experiment.id for detail in find_details(parse_id(name), services.stores)]
         if keep:
-            services.kept_outputs.keep(ids, now())
+            services.stores.kept_outputs.keep(ids, now())
         else:
-            services.kept_outputs.release(ids)
-        return _show_kept(services)
+            services.stores.kept_outputs.release(ids)
+        return _show_kept(services.stores)
 
     @router.get("/outputs")
     def list_outputs(query: Annotated[_OutputQuery, Depends()]) -> wire.OutputPage:
@@ -228,14 +229,14 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
     @router.post("/experiments/{name}/output/remove")
     def remove_output(name: Name) -> wire.OutputView:
         canonical_id = parse_id(name)
-        experiment = find_single_experiment(canonical_id, services)
-        check_removable(canonical_id, services)
-        return _remove_output(experiment, services)
+        experiment = find_single_experiment(canonical_id, services.stores)
+        check_removable(canonical_id, services.stores)
+        return _remove_output(experiment, services.hosts)
 
 
-def _show_kept(services: Services) -> wire.KeptView:
+def _show_kept(stores: Stores) -> wire.KeptView:
     experiments = [
-        services.experiments.get_experiment(identity).experiment for identity in services.kept_outputs.load_kept()
+        stores.experiments.get_experiment(identity).experiment for identity in stores.kept_outputs.load_kept()
     ]
     return {
         "kept": [
@@ -249,9 +250,9 @@ def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
     """Return a page of outputs, of the newest experiments first; a large set takes several pages."""
     before = query.before if query.before is None or query.sub is None else query.before + 1
     end = time.monotonic() + _PAGE_SECONDS
-    kept_ids = services.kept_outputs.load_kept()
-    details = services.experiments.list_experiments(
-        services.info.owner.user,
+    kept_ids = services.stores.kept_outputs.load_kept()
+    details = services.stores.experiments.list_experiments(
+        services.stores.owner.user,
         ended=True,
         project=query.project,
         limit=_PAGE_NUMBERS,
@@ -268,18 +269,18 @@ def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
             continue  # it was on an earlier page
         is_old = experiment.ended_at is not None and experiment.ended_at <= latest
         if experiment.closed and is_old and experiment.id not in kept_ids:
-            outputs += _measure_output(experiment, query.larger, services)
+            outputs += _measure_output(experiment, query.larger, services.hosts)
         if time.monotonic() > end:
             return {"outputs": outputs, "next": experiment.number, "next_sub": experiment.sub}
     numbers = {experiment.number for experiment in experiments}
     return {"outputs": outputs, "next": min(numbers) if len(numbers) == _PAGE_NUMBERS else None, "next_sub": None}
 
 
-def _measure_output(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
+def _measure_output(experiment: Experiment, larger: int, hosts: HostSet) -> Sequence[wire.OutputView]:
     """Return an output with its size; nothing when there is none, or when it is too small."""
     view = _make_output_view(experiment)
     try:
-        files = _open_output(experiment, services)
+        files = _open_output(experiment, hosts)
         after: str | None = None
         while True:
             page = files.list_files(ListOrder("", after, MOST_ENTRIES, deep=True))
@@ -295,11 +296,11 @@ def _measure_output(experiment: Experiment, larger: int, services: Services) -> 
         return [view]
 
 
-def _remove_output(experiment: Experiment, services: Services) -> wire.OutputView:
+def _remove_output(experiment: Experiment, hosts: HostSet) -> wire.OutputView:
     """Remove the content of an output folder; the folder itself stays."""
     view = _make_output_view(experiment)
     end = time.monotonic() + _REMOVAL_SECONDS
-    files = _open_output(experiment, services)
+    files = _open_output(experiment, hosts)
     while time.monotonic() < end:
         entries = files.list_files(ListOrder("", limit=1)).entries
         if not entries:
@@ -313,8 +314,8 @@ def _remove_output(experiment: Experiment, services: Services) -> wire.OutputVie
     return view
 
 
-def _open_output(experiment: Experiment, services: Services) -> StorageFiles:
-    return open_output(services.hosts, [experiment], CanonicalId(experiment.number, experiment.sub))
+def _open_output(experiment: Experiment, hosts: HostSet) -> StorageFiles:
+    return open_output(hosts, [experiment], CanonicalId(experiment.number, experiment.sub))
 
 
 def _make_output_view(experiment: Experiment) -> wire.OutputView:
@@ -340,25 +341,25 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/saved")
     def read_saved(name: Name) -> wire.SavedView:
-        return _show_saved_output(find_single_experiment(parse_id(name), services), name)
+        return _show_saved_output(find_single_experiment(parse_id(name), services.stores), name)
 
     @router.post("/experiments/{name}/save")
     def save_output(name: Name, order: wire.SaveRequest | None = None) -> wire.SavedView:
-        experiment = find_single_experiment(parse_id(name), services)
+        experiment = find_single_experiment(parse_id(name), services.stores)
         if experiment.plan.save is not None and experiment.started_at is None:
             raise Refused(f"no job of {name} has run, and there is nothing to save", "`riseml status` shows its state")
         view = _show_saved_output(experiment, name)
-        services.saves.start_save(experiment, _list_keys(order))
+        services.data.saver.start_save(experiment, _list_keys(order))
         return {**view, "state": "saving"}
 
     def _show_saved_output(experiment: Experiment, name: str) -> wire.SavedView:
-        summary = show_saved_summary(experiment, services.saves)
+        summary = show_saved_summary(experiment, services.data.saver)
         if summary is None:
             raise NotFound(
                 f"{name} saves nothing: its riseml.yml has no `save`",
                 f"`riseml cp output://{name} DIR` copies its output",
             )
-        return show_saved(experiment, services.saves, summary)
+        return show_saved(experiment, services.data.saver, summary)
 
 
 def _list_keys(order: wire.SaveRequest | None) -> Environment:

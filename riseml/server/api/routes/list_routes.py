@@ -16,7 +16,7 @@ from riseml.server.api.views.comparison import compare_experiments
 from riseml.server.api.views.record_views import show_all
 from riseml.server.api.views.results import ResultQuery, read_results
 from riseml.server.clock import now
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores
 from riseml.store.experiment_pages import LONGEST_TEXT, PageQuery, PageSort
 from riseml.store.experiments import ExperimentDetail
 
@@ -99,14 +99,14 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/metrics/names")
     def list_metric_names() -> wire.MetricNames:
-        return {"names": list(services.pages.last_values.list_names(services.info.owner.user))}
+        return {"names": list(services.stores.pages.last_values.list_names(services.stores.owner.user))}
 
     @router.get("/metrics/values")
     def read_metric_values(
         metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
     ) -> wire.MetricLastValues:
         check_text([metric])
-        last_values = services.pages.last_values.read_values(services.info.owner.user, metric)
+        last_values = services.stores.pages.last_values.read_values(services.stores.owner.user, metric)
         return {
             "metric": metric,
             "values": {experiment_name(number, sub): last for number, sub, last in last_values.values()},
@@ -119,18 +119,18 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         metric: Annotated[MetricFilter, Depends()],
     ) -> wire.ExperimentList:
         if filters.asks_for_page or metric.metric:
-            details = _read_page(query, filters, metric, services)
+            details = _read_page(query, filters, metric, services.stores)
         else:
-            details = _read_list(query, services)
-        if filters.user not in (None, services.info.owner.user):
+            details = _read_list(query, services.stores)
+        if filters.user not in (None, services.stores.owner.user):
             details = ()
         sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
-        return {"experiments": show_all(details, services.hosts.roots, services.searches.load_searches(sets))}
+        return {"experiments": show_all(details, services.hosts.roots, services.stores.searches.load_searches(sets))}
 
 
-def _read_list(query: ListQuery, services: Services) -> tuple[ExperimentDetail, ...]:
-    return services.experiments.list_experiments(
-        services.info.owner.user,
+def _read_list(query: ListQuery, stores: Stores) -> tuple[ExperimentDetail, ...]:
+    return stores.experiments.list_experiments(
+        stores.owner.user,
         ended=query.ended,
         project=query.project,
         limit=query.limit,
@@ -140,7 +140,7 @@ def _read_list(query: ListQuery, services: Services) -> tuple[ExperimentDetail, 
 
 
 def _read_page(
-    query: ListQuery, filters: ListFilters, metric: MetricFilter, services: Services
+    query: ListQuery, filters: ListFilters, metric: MetricFilter, stores: Stores
 ) -> tuple[ExperimentDetail, ...]:
     if query.before is not None and filters.sort not in (None, "-number"):
         raise UsageError("`before` names the next page of the newest numbers alone", "give an offset with this sort")
@@ -162,15 +162,15 @@ def _read_page(
         least=metric.least,
         most=metric.most,
     )
-    return services.pages.read_page(services.info.owner.user, page)
+    return stores.pages.read_page(stores.owner.user, page)
 
 
-def add_result_routes(router: APIRouter, services: Services) -> None:
+def add_result_routes(router: APIRouter, stores: Stores) -> None:
     """Add /comparison and /results, which put experiments side by side."""
 
     @router.get("/comparison")
     def compare(names: Names) -> wire.ComparisonView:
-        return compare_experiments([name[:200] for name in names], services, now())
+        return compare_experiments([name[:200] for name in names], stores, now())
 
     @router.get("/results")
     def read(
@@ -182,4 +182,4 @@ def add_result_routes(router: APIRouter, services: Services) -> None:
     ) -> wire.ResultList:
         check_text([project, sort, where])
         query = ResultQuery(tuple(name[:200] for name in names or ()), project, tuple(where or ()), sort, limit)
-        return read_results(query, services, now())
+        return read_results(query, stores, now())

@@ -27,7 +27,7 @@ from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
 from riseml.server.api.views.record_views import show_time
 from riseml.server.attendance import Attendance
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores
 from riseml.store.experiments import StateEvent
 from riseml.store.logs.levels import LogLevel
 from riseml.store.logs.line_index import LineIndexes, NumberedOutput, Selection
@@ -69,18 +69,18 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
     def read_logs(name: Name, query: Annotated[_LogParameters, Depends()]) -> StreamingResponse:
         canonical_id = parse_id(name)
         _check_since(query.since)
-        details = find_details(canonical_id, services)
+        details = find_details(canonical_id, services.stores)
         for detail in details:
-            prepare_log(detail.experiment, services.logs)
+            prepare_log(detail.experiment, services.stores.logs)
         ids = tuple(detail.experiment.id for detail in details)
-        growth = None if canonical_id.sub is not None else _find_growth(details[0].experiment, services)
+        growth = None if canonical_id.sub is not None else _find_growth(details[0].experiment, services.stores)
         positions = parse_stream_cursor(query.cursor, len(ids), grows=growth is not None)
-        check_stream_cursor(query.cursor, zip(ids, positions, strict=True), services.logs)
+        check_stream_cursor(query.cursor, zip(ids, positions, strict=True), services.stores.logs)
         parts = (query.tail, query.since, query.batch, growth, query.closed, query.reports, query.heartbeat)
         request = StreamRequest(canonical_id, ids, query.follow, positions, *parts)
-        entries = stream_entries(request, services.experiments, services.logs, services.notifier)
+        entries = stream_entries(request, services.stores.experiments, services.stores.logs, services.loops.notifier)
         if query.follow and details[0].experiment.plan.companion is not None:
-            entries = _attend_companion(services.attendance, ids[0], entries)
+            entries = _attend_companion(services.watchers.attendance, ids[0], entries)
         headers = {HEARTBEAT_HEADER: f"{query.heartbeat:g}"}
         return StreamingResponse(entries, media_type="application/x-ndjson", headers=headers)
 
@@ -94,12 +94,12 @@ async def _attend_companion(
             yield entry
 
 
-def _find_growth(experiment: Experiment, services: Services) -> SetGrowth | None:
+def _find_growth(experiment: Experiment, stores: Stores) -> SetGrowth | None:
     """Return the growth of an experiment's set; None when the set has no search."""
     set_id = experiment.set_id
-    if set_id is None or not services.searches.has_search(set_id):
+    if set_id is None or not stores.searches.has_search(set_id):
         return None
-    return SetGrowth(services.searches, services.metrics, set_id)
+    return SetGrowth(stores.searches, stores.metrics, set_id)
 
 
 def _check_since(since: datetime | None) -> None:
@@ -114,17 +114,17 @@ def _check_since(since: datetime | None) -> None:
         raise UsageError(f"since is {since}, which is beyond the calendar", "leave it out to read everything") from None
 
 
-def add_line_routes(router: APIRouter, services: Services) -> None:
+def add_line_routes(router: APIRouter, stores: Stores) -> None:
     """Add /experiments/{name}/events and /experiments/{name}/lines, and the search in them, for a page about one
     experiment.
     """
-    lines = LineIndexes(services.logs)
+    lines = LineIndexes(stores.logs)
 
     @router.get("/experiments/{name}/events")
     def list_events(name: Name) -> wire.EventList:
         canonical_id = parse_id(name)
-        experiment = find_single_experiment(canonical_id, services)
-        events = services.experiments.read_events(experiment.id, 0)
+        experiment = find_single_experiment(canonical_id, stores)
+        events = stores.experiments.read_events(experiment.id, 0)
         wants_all = canonical_id.job is None
         selected = [event for event in events if wants_all or (event.job is not None and canonical_id.names(event.job))]
         return {"events": [_show_event(experiment, event) for event in selected]}
@@ -133,7 +133,7 @@ def add_line_routes(router: APIRouter, services: Services) -> None:
     def read_lines(
         name: Name, first: First = 0, count: Annotated[int, Query(ge=0, le=_MOST_LINES)] = 500, level: Level = None
     ) -> wire.LinePage:
-        experiment, selection = _select_lines(name, level, services)
+        experiment, selection = _select_lines(name, level, stores)
         total, outputs = lines.read_page(selection, first, count)
         return {"total": total, "lines": [_show_line(experiment, output) for output in outputs]}
 
@@ -146,7 +146,7 @@ def add_line_routes(router: APIRouter, services: Services) -> None:
         level: Level = None,
     ) -> wire.LineMatches:
         check_text(text)
-        total, matches, following = lines.search(_select_lines(name, level, services)[1], text, first, most)
+        total, matches, following = lines.search(_select_lines(name, level, stores)[1], text, first, most)
         return {"total": total, "matches": matches, "next": following}
 
 
@@ -163,10 +163,10 @@ def _show_event(experiment: Experiment, event: StateEvent) -> wire.EventView:
     }
 
 
-def _select_lines(name: str, level: str | None, services: Services) -> tuple[Experiment, Selection]:
+def _select_lines(name: str, level: str | None, stores: Stores) -> tuple[Experiment, Selection]:
     canonical_id = parse_id(name)
-    experiment = find_single_experiment(canonical_id, services)
-    prepare_log(experiment, services.logs)
+    experiment = find_single_experiment(canonical_id, stores)
+    prepare_log(experiment, stores.logs)
     return experiment, Selection(experiment.id, canonical_id, None if level is None else LogLevel(level))
 
 

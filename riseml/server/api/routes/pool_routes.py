@@ -31,10 +31,11 @@ from riseml.server.hosts.checkup import check_pool
 from riseml.server.hosts.choose_executor import PROCESS
 from riseml.server.hosts.dismissal import dismiss_host
 from riseml.server.hosts.host_keys import pin_host_keys, scan_host_keys
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.server.hosts.swarm_members import show_members, show_recovery
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores, Watchers
 from riseml.server.usage.gpu_readings import find_holders, read_all_gpus, show_gpus
 from riseml.spec.pool.slurm import make_login_entry
 from riseml.spec.pool.types import EngineKind, HostSpec
@@ -69,7 +70,7 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/pool")
     def read_pool() -> wire.PoolView:
-        wait_for_hosts(services)
+        wait_for_hosts(services.loops)
         return show_pool(services)
 
     @router.post("/pool/check")
@@ -82,9 +83,9 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
     def join() -> wire.PoolMembers:
         wait_for_pool_file(services)
         _require_pool(services)
-        _require_engines(services)
+        _require_engines(services.hosts)
         members = services.hosts.join_swarm()
-        wait_for_hosts(services)
+        wait_for_hosts(services.loops)
         return {"members": show_members(members)}
 
     _add_recovery_route(router, services)
@@ -98,15 +99,15 @@ def _add_recovery_route(router: APIRouter, services: Services) -> None:
     def recover(*, host: Annotated[str, Query(max_length=100)] = "", dry_run: bool = True) -> wire.PoolRecovery:
         wait_for_pool_file(services)
         _require_pool(services)
-        _require_engines(services)
-        _require_swarm(services)
-        plan = services.hosts.plan_recovery(_require_host(services, host) if host else None)
-        experiments = services.experiments.load_world().experiments
+        _require_engines(services.hosts)
+        _require_swarm(services.hosts)
+        plan = services.hosts.plan_recovery(_require_host(services.hosts, host) if host else None)
+        experiments = services.stores.experiments.load_world().experiments
         if dry_run:
             return show_recovery(plan, experiments)
         memberships = services.hosts.recover_swarm(plan)
         write_line(log, LogLine(f"the swarm of the pool has a new majority, managed by {plan.leader}"))
-        wait_for_hosts(services)
+        wait_for_hosts(services.loops)
         return show_recovery(plan, experiments, memberships)
 
 
@@ -115,29 +116,29 @@ def _add_change_routes(router: APIRouter, services: Services) -> None:
     def add(new: Annotated[wire.NewHost, Body()]) -> wire.AddedHost:
         check_text(new)
         wait_for_pool_file(services)
-        _require_engines(services)
+        _require_engines(services.hosts)
         _require_change(services)
-        experiments = services.experiments.load_world().experiments
+        experiments = services.stores.experiments.load_world().experiments
         jobs = {name: list_jobs_on(experiments, name) for name in services.hosts.names}
         answer = admit_host(services.hosts, new, jobs)
         if answer["state"] == "added":
             name = HostName(answer["name"])
             write_line(log, LogLine(f"host {name} added to the pool", host=name))
-            services.wake.set()
+            services.loops.wake.set()
             wait_for_pool_file(services)
         return answer
 
     @router.post("/pool/hosts/{name}/remove")
     def remove(name: Name, *, force: bool = False, dry_run: bool = False) -> wire.RemovedHost:
         wait_for_pool_file(services)
-        _require_engines(services)
+        _require_engines(services.hosts)
         host = _require_entry(services, name)
-        jobs = list_jobs_on(services.experiments.load_world().experiments, host.name)
+        jobs = list_jobs_on(services.stores.experiments.load_world().experiments, host.name)
         answer = dismiss_host(services.hosts, host, jobs, force=force, dry_run=dry_run)
         if answer["removed"]:
-            services.drained.resume_host(host.name)  # a host that is added again gets jobs
+            services.stores.drained.resume_host(host.name)  # a host that is added again gets jobs
             write_line(log, LogLine(f"host {name} removed from the pool", host=host.name))
-            services.wake.set()
+            services.loops.wake.set()
             wait_for_pool_file(services)
         return answer
 
@@ -145,15 +146,15 @@ def _add_change_routes(router: APIRouter, services: Services) -> None:
 def _add_drain_routes(router: APIRouter, services: Services) -> None:
     @router.post("/pool/hosts/{name}/drain")
     def drain(name: Name) -> wire.HostView:
-        host = _require_host(services, name)
-        services.drained.drain_host(host, now())
+        host = _require_host(services.hosts, name)
+        services.stores.drained.drain_host(host, now())
         write_line(log, LogLine(f"host {host} drained: it gets no new jobs", host=host))
         return _wake_and_show(services, name)
 
     @router.post("/pool/hosts/{name}/resume")
     def resume(name: Name) -> wire.HostView:
-        host = _require_host(services, name)
-        services.drained.resume_host(host)
+        host = _require_host(services.hosts, name)
+        services.stores.drained.resume_host(host)
         write_line(log, LogLine(f"host {host} resumed: it gets new jobs again", host=host))
         return _wake_and_show(services, name)
 
@@ -172,33 +173,33 @@ def _add_key_routes(router: APIRouter, services: Services) -> None:
         entry = _require_ssh_entry(services, name)
         keys = pin_host_keys(entry, home, frozenset(fingerprint))
         services.hosts.reconnect(entry.name)
-        services.wake.set()
+        services.loops.wake.set()
         return keys
 
 
 def _wake_and_show(services: Services, name: str) -> wire.HostView:
-    services.wake.set()
+    services.loops.wake.set()
     return next(host for host in show_hosts(services) if host["name"] == name)
 
 
-def _require_engines(services: Services) -> None:
+def _require_engines(hosts: HostSet) -> None:
     """Check that the pool has hosts of its own.
 
     Raises:
         UsageError: it is a Slurm cluster, whose nodes Slurm adds and connects.
     """
-    if services.hosts.executor_name == EngineKind.SLURM.value:
+    if hosts.executor_name == EngineKind.SLURM.value:
         hint = "the administrator of the cluster adds nodes; `riseml pool check` says how riseml sees it"
         raise UsageError("the pool is a Slurm cluster, which has no Docker hosts", hint)
 
 
-def _require_swarm(services: Services) -> None:
+def _require_swarm(hosts: HostSet) -> None:
     """Check that the hosts of the pool are to be in one swarm.
 
     Raises:
         UsageError: there is one host, or jobs use the network of the hosts.
     """
-    if services.hosts.network is not Network.OVERLAY:
+    if hosts.network is not Network.OVERLAY:
         raise UsageError("this pool needs no Docker swarm", "only `network: overlay` with several hosts needs one")
 
 
@@ -249,7 +250,7 @@ def _require_entry(services: Services, name: str) -> HostSpec:
         UsageError: no pool.yml is in force.
     """
     entries = {entry.name: entry for entry in _require_pool(services)}
-    return entries[_require_host(services, name)]
+    return entries[_require_host(services.hosts, name)]
 
 
 def _require_ssh_entry(services: Services, name: str) -> HostSpec:
@@ -262,7 +263,7 @@ def _require_ssh_entry(services: Services, name: str) -> HostSpec:
     mode = services.hosts.mode
     if not isinstance(mode, PoolMode) or mode.spec.slurm is None:
         return _require_entry(services, name)
-    _require_host(services, name)
+    _require_host(services.hosts, name)
     entry = make_login_entry(mode.spec.slurm)
     if entry is None:
         hint = "name a login node as `login` in the section `slurm` of pool.yml, if it runs elsewhere"
@@ -270,13 +271,13 @@ def _require_ssh_entry(services: Services, name: str) -> HostSpec:
     return entry
 
 
-def _require_host(services: Services, name: str) -> HostName:
+def _require_host(hosts: HostSet, name: str) -> HostName:
     """Return the name of a host.
 
     Raises:
         NotFound: the pool has no such host.
     """
-    names = services.hosts.names
+    names = hosts.names
     if name not in names:
         raise NotFound(f"the pool has no host {name}", f"its hosts: {', '.join(names)}")
     return HostName(name)
@@ -287,10 +288,10 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/pool/queue")
     def read_queue(limit: Annotated[int, Query(ge=1, le=_MOST_EXPLAINED)] = _MOST_EXPLAINED) -> wire.QueueView:
-        if services.passes.observation is None:
-            wait_for_hosts(services)
-        observation = services.passes.observation or Observation(now(), {})
-        return show_queue(services.experiments.load_world(), observation, services.hosts.names, limit)
+        if services.loops.passes.observation is None:
+            wait_for_hosts(services.loops)
+        observation = services.loops.passes.observation or Observation(now(), {})
+        return show_queue(services.stores.experiments.load_world(), observation, services.hosts.names, limit)
 
     @router.get("/pool/usage")
     def read_usage(hours: Annotated[int, Query(ge=1, le=_MOST_HOURS)] = 6) -> wire.PoolUsage:
@@ -299,9 +300,10 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
         step = -(-hours * _HOUR // _MOST_POINTS // _MINUTE) * _MINUTE or _MINUTE
         usage = CpuUsageSum(span, step)
         left_out = 0
-        for count, (experiment, job) in enumerate(_list_jobs_since(services, datetime.fromtimestamp(span.since, UTC))):
+        since = datetime.fromtimestamp(span.since, UTC)
+        for count, (experiment, job) in enumerate(_list_jobs_since(services.stores, since)):
             if count < _MOST_SAMPLED_JOBS:
-                _add_job_use(usage, experiment, job, services)
+                _add_job_use(usage, experiment, job, services.watchers)
             else:
                 left_out += 1
         since, until = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (span.since, span.until))
@@ -316,20 +318,20 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
         }
 
 
-def _add_job_use(usage: CpuUsageSum, experiment: Experiment, job: Job, services: Services) -> None:
+def _add_job_use(usage: CpuUsageSum, experiment: Experiment, job: Job, watchers: Watchers) -> None:
     try:
-        usage.add_job(job, services.samples.store.read_minutes(experiment.id, job.name, usage.span))
+        usage.add_job(job, watchers.samples.store.read_minutes(experiment.id, job.name, usage.span))
     except OSError as error:
         log.warning("the samples of experiment %s cannot be read: %s", experiment.number, error)
 
 
-def _list_jobs_since(services: Services, since: datetime) -> Iterator[tuple[Experiment, Job]]:
+def _list_jobs_since(stores: Stores, since: datetime) -> Iterator[tuple[Experiment, Job]]:
     """Yield the jobs that may have run since a moment: those that run, then those that have ended, the last first."""
-    user = services.info.owner.user
-    running = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
+    user = stores.owner.user
+    running = stores.experiments.list_experiments(user, ended=False, project=None, limit=None)
     query = PageQuery(PageSort.ENDED, limit=_MOST_ENDED)
     listed_ids: set[int] = set()
-    for detail in (*running, *services.pages.read_page(user, query)):
+    for detail in (*running, *stores.pages.read_page(user, query)):
         experiment = detail.experiment
         if (
             experiment.id in listed_ids
@@ -399,6 +401,6 @@ def add_gpu_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/gpus")
     def read_gpus(of: Annotated[str, Query(max_length=300)] = "") -> wire.GpuList:
-        wait_for_hosts(services)
-        holders = find_holders(services.experiments.load_world().experiments)
+        wait_for_hosts(services.loops)
+        holders = find_holders(services.stores.experiments.load_world().experiments)
         return show_gpus(read_all_gpus(services.hosts.pool), holders, of)

@@ -25,7 +25,7 @@ from riseml.server.api.views.named_experiments import find_details, find_single_
 from riseml.server.api.views.record_views import show_sample
 from riseml.server.api.views.sample_views import show_job_samples
 from riseml.server.clock import now
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores, Watchers
 from riseml.server.usage.gpu_readings import GpuScrapes
 from riseml.store.metrics.metric_rows import TallyRow
 from riseml.store.samples.sample_rows import Span
@@ -52,7 +52,7 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
         step: Annotated[int | None, Query(ge=1, le=_LONGEST_STEP, description="seconds of each mean")] = None,
     ) -> wire.Samples | wire.SampleHistory:
         canonical_id = parse_id(name)
-        experiments = [detail.experiment for detail in find_details(canonical_id, services)]
+        experiments = [detail.experiment for detail in find_details(canonical_id, services.stores)]
         if since is None and until is None and step is None:
             return _show_samples(experiments, canonical_id, services)
         jobs = [
@@ -60,21 +60,21 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
         ]
         span = _choose_span(experiments, since, until)
         step = _choose_step(span, len(jobs)) if step is None else _check_step(span, len(jobs), step)
-        return _show_history(jobs, span, step, services)
+        return _show_history(jobs, span, step, services.watchers)
 
     @router.get("/samples")
     def read_all_samples() -> wire.Samples:
-        user = services.info.owner.user
-        details = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
+        user = services.stores.owner.user
+        details = services.stores.experiments.list_experiments(user, ended=False, project=None, limit=None)
         running = [detail.experiment for detail in details if detail.experiment.ended_at is None]
         samples = _show_samples(running, None, services)["samples"]
         return {"samples": [sample for sample in samples if sample["state"] in _PLACED_NAMES]}
 
 
 def _show_samples(experiments: list[Experiment], canonical_id: CanonicalId | None, services: Services) -> wire.Samples:
-    job_samples = services.monitor.sample_jobs(experiments, canonical_id)
-    lines = services.pump.count_lines()
-    observation = services.passes.observation
+    job_samples = services.watchers.monitor.sample_jobs(experiments, canonical_id)
+    lines = services.loops.pump.count_lines()
+    observation = services.loops.passes.observation
     samples = []
     for experiment, job, last in job_samples:
         node = None if observation is None else observation.find_node(experiment, job)
@@ -82,10 +82,10 @@ def _show_samples(experiments: list[Experiment], canonical_id: CanonicalId | Non
     return {"samples": samples}
 
 
-def _show_history(jobs: _Jobs, span: Span, step: int, services: Services) -> wire.SampleHistory:
+def _show_history(jobs: _Jobs, span: Span, step: int, watchers: Watchers) -> wire.SampleHistory:
     histories = []
     for experiment, job in jobs:
-        rows = services.samples.store.read_rows(experiment.id, job.name, span)
+        rows = watchers.samples.store.read_rows(experiment.id, job.name, span)
         if rows:
             histories.append(show_job_samples(experiment, job, rows, step))
     since, until = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (span.since, span.until))
@@ -148,26 +148,26 @@ def _show_tally(experiment: Experiment, tally: TallyRow | None) -> wire.Experime
     }
 
 
-def add_metric_routes(router: APIRouter, services: Services) -> None:
+def add_metric_routes(router: APIRouter, stores: Stores) -> None:
     """Add /experiments/{name}/metrics, the values that jobs reported, and the history of a metric."""
 
     @router.get("/experiments/{name}/metrics")
     def read_metrics(name: Name) -> wire.MetricsList:
-        experiments = [detail.experiment for detail in find_details(parse_id(name), services)]
-        tallies = services.metrics.read_tallies([experiment.id for experiment in experiments])
+        experiments = [detail.experiment for detail in find_details(parse_id(name), stores)]
+        tallies = stores.metrics.read_tallies([experiment.id for experiment in experiments])
         return {"experiments": [_show_tally(experiment, tallies.get(experiment.id)) for experiment in experiments]}
 
     @router.get("/experiments/{name}/metrics/history")
     def read_history(
         name: Name, metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")]
     ) -> wire.MetricHistoryView:
-        experiment = find_single_experiment(parse_id(name), services)
+        experiment = find_single_experiment(parse_id(name), stores)
         identity = experiment_name(experiment.number, experiment.sub)
-        summaries = services.metrics.read_summaries([experiment.id]).get(experiment.id, {})
+        summaries = stores.metrics.read_summaries([experiment.id]).get(experiment.id, {})
         if metric not in summaries:
             hint = f"its metrics are {', '.join(summaries)}" if summaries else "it has reported none so far"
             raise NotFound(f"experiment {identity} has no metric {metric!r}", hint)
-        return show_history(identity, metric, services.metrics.read_history(experiment.id, metric))
+        return show_history(identity, metric, stores.metrics.read_history(experiment.id, metric))
 
 
 def add_remark_routes(router: APIRouter, services: Services) -> None:
@@ -176,10 +176,12 @@ def add_remark_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/remarks")
     def read_remarks(name: Name) -> wire.Remarks:
-        experiment = find_single_experiment(parse_id(name), services)
-        lines = services.pump.count_lines()
+        experiment = find_single_experiment(parse_id(name), services.stores)
+        lines = services.loops.pump.count_lines()
         keys = [(job, experiment.key_of(job)) for job in experiment.gang]
-        samples = [show_sample(experiment, job, services.samples.find_last(key), lines.get(key)) for job, key in keys]
+        samples = [
+            show_sample(experiment, job, services.watchers.samples.find_last(key), lines.get(key)) for job, key in keys
+        ]
         remarks = trends.find_remarks(experiment.id, samples)
         return {"remarks": [{"job": remark.job, "text": remark.text, "kind": remark.kind.value} for remark in remarks]}
 

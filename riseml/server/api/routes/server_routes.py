@@ -54,14 +54,14 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/server/key", status_code=204, response_class=Response)
     def rotate_key() -> Response:
-        services.seals.rotate(services.experiments.reseal_variables)
-        services.wake.set()
+        services.stores.seals.rotate(services.stores.experiments.reseal_variables)
+        services.loops.wake.set()
         log.info("the key of variables was replaced")
         return Response(status_code=204)
 
     @router.get("/system")
     def read_system() -> wire.SystemView:
-        wait_for_hosts(services)
+        wait_for_hosts(services.loops)
         return {"server": show_server(services), "hosts": show_hosts(services)}
 
 
@@ -69,7 +69,7 @@ def show_server(services: Services) -> wire.ServerView:
     """Return the properties of this server for clients."""
     info = services.info
     hosts = services.hosts
-    counts = services.open.count()
+    counts = services.watchers.open_counter.count()
     return {
         "version": info.version,
         "revision": info.revision,
@@ -79,12 +79,12 @@ def show_server(services: Services) -> wire.ServerView:
         "started_at": show_time(info.started_at) or "",
         "home": str(services.settings.home),
         "executor": hosts.executor_name,
-        "note": hosts.notice or find_swarm_trouble(services),
+        "note": hosts.notice or find_swarm_trouble(services.loops),
         "missing_engine": hosts.find_missing_engine(),
         "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
         "output": str(services.settings.output),
         "data": str(services.settings.data),
-        "problem": services.passes.problem or counts.problem,
+        "problem": services.loops.passes.problem or counts.problem,
         "active": counts.active,
         "closing": counts.closing,
         "searches": counts.searches,
@@ -141,7 +141,10 @@ def add_change_routes(router: APIRouter, services: Services) -> None:
         last_event_id: Annotated[str, Header(max_length=100, description="the id of the last event")] = "",
     ) -> StreamingResponse:
         feed = follow_feed(
-            services.notifier, services.experiments.changes, services.info.started_at.isoformat(), last_event_id
+            services.loops.notifier,
+            services.stores.experiments.changes,
+            services.info.started_at.isoformat(),
+            last_event_id,
         )
         headers = {"Cache-Control": "no-store"}
         return StreamingResponse(feed, media_type="text/event-stream", headers=headers)

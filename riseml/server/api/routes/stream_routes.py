@@ -49,7 +49,7 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
             await client.refuse(error)
             return
         write_line(log, LogLine(f"{door.title} a user runs a command in it"))
-        with services.attendance.attend(door.experiment):
+        with services.watchers.attendance.attend(door.experiment):
             await relay_stream(stream, client)
         await client.close()
 
@@ -64,7 +64,7 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
         except RisemlError as error:
             await client.refuse(error)
             return
-        with services.attendance.attend(door.experiment):
+        with services.watchers.attendance.attend(door.experiment):
             await relay_stream(stream, client)
         await client.close()
 
@@ -78,11 +78,11 @@ def _add_presence_route(router: APIRouter, services: Services) -> None:
         if not await client.accept():
             return
         try:
-            identity = await run_in_threadpool(find_running, name, services)
+            identity = await run_in_threadpool(find_running, name, services.stores)
         except RisemlError as error:
             await client.refuse(error)
             return
-        with services.attendance.attend(identity):
+        with services.watchers.attendance.attend(identity):
             await client.send(StreamReady())
             await _wait_for_end(client, services, name, identity)
         await client.close()
@@ -101,7 +101,7 @@ def add_guest_routes(router: APIRouter, services: Services) -> None:
         canonical_id = parse_id(name)
         title = experiment_name(canonical_id.number, canonical_id.sub)
         door, program_port = find_program(title, services)
-        with services.attendance.attend(door.experiment):
+        with services.watchers.attendance.attend(door.experiment):
             stream = door.open_port(program_port)  # it listens
         stream.socket.close()
         end_in_thread(stream)
@@ -170,11 +170,11 @@ async def _receive_order(client: _WebSocketClient) -> CommandOrder | None:
 async def _wait_for_end(client: _WebSocketClient, services: Services, name: str, identity: int) -> None:
     """Return when the client is gone. When the experiment ends before that, tell the client."""
     disconnect = asyncio.create_task(client.receive())
-    with services.notifier.subscribe((identity,)) as subscription:
+    with services.loops.notifier.subscribe((identity,)) as subscription:
         while not disconnect.done():
             subscription.take_changed()
             try:
-                await run_in_threadpool(find_running, name, services)
+                await run_in_threadpool(find_running, name, services.stores)
             except StoreError as error:
                 log.warning("the store does not say whether %s has ended: %s", name, error.message)
             except RisemlError as error:

@@ -36,7 +36,7 @@ from riseml.server.api.waiting import wait_for_any_host, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.hosts.missing_parts import find_missing_data, find_missing_image
 from riseml.server.log_line import write_line
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores
 from riseml.store.insertion import NewExperiments
 
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
@@ -68,9 +68,9 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/plans")
     def plan(submission: Submission) -> wire.PlanView:
-        planned = plan_submission(submission, services.snapshots)
+        planned = plan_submission(submission, services.stores.snapshots)
         if submission.get("pull"):
-            planned = pull_images(planned, services)
+            planned = pull_images(planned, services.hosts)
         return show_plan(submission, planned, services, now())
 
     @router.post("/experiments", status_code=201, responses=_KNOWN_KEY)
@@ -81,13 +81,13 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
             return experiment
         planned = _plan_and_check_room(submission, services)
         if submission.get("pull"):
-            planned = pull_images(planned, services)
+            planned = pull_images(planned, services.hosts)
         reach(Point.REQUEST_READ)
-        return _store_submission(make_new_experiments(submission, planned, services.info.owner), services, response)
+        return _store_submission(make_new_experiments(submission, planned, services.stores.owner), services, response)
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
     def check(submission: Submission) -> Response:
-        make_new_experiments(submission, _plan_and_check_room(submission, services), services.info.owner)
+        make_new_experiments(submission, _plan_and_check_room(submission, services), services.stores.owner)
         return Response(status_code=204)
 
     @router.post("/tensorboards", status_code=201, responses=_KNOWN_KEY)
@@ -109,24 +109,24 @@ def _find_known(key: str | None, services: Services) -> wire.ExperimentView | No
     The server accepted it before, so it is not checked again, for example against the room on the hosts.
     """
     check_text(key)
-    details = () if key is None else services.experiments.find_submitted(services.info.owner.user, key)
+    details = () if key is None else services.stores.experiments.find_submitted(services.stores.owner.user, key)
     return show_details(details, None, services) if details else None
 
 
 def _store_submission(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
     """Store an accepted submission, unless its key is known, and wake the loop."""
-    details, fresh = services.experiments.add_experiments(submitted, now(), services.seals.seal)
+    details, fresh = services.stores.experiments.add_experiments(submitted, now(), services.stores.seals.seal)
     reach(Point.REQUEST_STORED)
     if fresh:
         write_line(log, describe_accepted(details))
-    services.wake.set()
-    services.search_wake.set()
+    services.loops.wake.set()
+    services.loops.search_wake.set()
     response.status_code = 201 if fresh else 200
     return show_details(details, None, services)
 
 
 def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
-    snapshots = services.snapshots
+    snapshots = services.stores.snapshots
 
     @router.head("/snapshots/{digest}", responses=_NO_BODY, response_class=Response)
     def has_snapshot(digest: Digest) -> Response:
@@ -134,31 +134,31 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
 
     @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_BINARY_BODY)
     async def put_snapshot(digest: Digest, request: Request) -> Response:
-        async with make_room_for_next(services.disks):
+        async with make_room_for_next(services.data.disks):
             await snapshots.receive_archive(digest, request.stream())
         return Response(status_code=201)
 
     @router.put("/snapshots/{digest}/manifest", openapi_extra=_BINARY_BODY)
     async def put_manifest(digest: Digest, request: Request) -> wire.MissingContents:
         data = await read_manifest_body(request.stream())
-        async with make_room_for_next(services.disks):
+        async with make_room_for_next(services.data.disks):
             return {"missing": await asyncio.to_thread(snapshots.receive_manifest, digest, data)}
 
     @router.post("/snapshots/{digest}/contents", openapi_extra=_BINARY_BODY)
     async def post_contents(digest: Digest, request: Request) -> wire.MissingContents:
-        async with make_room_for_next(services.disks):
+        async with make_room_for_next(services.data.disks):
             return {"missing": await snapshots.receive_contents(digest, request.stream())}
 
     @router.post("/packs/{name}", status_code=204, response_class=Response)
     async def take_pack(name: PackName) -> Response:
-        async with make_room_for_next(services.disks):
+        async with make_room_for_next(services.data.disks):
             await asyncio.to_thread(snapshots.take_pack, name)
         return Response(status_code=204)
 
 
 def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
     """Return the plans, after checking the user's choice of an executor and the room on the hosts."""
-    planned = plan_submission(submission, services.snapshots)
+    planned = plan_submission(submission, services.stores.snapshots)
     _check_choice(submission.get("executor"), services)
     templates = () if planned.search is None else tuple(plan for _, plan in planned.search.templates)
     check_room((*planned.plans, *templates), services, list_passed(planned.spec.train))
@@ -168,8 +168,8 @@ def _plan_and_check_room(submission: wire.Submission, services: Services) -> Pla
 def _check_choice(executor: str | None, services: Services) -> None:
     """Check the user's choice of an executor, against the hosts as they are now."""
     wait_for_pool_file(services)
-    check_choice(executor, services)
-    wait_for_any_host(services.hosts, services.passes)
+    check_choice(executor, services.hosts)
+    wait_for_any_host(services.hosts, services.loops.passes)
 
 
 def add_capsule_routes(router: APIRouter, services: Services) -> None:
@@ -179,24 +179,24 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/capsule")
     def read_capsule(name: Name) -> wire.CapsuleView:
-        detail = find_details(parse_id(name), services)[0]
+        detail = find_details(parse_id(name), services.stores)[0]
         if detail.experiment.plan.companion is not None:
             raise UsageError(
                 f"{name} trains nothing, and has no capsule", "name an experiment that `riseml train` made"
             )
-        capsule = services.capsules.show_capsule(detail.experiment, detail.config)
+        capsule = services.data.capsules.show_capsule(detail.experiment, detail.config)
         return {"capsule": capsule, "config": detail.config}
 
     @router.get("/snapshots/{digest}", response_class=StreamingResponse, responses=_TAR_ANSWER)
     def read_snapshot(digest: Digest) -> StreamingResponse:
-        return StreamingResponse(write_tar(find_files(digest, services)), media_type="application/x-tar")
+        return StreamingResponse(write_tar(find_files(digest, services.stores)), media_type="application/x-tar")
 
     @router.post("/reruns/check")
     def check_rerun(needs: Needs) -> wire.MissingParts:
         check_text(needs)
         missing: list[wire.MissingPart] = []
         code = needs.get("code")
-        if code and not services.snapshots.has_snapshot(code):
+        if code and not services.stores.snapshots.has_snapshot(code):
             missing.append({"part": "code", "message": f"the project's files {code[:12]} are not on the server"})
         for image in needs.get("images", []):
             if why := find_missing_image(services.hosts, image["image"], image["digest"]):
@@ -206,13 +206,13 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
         return {"missing": missing}
 
 
-def find_files(digest: str, services: Services) -> ProjectFiles:
+def find_files(digest: str, stores: Stores) -> ProjectFiles:
     """Return a project's files.
 
     Raises:
         NotFound: the server does not have them.
     """
-    files = services.snapshots.find_files(digest)
+    files = stores.snapshots.find_files(digest)
     if files is None:
         raise NotFound(
             f"the project's files {digest[:12]} are not on the server any more",

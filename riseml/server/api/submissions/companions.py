@@ -13,7 +13,8 @@ from riseml.model import Experiment
 from riseml.planning.companions import NamedOutputs, choose_environment, plan_tensorboard
 from riseml.planning.plan import first_jobs
 from riseml.server.api.views.named_experiments import find_details
-from riseml.server.services import Services
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.services import Services, Stores
 from riseml.store.insertion import NewExperiments
 
 MOST_SHOWN = 500  # experiments in one TensorBoard
@@ -21,7 +22,7 @@ MOST_SHOWN = 500  # experiments in one TensorBoard
 _LEFT_AFTER = 60.0  # seconds without a client after which a TensorBoard ends
 
 
-def find_outputs(names: Sequence[str], services: Services) -> tuple[NamedOutputs, ...]:
+def find_outputs(names: Sequence[str], stores: Stores) -> tuple[NamedOutputs, ...]:
     """Return the experiments and sets whose outputs the user wants to see, each once.
 
     Raises:
@@ -29,7 +30,7 @@ def find_outputs(names: Sequence[str], services: Services) -> tuple[NamedOutputs
         Conflict: one of them has not begun.
         UsageError: an ID names a job, or there are too many experiments.
     """
-    outputs = tuple(_find_named(name, services) for name in dict.fromkeys(names))
+    outputs = tuple(_find_named(name, stores) for name in dict.fromkeys(names))
     count = sum(len(output.members) for output in outputs)
     if count > MOST_SHOWN:
         raise UsageError(f"one TensorBoard shows at most {MOST_SHOWN} experiments, and these are {count}", "name fewer")
@@ -45,15 +46,15 @@ def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExp
         Unreachable: the host of the outputs does not answer, or is not in the pool.
         RisemlError: as `find_outputs`.
     """
-    outputs = find_outputs(order["experiments"], services)
-    host = _find_host(outputs, services)
+    outputs = find_outputs(order["experiments"], services.stores)
+    host = _find_host(outputs, services.hosts)
     for output in outputs:
-        _check_folder(output, services)
+        _check_folder(output, services.hosts)
     plan = plan_tensorboard(outputs, host, order.get("left_after", _LEFT_AFTER))
-    services.data.check_plans([plan])
+    services.data.fetcher.check_plans([plan])
     source = choose_environment(outputs)
     return NewExperiments(
-        owner=services.info.owner,
+        owner=services.stores.owner,
         project=plan.project,
         config="",
         snapshot=source.snapshot if plan.image.files else "",
@@ -63,13 +64,13 @@ def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExp
     )
 
 
-def _find_named(name: str, services: Services) -> NamedOutputs:
+def _find_named(name: str, stores: Stores) -> NamedOutputs:
     canonical_id = parse_id(name)
     if canonical_id.job is not None:
         raise UsageError(
             f"{canonical_id} is a job", f"name its experiment: {experiment_name(canonical_id.number, canonical_id.sub)}"
         )
-    members = tuple(detail.experiment for detail in find_details(canonical_id, services))
+    members = tuple(detail.experiment for detail in find_details(canonical_id, stores))
     is_set = members[0].set_id is not None and canonical_id.sub is None
     title = experiment_name(canonical_id.number, canonical_id.sub)
     for member in members:
@@ -85,35 +86,35 @@ def _find_named(name: str, services: Services) -> NamedOutputs:
     return NamedOutputs(title, members, is_set)
 
 
-def _check_folder(output: NamedOutputs, services: Services) -> None:
+def _check_folder(output: NamedOutputs, hosts: HostSet) -> None:
     """Check that the folder exists, where the server sees it."""
-    root = services.hosts.roots.output
-    hosts = _list_hosts((output,))
-    if not isinstance(root, str) or not all(services.hosts.is_this_machine(host) for host in hosts):
+    root = hosts.roots.output
+    output_hosts = _list_hosts((output,))
+    if not isinstance(root, str) or not all(hosts.is_this_machine(host) for host in output_hosts):
         return
     if not Path(root, output.folder).is_dir():
         raise NotFound(f"the output folder of {output.name} is gone: {root}/{output.folder}", "name other experiments")
 
 
-def _find_host(outputs: Sequence[NamedOutputs], services: Services) -> HostName | None:
+def _find_host(outputs: Sequence[NamedOutputs], hosts: HostSet) -> HostName | None:
     """Return the host that has the outputs; None: every host has them."""
-    hosts = _list_hosts(outputs)
-    if services.hosts.shared_output:
+    output_hosts = _list_hosts(outputs)
+    if hosts.shared_output:
         return None
-    if len(hosts) > 1:
+    if len(output_hosts) > 1:
         where = "; ".join(f"{output.name} on {', '.join(sorted(_list_hosts((output,))))}" for output in outputs)
         raise Refused(
             f"the outputs are on several hosts, and one TensorBoard runs on one: {where}",
             "name experiments of one host, or give the hosts a shared folder: `storage.output` in pool.yml",
         )
-    if not hosts:
+    if not output_hosts:
         names = ", ".join(output.name for output in outputs)
         problem = f"{names} has no host now, and its outputs are on the host of its last attempt"
         raise Conflict(problem, "try again when it runs")
-    (host,) = hosts
-    if host not in services.hosts.names:
+    (host,) = output_hosts
+    if host not in hosts.names:
         raise Unreachable(f"{host}, the host of the outputs, is not in the pool", "`riseml pool` lists the hosts")
-    trouble = services.hosts.find_troubles().get(host)
+    trouble = hosts.find_troubles().get(host)
     if trouble is not None:
         raise Unreachable(f"{host}, the host of the outputs, does not answer: {trouble.message}", trouble.hint)
     return host

@@ -31,8 +31,9 @@ from riseml.planning.launch import (
 from riseml.planning.plan import first_jobs
 from riseml.server.api.submissions.submit import Planned, list_passed
 from riseml.server.hosts.environment_review import review_environment
+from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.observe import make_observation, observe_environment
-from riseml.server.services import Services
+from riseml.server.services import DataServices, Services, Stores
 from riseml.spec.config.types import Goal, Spec
 
 _PASSED = "\0"
@@ -44,12 +45,12 @@ log = logging.getLogger(__name__)
 def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
     """Return the jobs that would run, and where, if the user submitted now."""
     first = planned.plans[0]
-    images = {image: _find_image(resolve_base(image, planned.resolved), services) for image in first.images}
+    images = {image: _find_image(resolve_base(image, planned.resolved), services.hosts) for image in first.images}
     synced = "snapshot" in submission
     environments = {
-        image: _show_environment(found_image, services, synced=synced) for image, found_image in images.items()
+        image: _show_environment(found_image, services.hosts, synced=synced) for image, found_image in images.items()
     }
-    experiments = _make_experiments(planned, services, moment)
+    experiments = _make_experiments(planned, services.stores, moment)
     world, observation = _add_to_world(experiments, services, images[first.image].hosts, moment)
     world = place_gangs(world, observation)
     guests = world.experiments[-len(planned.plans) :]
@@ -58,8 +59,8 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
         "project": planned.spec.project,
         "framework": show_framework(first.framework),
         "role_environments": [{**environments[image], "role": role} for role, image in first.role_images],
-        "data": _show_data(first, list_passed(planned.spec.train), services),
-        "save": _show_save(first, list_passed(planned.spec.train), services),
+        "data": _show_data(first, list_passed(planned.spec.train), services.data),
+        "save": _show_save(first, list_passed(planned.spec.train), services.data),
         "search": _show_search(planned),
         "experiments": [
             _show_experiment(guest, _explain_wait(guest, world, observation), services) for guest in guests
@@ -68,27 +69,27 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
     }
 
 
-def _show_data(plan: Plan, passed: Sequence[str], services: Services) -> list[wire.PlanData]:
+def _show_data(plan: Plan, passed: Sequence[str], data: DataServices) -> list[wire.PlanData]:
     return [
         {
             "url": source.url,
             "folder": source.folder,
-            "refused": _find_refusal(replace(plan, data=(source,), save=None), passed, services),
+            "refused": _find_refusal(replace(plan, data=(source,), save=None), passed, data),
         }
         for source in plan.data
     ]
 
 
-def _show_save(plan: Plan, passed: Sequence[str], services: Services) -> wire.PlanSave | None:
+def _show_save(plan: Plan, passed: Sequence[str], data: DataServices) -> wire.PlanSave | None:
     if plan.save is None:
         return None
     alone = replace(plan, data=(), store="")
-    return {"url": plan.save.to, "refused": _find_refusal(alone, passed, services)}
+    return {"url": plan.save.to, "refused": _find_refusal(alone, passed, data)}
 
 
-def _find_refusal(plan: Plan, passed: Sequence[str], services: Services) -> str | None:
+def _find_refusal(plan: Plan, passed: Sequence[str], data: DataServices) -> str | None:
     try:
-        services.data.check_plans([plan], passed)
+        data.fetcher.check_plans([plan], passed)
     except RisemlError as error:
         return f"{error.message} ({error.hint})" if error.hint else error.message
     return None
@@ -116,24 +117,24 @@ class _FoundImage:
     hosts: Mapping[HostName, HostObservation]  # every host that answers, with whether it has the image
 
 
-def _find_image(image: Image, services: Services) -> _FoundImage:
+def _find_image(image: Image, hosts: HostSet) -> _FoundImage:
     """Return the image with its tag resolved now.
 
     When several hosts have the tag, the first one counts, as in `control.settle.choose_builder`.
     """
     references = {image.reference} if image.resolved else {image.reference, image.base}
-    hosts = observe_environment(services.hosts, frozenset(references))
+    observations = observe_environment(hosts, frozenset(references))
     if not image.resolved:
-        tags = [host.images[image.base] for _, host in sorted(hosts.items())]
+        tags = [host.images[image.base] for _, host in sorted(observations.items())]
         image = replace(image, resolved=next((tag.resolved for tag in tags if tag.present), ""))
-    if any(image.reference not in host.images for host in hosts.values()):
-        hosts = observe_environment(services.hosts, frozenset({image.reference}))
-    return _FoundImage(image, hosts)
+    if any(image.reference not in host.images for host in observations.values()):
+        observations = observe_environment(hosts, frozenset({image.reference}))
+    return _FoundImage(image, observations)
 
 
-def _show_environment(found_image: _FoundImage, services: Services, *, synced: bool) -> wire.PlanEnvironment:
+def _show_environment(found_image: _FoundImage, hosts: HostSet, *, synced: bool) -> wire.PlanEnvironment:
     image = found_image.image
-    review = review_environment(services.hosts, image)
+    review = review_environment(hosts, image)
     is_known = not image.install or synced  # an environment has no digest without the project's files
     cached = all(host.images[image.reference].present for host in found_image.hosts.values())
     return {
@@ -153,11 +154,11 @@ def show_tf_configs(experiment: Experiment, canonical_id: CanonicalId) -> wire.T
     return {"id": name, "configs": {job.name: find_tf_config(experiment, job) for job in jobs}}
 
 
-def _make_experiments(planned: Planned, services: Services, moment: datetime) -> tuple[Experiment, ...]:
+def _make_experiments(planned: Planned, stores: Stores, moment: datetime) -> tuple[Experiment, ...]:
     """Return the records as a submission would store them next, with their environments already built."""
     train = planned.spec.train
-    owner = services.info.owner
-    last = services.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
+    owner = stores.owner
+    last = stores.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
     number = 1 + max((detail.experiment.number for detail in last), default=0)
     experiments = tuple(
         Experiment(
@@ -191,11 +192,11 @@ def _add_to_world(
     guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostObservation], moment: datetime
 ) -> tuple[World, Observation]:
     """Return the world with these experiments as the newest, and the observation."""
-    open_experiments = services.experiments.load_world().experiments
+    open_experiments = services.stores.experiments.load_world().experiments
     last = max((experiment.id for experiment in open_experiments), default=0)
     own_set = 1 + max((experiment.set_id or 0 for experiment in open_experiments), default=0)
     late = (replace(guest, id=last + guest.id, set_id=None if guest.set_id is None else own_set) for guest in guests)
-    return World((*open_experiments, *late)), make_observation(services.hosts, services.drained, hosts, moment)
+    return World((*open_experiments, *late)), make_observation(services.hosts, services.stores.drained, hosts, moment)
 
 
 def _explain_wait(guest: Experiment, world: World, observation: Observation) -> str | None:
@@ -212,12 +213,12 @@ def _show_experiment(experiment: Experiment, waits: str | None, services: Servic
         "output": show_output(services.hosts.roots, experiment),
         "waits": waits,
         "parameters": dict(experiment.plan.parameters),
-        "jobs": [_show_job(experiment, planned, jobs[planned.name], services) for planned in experiment.plan.jobs],
+        "jobs": [_show_job(experiment, planned, jobs[planned.name], services.data) for planned in experiment.plan.jobs],
     }
 
 
-def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: Services) -> wire.PlanJob:
-    bound = bind_job(experiment, job, _folders(experiment, job, services))
+def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, data: DataServices) -> wire.PlanJob:
+    bound = bind_job(experiment, job, _folders(experiment, job, data))
     variables = dict(job_variables(bound))
     return {
         "name": planned.name,
@@ -239,6 +240,6 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: S
     }
 
 
-def _folders(experiment: Experiment, job: Job, services: Services) -> JobFolders:
+def _folders(experiment: Experiment, job: Job, data: DataServices) -> JobFolders:
     """Return the folders as the job sees them; without a place, as it would see them on the first host."""
-    return job_folders(experiment, services.data.find_target(experiment, job.host))
+    return job_folders(experiment, data.fetcher.find_target(experiment, job.host))

@@ -11,10 +11,10 @@ from dataclasses import replace
 from riseml.model import Plan
 from riseml.server.api.submissions.submit import Planned
 from riseml.server.hosts.ask_registry import ask_registry
-from riseml.server.services import Services
+from riseml.server.hosts.host_set import HostSet
 
 
-def pull_images(planned: Planned, services: Services) -> Planned:
+def pull_images(planned: Planned, hosts: HostSet) -> Planned:
     """Return the plans with the tags of their images resolved at the registry.
 
     Raises:
@@ -22,7 +22,7 @@ def pull_images(planned: Planned, services: Services) -> Planned:
         Unreachable: no host answers.
     """
     bases = dict.fromkeys(image.base for plan in planned.plans for image in plan.images)
-    resolved = tuple((base, ask_registry(services.hosts, base)) for base in bases)
+    resolved = tuple((base, ask_registry(hosts, base)) for base in bases)
     return replace(planned, plans=tuple(_refresh(plan) for plan in planned.plans), resolved=resolved)
 
 

@@ -171,7 +171,7 @@ def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] 
         Refused: the jobs never fit, with the reason for each host; or an install step is refused.
     """
     hosts = services.hosts
-    services.data.check_plans(plans, passed)
+    services.data.fetcher.check_plans(plans, passed)
     _check_environments(plans, hosts)
     if not hosts.is_any_answering():
         trouble = next(iter(hosts.find_troubles().values()), None)
@@ -181,7 +181,7 @@ def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] 
         )
     if len(hosts.last_seen()) < len(hosts.names):
         return  # a host that has never answered may have the room
-    observation = make_observation(hosts, services.drained, hosts.last_seen(), now())
+    observation = make_observation(hosts, services.stores.drained, hosts.last_seen(), now())
     gangs: dict[tuple[tuple[JobName, Resources], ...], Plan] = {}
     for plan in plans:
         gangs.setdefault(tuple((job.name, job.resources) for job in plan.jobs), plan)
@@ -195,17 +195,16 @@ def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] 
             )
 
 
-def check_choice(executor: str | None, services: Services) -> None:
+def check_choice(executor: str | None, hosts: HostSet) -> None:
     """Check that jobs would run as the user has chosen: in containers, or as processes.
 
     Args:
         executor: the executor that the request names; None: it names none.
-        services: of the server.
+        hosts: of the server.
 
     Raises:
         Refused: the user has not chosen processes, or the submission names the executor that this server does not use.
     """
-    hosts = services.hosts
     missing = hosts.find_missing_engine()
     if missing and executor is None:
         raise make_process_refusal(missing)

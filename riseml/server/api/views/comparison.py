@@ -14,7 +14,7 @@ from riseml.model import Experiment, Image, Plan, PlannedJob, resolve_base
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import count_run_seconds, show_time
-from riseml.server.services import Services
+from riseml.server.services import Stores
 from riseml.spec.config.loader import Overrides, check_config
 from riseml.store.codec import to_json
 from riseml.store.experiments import ExperimentDetail
@@ -31,22 +31,22 @@ Texts = Mapping[str, str]
 """The compared values of one experiment, by name."""
 
 
-def compare_experiments(names: Sequence[str], services: Services, moment: datetime) -> wire.ComparisonView:
+def compare_experiments(names: Sequence[str], stores: Stores, moment: datetime) -> wire.ComparisonView:
     """Return the differences between the experiments with these IDs.
 
     Args:
         names: IDs of experiments.
-        services: of the server.
+        stores: of the server.
         moment: now.
 
     Raises:
         NotFound: there is no such experiment.
         UsageError: an ID names a set or a job.
     """
-    details = [_find_experiment(name, services) for name in names]
+    details = [_find_experiment(name, stores) for name in names]
     experiments = [detail.experiment for detail in details]
-    files = [_load_files(experiment, services.snapshots) for experiment in experiments]
-    summaries = services.metrics.read_summaries([experiment.id for experiment in experiments])
+    files = [_load_files(experiment, stores.snapshots) for experiment in experiments]
+    summaries = stores.metrics.read_summaries([experiment.id for experiment in experiments])
     manifests = [manifest for manifest in files if manifest is not None]
     changed = _find_differences(manifests) if len(manifests) == len(files) else ()
     return {
@@ -70,9 +70,9 @@ def compare_experiments(names: Sequence[str], services: Services, moment: dateti
     }
 
 
-def _find_experiment(name: str, services: Services) -> ExperimentDetail:
+def _find_experiment(name: str, stores: Stores) -> ExperimentDetail:
     canonical_id = parse_id(name)
-    details = find_details(canonical_id, services)
+    details = find_details(canonical_id, stores)
     if canonical_id.job is not None:
         raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
     if len(details) > 1:

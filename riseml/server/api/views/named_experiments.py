@@ -17,7 +17,7 @@ from riseml.model import Experiment, Job, SearchRecord
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, show_experiment, show_set
 from riseml.server.api.views.saved_views import show_saved_summary
-from riseml.server.services import Services
+from riseml.server.services import Services, Stores
 from riseml.server.written_lines import describe_written, is_about_files
 from riseml.store.experiments import ExperimentDetail
 from riseml.store.logs.log_store import LogStore
@@ -33,16 +33,16 @@ _Metrics = Mapping[int, list[wire.MetricView]]
 log = logging.getLogger(__name__)
 
 
-def find_details(canonical_id: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
+def find_details(canonical_id: CanonicalId, stores: Stores) -> tuple[ExperimentDetail, ...]:
     """Return the experiment, or the members of the set, that an ID names.
 
     Raises:
         NotFound: there is none, it belongs to another user, or it has no such job.
     """
-    user = services.info.owner.user
+    user = stores.owner.user
     if canonical_id.user is not None and canonical_id.user != user:
         raise NotFound(f"there is no experiment {canonical_id}", "`riseml status -a` lists all of yours")
-    details = services.experiments.find_by_number(user, canonical_id.number, canonical_id.sub)
+    details = stores.experiments.find_by_number(user, canonical_id.number, canonical_id.sub)
     if canonical_id.job is not None:
         jobs = [job.name for detail in details for job in detail.experiment.jobs]
         if not any(canonical_id.names(job) for job in jobs):
@@ -51,20 +51,20 @@ def find_details(canonical_id: CanonicalId, services: Services) -> tuple[Experim
     return details
 
 
-def find_single_experiment(canonical_id: CanonicalId, services: Services) -> Experiment:
+def find_single_experiment(canonical_id: CanonicalId, stores: Stores) -> Experiment:
     """Return the one experiment that an ID names.
 
     Raises:
         NotFound: there is none.
         UsageError: the ID names a set.
     """
-    details = find_details(canonical_id, services)
+    details = find_details(canonical_id, stores)
     if details[0].experiment.set_id is not None and canonical_id.sub is None:
         raise UsageError(f"{canonical_id} is a set", f"name one of its experiments: {canonical_id.number}.1")
     return details[0].experiment
 
 
-def find_search(canonical_id: CanonicalId, services: Services, reason: str) -> SearchRecord:
+def find_search(canonical_id: CanonicalId, stores: Stores, reason: str) -> SearchRecord:
     """Return the search of the set that an ID names.
 
     Args:
@@ -74,10 +74,10 @@ def find_search(canonical_id: CanonicalId, services: Services, reason: str) -> S
         NotFound: there is no such experiment.
         UsageError: it is no set, or its set has no search.
     """
-    set_id = find_details(canonical_id, services)[0].experiment.set_id
+    set_id = find_details(canonical_id, stores)[0].experiment.set_id
     record = None
     if set_id is not None and canonical_id.sub is None:
-        record = services.searches.load_searches((set_id,)).get(set_id)
+        record = stores.searches.load_searches((set_id,)).get(set_id)
     if record is None:
         raise UsageError(
             f"{canonical_id} is not a set with a search, and {reason}",
@@ -94,7 +94,7 @@ def show_details(
     Raises:
         StoreError: the metrics cannot be read.
     """
-    return _show_with_metrics(details, canonical_id, services, _read_metrics(details, services))
+    return _show_with_metrics(details, canonical_id, services, _read_metrics(details, services.stores))
 
 
 def show_changed_details(
@@ -103,7 +103,7 @@ def show_changed_details(
     """Return experiments that were just changed, as `show_details` does; without metrics when they cannot be read."""
     metrics: _Metrics = {}
     try:
-        metrics = _read_metrics(details, services)
+        metrics = _read_metrics(details, services.stores)
     except (OSError, RisemlError) as error:
         log.warning("the answer about %s has no metrics: %s", canonical_id, error)
     return _show_with_metrics(details, canonical_id, services, metrics)
@@ -142,8 +142,8 @@ def show_written(records: Sequence[WrittenRecord]) -> wire.WrittenView | None:
     }
 
 
-def _read_metrics(details: tuple[ExperimentDetail, ...], services: Services) -> _Metrics:
-    summaries = services.metrics.read_summaries([detail.experiment.id for detail in details])
+def _read_metrics(details: tuple[ExperimentDetail, ...], stores: Stores) -> _Metrics:
+    summaries = stores.metrics.read_summaries([detail.experiment.id for detail in details])
     return {
         identity: [show_summary(summary) for summary in metrics.values()] for identity, metrics in summaries.items()
     }
@@ -155,16 +155,16 @@ def _show_with_metrics(
     roots = services.hosts.roots
     first = details[0].experiment
     if first.set_id is not None and (canonical_id is None or canonical_id.sub is None):
-        search = services.searches.load_searches((first.set_id,)).get(first.set_id)
+        search = services.stores.searches.load_searches((first.set_id,)).get(first.set_id)
         failed = find_usual_failure([detail.experiment for detail in details])
-        end = NO_BAD_END if failed is None else explain_bad_end(failed, services.logs)
-        last_records = services.written.load_last([detail.experiment.id for detail in details])
+        end = NO_BAD_END if failed is None else explain_bad_end(failed, services.stores.logs)
+        last_records = services.stores.written.load_last([detail.experiment.id for detail in details])
         written = show_written([record for records in last_records.values() for record in records])
         return {**show_set(details, roots, search, metrics, end), "written": written}
-    end = explain_bad_end(first, services.logs)
+    end = explain_bad_end(first, services.stores.logs)
     view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()))
-    written = show_written(services.written.load_last([first.id]).get(first.id, []))
-    return {**view, "saved": show_saved_summary(first, services.saves), "written": written}
+    written = show_written(services.stores.written.load_last([first.id]).get(first.id, []))
+    return {**view, "saved": show_saved_summary(first, services.data.saver), "written": written}
 
 
 def _failed_by_itself(job: Job) -> bool:

@@ -16,7 +16,7 @@ from riseml.server.clock import now
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.server.hosts.storage_mounts import describe_root
-from riseml.server.services import Services
+from riseml.server.services import Loops, Services
 
 HostState = Literal["up", "silent", "draining", "drained"]
 
@@ -28,7 +28,7 @@ def show_pool(services: Services) -> wire.PoolView:
         "file": str(services.settings.pool_file) if isinstance(hosts.mode, PoolMode) else None,
         "trouble": "" if hosts.trouble is None else hosts.trouble.message,
         "network": hosts.network.value,
-        "swarm_trouble": find_swarm_trouble(services),
+        "swarm_trouble": find_swarm_trouble(services.loops),
         "output": describe_root(hosts.roots.output),
         "data": describe_root(hosts.roots.data),
         "shared_output": hosts.shared_output,
@@ -43,7 +43,7 @@ def find_gone_hosts(services: Services) -> list[wire.GoneHost]:
     moment = now()
     limit = services.settings.lost_after
     left: dict[HostName, float] = {}  # seconds
-    experiments = services.experiments.load_world().experiments
+    experiments = services.stores.experiments.load_world().experiments
     for job in (job for experiment in experiments for job in experiment.gang):
         if job.host is not None and job.host not in names and job.state in PLACED:
             silent = 0.0 if job.unseen_since is None else (moment - job.unseen_since).total_seconds()
@@ -68,18 +68,18 @@ def list_file_findings(services: Services) -> list[wire.PoolFinding]:
     return findings
 
 
-def find_swarm_trouble(services: Services) -> str:
+def find_swarm_trouble(loops: Loops) -> str:
     """Return why the swarm of the hosts has no leader, as the last pass saw it, and what to do; else an empty text."""
-    observation = services.passes.observation
+    observation = loops.passes.observation
     return "" if observation is None else describe_leaderless(observation)
 
 
 def show_hosts(services: Services) -> list[wire.HostView]:
     """Return every host, whether it has ever answered or not, sorted by name."""
-    experiments = services.experiments.load_world().experiments
+    experiments = services.stores.experiments.load_world().experiments
     hosts = services.hosts
     last_seen = hosts.last_seen()
-    drained = services.drained.load_drained()
+    drained = services.stores.drained.load_drained()
     room = find_free_resources(experiments, last_seen)
     views: list[wire.HostView] = []
     for name in hosts.names:

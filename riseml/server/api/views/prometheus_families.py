@@ -15,7 +15,8 @@ from riseml.base.names import experiment_name
 from riseml.base.states import PLACED, State
 from riseml.model import Experiment, Job
 from riseml.server.clock import now
-from riseml.server.services import Services
+from riseml.server.hosts.host_set import HostSet
+from riseml.server.services import Services, Watchers
 from riseml.server.timings import BOUNDS, DurationCounts
 from riseml.server.usage.gpu_readings import GpuScrapes
 
@@ -41,23 +42,23 @@ class _ServerCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         services = self._services
         moment = now()
-        open_ones = services.experiments.load_world().experiments
+        open_ones = services.stores.experiments.load_world().experiments
         info = GaugeMetricFamily("riseml_build_info", "Always 1; the label is the version.", labels=["version"])
         info.add_metric([services.info.version], 1)
         yield info
         states = GaugeMetricFamily(
             "riseml_experiments", "Experiments by state, those that have ended included.", labels=["state"]
         )
-        for state, count in services.totals.count_states().items():
+        for state, count in services.stores.totals.count_states().items():
             states.add_metric([state.value], count)
         yield states
         yield GaugeMetricFamily(
-            "riseml_store_size_bytes", "Size of the database.", value=services.totals.measure_size()
+            "riseml_store_size_bytes", "Size of the database.", value=services.stores.totals.measure_size()
         )
         yield from _list_queue(open_ones, moment)
-        yield from _list_timings(services)
-        yield from _list_hosts(services, open_ones)
-        yield from _list_jobs(services, open_ones)
+        yield from _list_timings(services.watchers)
+        yield from _list_hosts(services.hosts, open_ones)
+        yield from _list_jobs(services.watchers, open_ones)
         yield from _list_gpus(self._gpus.read())
 
 
@@ -73,8 +74,8 @@ def _list_queue(experiments: tuple[Experiment, ...], moment: datetime) -> Iterat
     yield GaugeMetricFamily("riseml_queue_oldest_wait_seconds", text, value=max(0.0, oldest))
 
 
-def _list_timings(services: Services) -> Iterator[Metric]:
-    timings = services.timings
+def _list_timings(watchers: Watchers) -> Iterator[Metric]:
+    timings = watchers.timings
     single = (
         ("riseml_queue_wait_seconds", "From the submission of an experiment to its place.", timings.queue_waits),
         ("riseml_loop_pass_seconds", "Passes of the control loop.", timings.passes),
@@ -96,7 +97,7 @@ def _add_counts(family: HistogramMetricFamily, labels: list[str], counts: Durati
     family.add_metric(labels, buckets=list(zip(bounds, accumulate(buckets), strict=True)), sum_value=total)
 
 
-def _list_hosts(services: Services, experiments: tuple[Experiment, ...]) -> Iterator[Metric]:
+def _list_hosts(hosts: HostSet, experiments: tuple[Experiment, ...]) -> Iterator[Metric]:
     names = ("up", "cpus", "cpus_reserved", "memory_bytes", "memory_reserved_bytes", "gpus", "gpus_reserved")
     texts = (
         "1 while the host answers.",
@@ -110,8 +111,8 @@ def _list_hosts(services: Services, experiments: tuple[Experiment, ...]) -> Iter
     families = [
         GaugeMetricFamily(f"riseml_host_{name}", text, labels=["host"]) for name, text in zip(names, texts, strict=True)
     ]
-    last_seen = services.hosts.last_seen()
-    for host in sorted({*services.hosts.names} - last_seen.keys()):
+    last_seen = hosts.last_seen()
+    for host in sorted({*hosts.names} - last_seen.keys()):
         families[0].add_metric([host], 0.0)  # it has never answered: what it has is not known
     for host, observed in sorted(last_seen.items()):
         reservations = [job.resources for _, job in _list_placed(experiments) if job.host == host]
@@ -130,14 +131,14 @@ def _list_hosts(services: Services, experiments: tuple[Experiment, ...]) -> Iter
     yield from families
 
 
-def _list_jobs(services: Services, experiments: tuple[Experiment, ...]) -> Iterator[Metric]:
+def _list_jobs(watchers: Watchers, experiments: tuple[Experiment, ...]) -> Iterator[Metric]:
     labels = ["experiment", "job", "host", "project"]
     cpu = GaugeMetricFamily("riseml_job_cpu_cores", "Cores that the job uses.", labels=labels)
     memory = GaugeMetricFamily("riseml_job_memory_bytes", "Memory that the job uses.", labels=labels)
     gpu = GaugeMetricFamily("riseml_job_gpu_ratio", "How busy the GPUs of the job are, from 0 to 1.", labels=labels)
     gpu_memory = GaugeMetricFamily("riseml_job_gpu_memory_bytes", "Memory in use on its GPUs.", labels=labels)
     for experiment, job in _list_placed(experiments):
-        sample = services.samples.find_last(experiment.key_of(job))
+        sample = watchers.samples.find_last(experiment.key_of(job))
         if sample is None:
             continue
         owner = [experiment_name(experiment.number, experiment.sub), job.name, job.host or "", experiment.project]

@@ -15,7 +15,7 @@ from riseml.results.ranking import Objective, choose_objective, parse_sort, rank
 from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import count_run_seconds
-from riseml.server.services import Services
+from riseml.server.services import Stores
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
 
@@ -49,19 +49,19 @@ class _RowSources:
     moment: datetime  # now
 
 
-def read_results(query: ResultQuery, services: Services, moment: datetime) -> wire.ResultList:
+def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.ResultList:
     """Return the results of experiments.
 
     Raises:
         NotFound: there is no such experiment.
         UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
     """
-    sources = _load_rows(query, services, moment)
+    sources = _load_rows(query, stores, moment)
     rows = [_make_row(name, outcome, sources) for name, outcome in sources.outcomes.items()]
     metrics = frozenset(list_metrics(rows))
     parameters = frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
-    objective = choose_objective(keys, metrics, _find_objective(sources, services), parameters)
+    objective = choose_objective(keys, metrics, _find_objective(sources, stores), parameters)
     columns = Columns(parameters, metrics, {objective.metric: objective.goal} if objective else {})
     conditions = [condition for text in query.where for condition in parse_where(text)]
     matched = sort_rows(filter_rows(rows, conditions, columns), keys, columns)
@@ -71,7 +71,7 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
     varying, same = find_varying(matched)
     names = [row.name for row in matched[: query.limit]]
     best = next((row.name for row in matched if ranks.get(row.name) == 1), None)
-    views = _show_results([*names, *([] if best is None else [best])], sources, ranks, services)
+    views = _show_results([*names, *([] if best is None else [best])], sources, ranks, stores)
     return {
         "objective": {"metric": objective.metric, "goal": objective.goal.value} if objective else None,
         "total": len(rows),
@@ -84,16 +84,16 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
     }
 
 
-def _find_objective(sources: _RowSources, services: Services) -> Objective | None:
+def _find_objective(sources: _RowSources, stores: Stores) -> Objective | None:
     """Return the objective of the sets among the experiments; None when they differ, or no set has a search."""
     sets = {outcome.set_id for outcome in sources.outcomes.values()} - {None}
-    plans = services.searches.load_plans([identity for identity in sets if identity is not None])
+    plans = stores.searches.load_plans([identity for identity in sets if identity is not None])
     objectives = {Objective(plan.search.metric, plan.search.goal) for plan in plans}
     return objectives.pop() if len(objectives) == 1 else None
 
 
-def _load_rows(query: ResultQuery, services: Services, moment: datetime) -> _RowSources:
-    outcomes = services.outcomes.read_outcomes(services.info.owner.user, _make_outcome_query(query, services))
+def _load_rows(query: ResultQuery, stores: Stores, moment: datetime) -> _RowSources:
+    outcomes = stores.outcomes.read_outcomes(stores.owner.user, _make_outcome_query(query, stores))
     if not outcomes:
         subject = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
         raise NotFound(f"{subject} no experiment", "`riseml status -a` lists all of yours")
@@ -105,15 +105,15 @@ def _load_rows(query: ResultQuery, services: Services, moment: datetime) -> _Row
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
     ids = [outcome.id for outcome in outcomes]
     needs_runs = any(name in text for text in (query.sort, *query.where) for name in _RUN_COLUMNS)
-    runs = services.outcomes.read_runs(ids) if needs_runs else {}
-    return _RowSources(by_name, services.metrics.read_summaries(ids), runs, moment)
+    runs = stores.outcomes.read_runs(ids) if needs_runs else {}
+    return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, moment)
 
 
-def _make_outcome_query(query: ResultQuery, services: Services) -> OutcomeQuery:
+def _make_outcome_query(query: ResultQuery, stores: Stores) -> OutcomeQuery:
     numbers = []
     for name in query.names:
         canonical_id = parse_id(name)
-        if canonical_id.user not in (None, services.info.owner.user):
+        if canonical_id.user not in (None, stores.owner.user):
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
         if canonical_id.job is not None:
             raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
@@ -150,11 +150,11 @@ def _show_moment(moment: datetime | None) -> str:
 
 
 def _show_results(
-    names: Collection[str], sources: _RowSources, ranks: Mapping[str, int], services: Services
+    names: Collection[str], sources: _RowSources, ranks: Mapping[str, int], stores: Stores
 ) -> dict[str, wire.ResultView]:
     """Return the answers for some of the experiments, by their names."""
     outcomes = {name: sources.outcomes[name] for name in names}
-    runs = sources.runs or services.outcomes.read_runs([outcome.id for outcome in outcomes.values()])
+    runs = sources.runs or stores.outcomes.read_runs([outcome.id for outcome in outcomes.values()])
     views: dict[str, wire.ResultView] = {}
     for name, outcome in outcomes.items():
         run = runs.get(outcome.id, _NOT_RUN)

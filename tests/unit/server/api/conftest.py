@@ -71,7 +71,7 @@ def _fill(made: Application, url: str) -> None:
         both = single("echo {{lr}}", parameters={"lr": [0.1, 0.2]})
         assert client.post("/v1/experiments", json=SUBMISSION | {"config": both}).status_code == 201
         close_all(made)
-        made.services.logs.append_frames(
+        made.services.stores.logs.append_frames(
             JobKey(1, JobName("train"), 1), [Frame("2026-08-31T07:23:46Z", 1, b"a line\n")]
         )
         assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
@@ -86,6 +86,6 @@ def client(url: str) -> Iterator[httpx.Client]:
 
 def close_all(application: Application) -> None:
     """End every experiment, so that its log comes to an end."""
-    experiments = application.services.experiments
+    experiments = application.services.stores.experiments
     for one in experiments.load_world().experiments:
         assert experiments.save_decision(one, replace(one, state=State.FINISHED, closed=True, ended_at=NOW), NOW)

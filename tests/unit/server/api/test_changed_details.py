@@ -30,8 +30,9 @@ class UnreadableMetrics(MetricStore):
 def test_a_kill_that_was_written_is_answered_without_metrics(tmp_path: Path) -> None:
     made = make_application(Settings(tmp_path, tmp_path / "o", tmp_path / "d", executor="process"), threading.Event())
     services = made.services
-    details = (services.experiments.get_experiment(submit(services.experiments).id),)
-    away = replace(services, metrics=UnreadableMetrics(made.database, services.logs))
+    details = (services.stores.experiments.get_experiment(submit(services.stores.experiments).id),)
+    unreadable = UnreadableMetrics(made.database, services.stores.logs)
+    away = replace(services, stores=replace(services.stores, metrics=unreadable))
     with pytest.raises(StoreError):
         show_details(details, parse_id("1"), away)
     assert show_changed_details(details, parse_id("1"), away) == show_details(details, parse_id("1"), services)

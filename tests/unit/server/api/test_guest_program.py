@@ -35,8 +35,8 @@ def test_an_open_tab_is_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     clients: list[int] = []
 
     def find_running(name: str, services: object) -> int:
-        made.services.notifier.publish_records(7)  # so that the server asks again at once
-        uses = made.services.attendance._uses
+        made.services.loops.notifier.publish_records(7)  # so that the server asks again at once
+        uses = made.services.watchers.attendance._uses
         clients.append(uses[7].clients if 7 in uses else 0)
         answer = answers.pop(0)
         if isinstance(answer, RisemlError):
@@ -49,7 +49,7 @@ def test_an_open_tab_is_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert start["status"] == 200
     assert b"".join(part["body"] for part in parts) == b"\n\n\n7 has ended (KILLED)"
     assert clients == [0, 1, 1, 1, 1]
-    assert made.services.attendance._uses[7].clients == 0
+    assert made.services.watchers.attendance._uses[7].clients == 0
     start, body = asyncio.run(ask(made, "/guests/9/"))
     assert (start["status"], body["body"]) == (
         502,

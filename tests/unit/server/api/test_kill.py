@@ -34,17 +34,17 @@ def application(tmp_path: Path) -> Iterator[Application]:
 def submit_set(application: Application) -> list[Experiment]:
     plan = replace(make_plan("train"), save=SaveSection("s3://runs"))
     new = NewExperiments(
-        application.services.info.owner, "toaster", "", "", ((plan, first_jobs(plan)),) * 2, concurrency=2
+        application.services.stores.owner, "toaster", "", "", ((plan, first_jobs(plan)),) * 2, concurrency=2
     )
-    details, _ = application.services.experiments.add_experiments(new, NOW)
+    details, _ = application.services.stores.experiments.add_experiments(new, NOW)
     return [detail.experiment for detail in details]
 
 
 def end(application: Application, one: Experiment) -> None:
     """End an experiment that waits for the last copy of its output."""
-    before = application.services.experiments.get_experiment(one.id).experiment
+    before = application.services.stores.experiments.get_experiment(one.id).experiment
     after = replace(before, state=State.FINISHED, ended_at=NOW)
-    assert application.services.experiments.save_decision(before, after, NOW)
+    assert application.services.stores.experiments.save_decision(before, after, NOW)
 
 
 def test_the_kill_of_a_set_gives_copies_up_only_when_all_members_have_ended(application: Application) -> None:
@@ -52,14 +52,14 @@ def test_the_kill_of_a_set_gives_copies_up_only_when_all_members_have_ended(appl
     first, second = submit_set(application)
     end(application, first)
     _request_kill(parse_id("1"), services)
-    assert services.saves.notes.read(first.id).given_up == 0, "it ends the other one"
+    assert services.data.saver.notes.read(first.id).given_up == 0, "it ends the other one"
     end(application, second)
     _request_kill(parse_id("1"), services)
-    assert [services.saves.notes.read(one.id).given_up for one in (first, second)] == [1, 1]
+    assert [services.data.saver.notes.read(one.id).given_up for one in (first, second)] == [1, 1]
 
 
 def test_the_kill_of_one_member_gives_its_copy_up_while_others_run(application: Application) -> None:
     first, _ = submit_set(application)
     end(application, first)
     _request_kill(parse_id("1.1"), application.services)
-    assert application.services.saves.notes.read(first.id).given_up == 1
+    assert application.services.data.saver.notes.read(first.id).given_up == 1

@@ -44,7 +44,7 @@ def test_a_store_that_does_not_answer_for_a_moment_ends_no_presence(
     ]
 
     def find_running(name: str, services: object) -> int:
-        made.services.notifier.publish_records(7)  # so that the server asks again at once
+        made.services.loops.notifier.publish_records(7)  # so that the server asks again at once
         answer = answers.pop(0)
         if isinstance(answer, RisemlError):
             raise answer

@@ -46,10 +46,10 @@ def client(served: tuple[httpx.Client, Application]) -> httpx.Client:
 def created(served: tuple[httpx.Client, Application]) -> datetime:
     """Keep six samples of experiment 1, ten seconds apart, and return when it was submitted."""
     services = served[1].services
-    experiment = services.experiments.find_by_number(services.info.owner.user, 1)[0].experiment
+    experiment = services.stores.experiments.find_by_number(services.stores.owner.user, 1)[0].experiment
     for at in range(6):
         found = Sample(experiment.created_at + timedelta(seconds=10 * at), 10.0 * at, 2**20, 2**30)
-        services.samples.store.add_sample(JobKey(experiment.id, JobName("train"), 1), found)
+        services.watchers.samples.store.add_sample(JobKey(experiment.id, JobName("train"), 1), found)
     return experiment.created_at
 
 

@@ -28,7 +28,7 @@ def test_the_environment_of_a_job_is_known_when_its_host_has_left_the_pool(tmp_p
         made.services.hosts.pool.observe_hosts(frozenset(), NOW)
         assert client.put(f"/v1/snapshots/{DIGEST}", content=ARCHIVE).status_code == 201
         assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
-        experiments = made.services.experiments
+        experiments = made.services.stores.experiments
         (found,) = experiments.load_world().experiments
         jobs = tuple(replace(job, host=HostName("gpu9")) for job in found.jobs)
         assert experiments.save_decision(found, replace(found, jobs=jobs, placed_at=NOW), NOW)

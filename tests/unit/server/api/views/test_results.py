@@ -43,7 +43,9 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         finish(made.services, sub, state)
         key = JobKey(sub, JobName("train"), 1)
         lines = [f'riseml.report {{"step": {at}, "accuracy": {value}}}\n' for at, value in enumerate(values)]
-        made.services.logs.append_frames(key, [Frame("2026-08-31T07:23:46.1Z", 1, line.encode()) for line in lines])
+        made.services.stores.logs.append_frames(
+            key, [Frame("2026-08-31T07:23:46.1Z", 1, line.encode()) for line in lines]
+        )
     yield made.services
     made.database.close()
 
@@ -51,30 +53,30 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 def add(services: Services, config: str) -> None:
     spec = load_config(config)
     plans = make_plans(spec, grid_points(spec.train), Manifest())
-    owner = Owner(services.info.owner.user, 0, 0)
+    owner = Owner(services.stores.owner.user, 0, 0)
     rows = tuple((plan, first_jobs(plan)) for plan in plans)
     concurrency = 2 if len(rows) > 1 else None
     new = NewExperiments(owner, spec.project, config, "", rows, concurrency=concurrency)
-    services.experiments.add_experiments(new, NOW)
+    services.stores.experiments.add_experiments(new, NOW)
 
 
 def finish(services: Services, identity: int, state: State) -> None:
     if state is State.CREATED:
         return
-    before = services.experiments.get_experiment(identity).experiment
+    before = services.stores.experiments.get_experiment(identity).experiment
     jobs = tuple(replace(job, host=HostName("gpu1")) for job in before.jobs)
     ended = NOW + timedelta(seconds=100 * identity)
     after = replace(before, state=state, reason=Reason.COMPLETED, jobs=jobs, started_at=NOW, ended_at=ended)
-    assert services.experiments.save_decision(before, after, NOW)
+    assert services.stores.experiments.save_decision(before, after, NOW)
 
 
 def ask(services: Services, *names: str, **query: object) -> list[str]:
-    found = read_results(ResultQuery(names, **query), services, NOW)  # type: ignore[arg-type]  # a test names fields
+    found = read_results(ResultQuery(names, **query), services.stores, NOW)  # type: ignore[arg-type]  # a test names fields
     return [one["id"] for one in found["experiments"]]
 
 
 def test_a_set_is_ranked_by_the_metric_that_it_is_sorted_by(services: Services) -> None:
-    found = read_results(ResultQuery(("1",), sort="-accuracy"), services, NOW)
+    found = read_results(ResultQuery(("1",), sort="-accuracy"), services.stores, NOW)
     assert found["objective"] == {"metric": "accuracy", "goal": "maximize"}
     assert [(one["id"], one["rank"]) for one in found["experiments"]] == [
         ("1.3", None),
@@ -95,7 +97,7 @@ def test_rows_are_chosen_and_limited(services: Services) -> None:
     assert ask(services, "1", where=("accuracy.max>0.7", "lr!=auto"), sort="lr", limit=2) == ["1.3", "1.2"]
     assert ask(services, "1.4", "1.1", "2") == ["1.1", "1.4", "2"]
     assert ask(services, project="other") == ["2"]
-    found = read_results(ResultQuery(("1",), limit=1), services, NOW)
+    found = read_results(ResultQuery(("1",), limit=1), services.stores, NOW)
     assert (found["total"], found["matched"], len(found["experiments"]), found["best"]) == (4, 4, 1, None)
 
 
@@ -116,4 +118,4 @@ def test_what_has_no_answer_is_refused(
     services: Services, query: ResultQuery, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        read_results(query, services, NOW)
+        read_results(query, services.stores, NOW)
