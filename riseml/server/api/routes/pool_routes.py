@@ -300,8 +300,8 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
         step = -(-hours * _HOUR // _MOST_POINTS // _MINUTE) * _MINUTE or _MINUTE
         usage = CpuUsageSum(span, step)
         left_out = 0
-        since = datetime.fromtimestamp(span.since, UTC)
-        for count, (experiment, job) in enumerate(_list_jobs_since(services.stores, since)):
+        jobs = _list_jobs_since(services.stores, datetime.fromtimestamp(span.since, UTC))
+        for count, (experiment, job) in enumerate(jobs):
             if count < _MOST_SAMPLED_JOBS:
                 _add_job_use(usage, experiment, job, services.watchers)
             else:
