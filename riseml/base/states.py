@@ -35,7 +35,7 @@ class Wanted(enum.Enum):
 
 
 class JobDuty(enum.Enum):
-    """What the exit of a job means for its experiment; `control.verdict` has the whole rule."""
+    """What the exit of a job means for its experiment; `job_programs.gang_rules` has the rules."""
 
     PREPARES = "PREPARES"  # the build job: it must succeed before the other jobs start
     DECIDES = "DECIDES"  # its exit code is the verdict

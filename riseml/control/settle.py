@@ -20,6 +20,7 @@ from riseml.control.images import (
 )
 from riseml.control.observation import Observation
 from riseml.control.saving import find_restore
+from riseml.job_programs import gang_rules
 from riseml.model import ActionFailure, ContainerObservation, Experiment, HostObservation, Image, Job
 
 GIVE_UP_STARTING = timedelta(minutes=5)
@@ -378,15 +379,11 @@ def _settle_exit(job: Job, container: ContainerObservation, observation: Observa
     if ending is not None:
         state = State.FINISHED if ending in GOOD_ENDS else State.KILLED
         return replace(job, state=state, reason=ending, message="")
-    if job.part is JobDuty.SERVES and not container.error:
-        return replace(
-            job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=container.oom)
-        )
-    if code == 0 and not container.error:  # a job may exit with 0 after SIGTERM, when its host stops it
+    if not gang_rules.fails(job.part.value, code, container.error):  # it may exit with 0 after its host's SIGTERM
         warning = "one of its processes ran out of memory on the way" if container.oom else ""
         return replace(job, state=State.FINISHED, reason=Reason.COMPLETED, message=warning)
     message = container.error or describe_exit(code, oom=container.oom)
-    return replace(job, state=State.FAILED, reason=_find_exit_reason(container), message=message)
+    return replace(job, state=State.FAILED, reason=_find_exit_reason(job, container), message=message)
 
 
 def describe_exit(code: int, *, oom: bool) -> str:
@@ -400,9 +397,11 @@ def describe_exit(code: int, *, oom: bool) -> str:
     return f"{text}: sent by another process, or the job or its host is out of memory" if name == "SIGKILL" else text
 
 
-def _find_exit_reason(container: ContainerObservation) -> Reason:
+def _find_exit_reason(job: Job, container: ContainerObservation) -> Reason:
     if container.error:
         return Reason.ENGINE_STOPPED
+    if job.part is JobDuty.SERVES:
+        return Reason.SERVICE_ENDED
     if container.oom:
         return Reason.OUT_OF_MEMORY
     return Reason.SIGNAL if signal_name(container.exit_code) else Reason.EXIT_CODE

@@ -1,16 +1,9 @@
-"""Which job ends an experiment, and how the other jobs end then.
+"""Which job ends an experiment, and how the other jobs end then: the rules of `job_programs.gang_rules`, and what else
+ends an experiment.
 
-| part    | jobs                                    | when the job exits                                     |
-|---------|-----------------------------------------|--------------------------------------------------------|
-| DECIDES | master; without one worker.1 or `train` | its exit code is the verdict                           |
-| HELPS   | the other workers, evaluator            | 0: fine; otherwise the experiment fails, or is retried |
-| SERVES  | ps                                      | before the verdict, the experiment fails or is retried |
-| WATCHES | tensorboard                             | a warning, nothing more                                |
+A companion (`model.Companion`) also ends, as FINISHED, when no client has used it for its time. When the user kills an
+experiment, or a search stops its trial, every job is stopped at once.
 
-A companion (`model.Companion`) also ends, as FINISHED, when no client has used it for its time.
-
-After a verdict FAILED or KILLED, or when a search stops its trial, every other job is stopped at once. After another
-verdict FINISHED the helpers have their grace to end by themselves; the servers are stopped as soon as no helper runs.
 tests/real/docker/test_endings.py has every ending.
 """
 
@@ -19,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from riseml.base.states import TERMINAL, JobDuty, Reason, State, Wanted
 from riseml.control.observation import Observation
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.saving import awaits_save
 from riseml.control.settle import GOOD_ENDS, with_jobs
+from riseml.job_programs import gang_rules
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.types import RetryOn, RetryScope
@@ -49,9 +44,17 @@ also when it ignores SIGTERM; the search has its values already."""
 _FULL_GRACE = 10.0
 """The most seconds between SIGTERM and SIGKILL of a job whose output is too large: it goes on writing meanwhile."""
 
+_ASKED = frozenset({Reason.KILLED_BY_USER, Reason.STOPPED_EARLY})
 _PLACE_LOST = frozenset({Reason.HOST_LOST, Reason.ENGINE_STOPPED})
-_ENDS_BADLY = frozenset({JobDuty.PREPARES, JobDuty.DECIDES, JobDuty.HELPS, JobDuty.SERVES})
 _COUNTS = frozenset({JobDuty.DECIDES, JobDuty.HELPS})
+
+
+class _Cause(NamedTuple):
+    """Something that ends an experiment."""
+
+    at: datetime
+    rank: int  # as `gang_rules.Cause.rank`
+    verdict: Verdict
 
 
 def add_verdict(experiment: Experiment, observation: Observation) -> Experiment:
@@ -75,10 +78,11 @@ def end_jobs(experiment: Experiment, observation: Observation) -> Experiment:
     verdict = experiment.verdict
     if verdict is None:
         return experiment
-    jobs = tuple(
-        job if job.state in TERMINAL or job.ending is not None else _end_job(experiment, job, verdict, observation)
-        for job in experiment.jobs
-    )
+    reasons = _find_endings(experiment, verdict, observation.now)
+    jobs = [
+        job if reason is None or job.ending is not None else _end_job(job, reason, observation.now)
+        for job, reason in zip(experiment.jobs, reasons, strict=True)
+    ]
     return with_jobs(experiment, jobs)
 
 
@@ -160,24 +164,32 @@ def _find_asked_verdict(experiment: Experiment, now: datetime) -> Verdict | None
             return None
 
 
-def _end_job(experiment: Experiment, job: Job, verdict: Verdict, observation: Observation) -> Job:
-    if verdict.reason is Reason.STOPPED_EARLY:  # no grace: a failed or killed experiment has nothing left to finish
-        reason = Reason.STOPPED_EARLY
-    elif verdict.state is not State.FINISHED:
-        reason = Reason.KILLED_BY_USER if verdict.reason is Reason.KILLED_BY_USER else Reason.CASCADE
-    elif (job.part is JobDuty.HELPS and observation.now < find_grace_end(experiment, job, verdict)) or (
-        job.part not in _COUNTS
-        and any(other.part in _COUNTS and other.state not in TERMINAL for other in experiment.jobs)
-    ):
-        return job
-    else:
-        reason = Reason.NO_LONGER_NEEDED
-    if job.host is None or job.part is JobDuty.PREPARES:  # the job has no container on any host
-        state = State.FINISHED if reason in GOOD_ENDS else State.KILLED
-        if reason is Reason.CASCADE and job.part is not JobDuty.PREPARES:
-            reason = Reason.NOT_STARTED
-        return replace(job, state=state, reason=reason, message="", ended_at=observation.now)
-    return replace(job, ending=reason, ending_at=observation.now)
+def _find_endings(experiment: Experiment, verdict: Verdict, now: datetime) -> list[Reason | None]:
+    """Return for each job why it must end now; None: it has ended, or may go on."""
+    if verdict.reason in _ASKED:
+        return [None if job.state in TERMINAL else verdict.reason for job in experiment.jobs]
+    members = _list_members(experiment, now)
+    endings = gang_rules.find_endings(members, verdict.state.value, (now - verdict.at).total_seconds())
+    return [Reason(ending) if ending else None for ending in endings]
+
+
+def _list_members(experiment: Experiment, now: datetime) -> list[gang_rules.Member]:
+    """Return the jobs as the rules of gangs see them."""
+    graces = {planned.name: planned.grace for planned in experiment.plan.jobs}
+    return [
+        gang_rules.Member(job.part.value, job.state.value, job.ended_at or now, graces.get(job.name, 0.0))
+        for job in experiment.jobs
+    ]
+
+
+def _end_job(job: Job, reason: Reason, now: datetime) -> Job:
+    """Return the record of a job that must end: it gets a reason to, or ends here when it has no container."""
+    if job.host is not None and job.part is not JobDuty.PREPARES:
+        return replace(job, ending=reason, ending_at=now)
+    state = State.FINISHED if reason in GOOD_ENDS else State.KILLED
+    if reason is Reason.CASCADE and job.part is not JobDuty.PREPARES:
+        reason = Reason.NOT_STARTED
+    return replace(job, state=state, reason=reason, message="", ended_at=now)
 
 
 def _retry_alone(experiment: Experiment, job: Job, observation: Observation) -> Job:
@@ -204,43 +216,60 @@ def _may_retry(experiment: Experiment, job: Job) -> bool:
 
 def _find_first_cause(experiment: Experiment, observation: Observation) -> Verdict | None:
     """Return the verdict of what happened first; of two at the same instant, that of the job that decides."""
-    causes = sorted(_find_causes(experiment, observation), key=lambda cause: (cause[0], cause[1]))
-    return causes[0][2] if causes else None
+    causes = [cause for find_causes in _CAUSES for cause in find_causes(experiment, observation)]
+    return min(causes, key=lambda cause: (cause.at, cause.rank)).verdict if causes else None
 
 
-def _find_causes(experiment: Experiment, observation: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
-    for rank, job in enumerate(experiment.jobs):
-        if job.state is State.FAILED and job.part in _ENDS_BADLY:
-            deciding = -1 if job.part is JobDuty.DECIDES else rank
-            yield job.ended_at or observation.now, deciding, _failure_verdict(experiment, job, observation)
-    deciders = [job for job in experiment.jobs if job.part is JobDuty.DECIDES]
-    if deciders and all(job.state is State.FINISHED for job in deciders):
-        last = max(job.ended_at or observation.now for job in deciders)
-        yield last, -1, Verdict(State.FINISHED, Reason.COMPLETED, observation.now, deciders[0].name)
-    yield from _find_overdue_causes(experiment, observation)
-    left = find_left_end(experiment, observation)
-    if left is not None and observation.now >= left:
-        yield left, 0, Verdict(State.FINISHED, Reason.LEFT, observation.now)
-    over = observation.outputs_over.get(experiment.id)
-    if over is not None:
-        yield observation.now, 0, Verdict(State.FAILED, Reason.OUTPUT_LIMIT, observation.now, message=over)
-    yield from _find_stuck_causes(experiment, observation)
-    if _is_idle(experiment, observation):
-        yield observation.now, 0, _idle_verdict(experiment, observation)
+def _find_gang_cause(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+    """Yield the verdict by the rules of gangs: a job has ended, or the experiment has run for `max_duration`."""
+    over_at = _find_time_over(experiment, observation.now)
+    if over_at is None and not any(_may_decide(job) for job in experiment.jobs):
+        return
+    cause = gang_rules.find_first_cause(_list_members(experiment, observation.now), over_at)
+    if cause is None:
+        return
+    if cause.place is None:
+        message = f"it reached max_duration of {experiment.plan.max_duration:.10g} s"
+        verdict = Verdict(State.FAILED, Reason.MAX_DURATION, observation.now, message=message)
+    elif cause.state == gang_rules.FINISHED:
+        verdict = Verdict(State.FINISHED, Reason.COMPLETED, observation.now, experiment.jobs[cause.place].name)
+    else:
+        job = experiment.jobs[cause.place]
+        again = _may_retry(experiment, job)
+        verdict = Verdict(State.FAILED, job.reason, observation.now, job.name, job.message, again)
+    yield _Cause(cause.at, cause.rank, verdict)
 
 
-def _find_overdue_causes(experiment: Experiment, observation: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
-    """Yield the verdict of an experiment that has run for `max_duration`."""
+def _may_decide(job: Job) -> bool:
+    """Return False for a job that goes on and for a build that succeeded; most passes find no other jobs."""
+    return job.state in TERMINAL and (job.part is not JobDuty.PREPARES or job.state is State.FAILED)
+
+
+def _find_time_over(experiment: Experiment, now: datetime) -> datetime | None:
+    """Return when an experiment had run for `max_duration`; None: it has not, or has no such limit."""
     limit = experiment.plan.max_duration
     if limit is None or experiment.started_at is None:
-        return
+        return None
     bound = experiment.started_at + timedelta(seconds=limit)
-    if observation.now >= bound:
-        message = f"it reached max_duration of {limit:.10g} s"
-        yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, observation.now, message=message)
+    return bound if now >= bound else None
 
 
-def _find_stuck_causes(experiment: Experiment, observation: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
+def _find_left_companion(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+    """Yield the verdict of a companion that no client has used for its time."""
+    left = find_left_end(experiment, observation)
+    if left is not None and observation.now >= left:
+        yield _Cause(left, 0, Verdict(State.FINISHED, Reason.LEFT, observation.now))
+
+
+def _find_large_output(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+    """Yield the verdict of an experiment whose output is too large."""
+    message = observation.outputs_over.get(experiment.id)
+    if message is not None:
+        verdict = Verdict(State.FAILED, Reason.OUTPUT_LIMIT, observation.now, message=message)
+        yield _Cause(observation.now, 0, verdict)
+
+
+def _find_stuck_jobs(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
     """Yield the verdicts of jobs that wait for a job which ended some time ago (`_LATE_LINES`).
 
     The delay is there because the lines of a job that has stopped waiting may reach the server late.
@@ -254,7 +283,14 @@ def _find_stuck_causes(experiment: Experiment, observation: Observation) -> Iter
             continue
         if observation.now - peer.ended_at >= _LATE_LINES:
             message = f"{job.name} waits for {peer.name}, which has ended with exit code {peer.exit_code}"
-            yield observation.now, 0, Verdict(State.FAILED, Reason.AWAITED_ENDED, observation.now, job.name, message)
+            verdict = Verdict(State.FAILED, Reason.AWAITED_ENDED, observation.now, job.name, message)
+            yield _Cause(observation.now, 0, verdict)
+
+
+def _find_hang(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+    """Yield the verdict of an experiment all of whose jobs have been quiet for its `idle_timeout`."""
+    if _is_idle(experiment, observation):
+        yield _Cause(observation.now, 0, _idle_verdict(experiment, observation))
 
 
 def _is_idle(experiment: Experiment, observation: Observation) -> bool:
@@ -294,5 +330,5 @@ def _idle_verdict(experiment: Experiment, observation: Observation) -> Verdict:
     return Verdict(State.FAILED, Reason.IDLE, observation.now, message=message, again=again)
 
 
-def _failure_verdict(experiment: Experiment, job: Job, observation: Observation) -> Verdict:
-    return Verdict(State.FAILED, job.reason, observation.now, job.name, job.message, _may_retry(experiment, job))
+_CAUSES = (_find_gang_cause, _find_left_companion, _find_large_output, _find_stuck_jobs, _find_hang)
+"""The kinds of causes. Of two at the same instant and of the same rank, the one of the earlier kind counts."""

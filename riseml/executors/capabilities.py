@@ -32,8 +32,8 @@ class GangRunner(Protocol):
     """Has its own queue, places jobs itself, and starts the jobs of a gang together.
 
     Its observation has `HostObservation.queue`, so that riseml hands gangs over at once, and each job that waits there
-    has `ContainerObservation.waits`. A gang also ends by the rules of `control.verdict` while no server runs; a job
-    that ended by these rules has `ContainerObservation.ending`.
+    has `ContainerObservation.waits`. A gang also ends by `job_programs.gang_rules` while no server runs; a job that
+    ended by these rules has `ContainerObservation.ending`.
     """
 
     def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:

@@ -1,7 +1,7 @@
 """A cluster in memory: the fake for hosts that place jobs themselves, with the behaviour that was measured on Slurm.
 
 A gang waits in the queue of the cluster until all of it fits, and then starts as a whole. Its roles end each other by
-the rules of `control.verdict`, with or without a server. Removing a role that has not ended cancels the whole gang.
+`job_programs.gang_rules`, with or without a server. Removing a role that has not ended cancels the whole gang.
 """
 
 from __future__ import annotations

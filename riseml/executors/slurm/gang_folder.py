@@ -53,10 +53,13 @@ PROGRAMS = (
         Path(__file__).parents[1] / "supervision" / f"{name}.py"
         for name in ("command_runner", "output_log", "process_tree")
     ),
+    Path(__file__).parents[2] / "job_programs" / "gang_rules.py",
 )
 """The programs that run on nodes, where they are beside each other in the folder of the gang."""
 
-_PROGRAM_IMPORT = re.compile(r"^from riseml\.executors\.(?:slurm|supervision) import (.*)$", re.MULTILINE)
+_PROGRAM_IMPORT = re.compile(
+    r"^from riseml\.(?:executors\.(?:slurm|supervision)|job_programs) import (.*)$", re.MULTILINE
+)
 _ATTEMPT = re.compile(r"a(\d{1,6})")
 _MACHINES = "machines"
 _LONGEST_ID = 100  # bytes of the id of a Slurm job

@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from riseml.executors.slurm import gang_lines
+from riseml.job_programs import gang_rules
 
 _LATE_SRUN = 10.0  # seconds for srun to end after its role: a process of another user may keep its step
 
@@ -32,7 +33,7 @@ class SupervisedRole:
         self.silent = False  # its connection fell silent: the role may still run behind a network partition
         self.kill_at = 0.0  # when it gets SIGKILL; 0: it does not have to end
         self.killed = False
-        self.reported = False  # it has reported its end, which is not settled yet
+        self.end = None  # type: ReportedEnd | None  # as it was reported, or settled without a report
         self.record = {}  # type: dict[str, Any]
 
     @property
@@ -77,10 +78,20 @@ class SupervisedRole:
             self.lines.door.close()
             self.lines = None
 
-    def is_bad_end(self, code: int, error: str) -> bool:
-        """Return True when such an end of this role ends the gang."""
+    def as_member(self) -> gang_rules.Member:
+        """Return it as the rules of gangs see it. An end counts once it is settled."""
         part = self.plan["part"]
-        return part == "SERVES" or (part in ("DECIDES", "HELPS") and (code != 0 or bool(error)))
+        if self.end is None or not self.ended:
+            return gang_rules.Member(part, "RUNNING", grace=self.plan["grace"])
+        if not gang_rules.fails(part, self.end.code, self.end.error):
+            return gang_rules.Member(part, gang_rules.FINISHED, self.end.reported_at)
+        return gang_rules.Member(part, gang_rules.KILLED if self.kill_at else gang_rules.FAILED, self.end.reported_at)
+
+    def as_cause(self) -> gang_rules.Member:
+        """Return it as the rules see it while they look for a cause: silence is a failure, before its end is known."""
+        if self.silent and self.end is None and not self.kill_at:
+            return gang_rules.Member(self.plan["part"], gang_rules.FAILED, self.lost_at)
+        return self.as_member()
 
 
 class ReportedEnd:
@@ -114,7 +125,7 @@ class ReportedEnds:
 
     def add(self, end: ReportedEnd) -> None:
         """Add the one end of a role."""
-        end.role.reported = True
+        end.role.end = end
         self._waiting.append(end)
 
     def take_ready(self) -> "list[ReportedEnd]":

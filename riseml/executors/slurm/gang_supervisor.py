@@ -1,11 +1,8 @@
 """The supervisor of a gang: `python3 gang_supervisor.py FOLDER`, the script of one Slurm job.
 
 It runs inside the allocation and outlives riseml's server and the user's laptop. It starts one srun for each role,
-whose `role_wrapper` calls back over TCP, lets all roles start together once all are there, and ends them as
-`control.verdict` would:
-
-- a role that decides or helps and fails, or one that serves and ends, ends all others at once;
-- when every role that decides has ended with 0, the helpers have their grace, and what serves ends after them.
+whose `role_wrapper` calls back over TCP, lets all roles start together once all are there, and ends them by
+`gang_rules`, as `control.verdict` would.
 
 FOLDER is on the shared file system. The server writes `gang.json` and `roles/ROLE.json` before it submits the job, and
 appends to `orders` what is to stop. The supervisor takes the file `claim`, so that a second job of the same gang (whose
@@ -34,6 +31,7 @@ import time
 from typing import Any
 
 from riseml.executors.slurm import gang_lines, gang_records, gang_roles
+from riseml.job_programs import gang_rules
 
 BARRIER = 600.0  # seconds within which every role must call; a step may have to fetch a container image first
 LOST_EXIT = 128 + signal.SIGKILL
@@ -57,8 +55,8 @@ class GangSupervisor:
         self.began = time.time()  # for the record; the monotonic clock measures intervals
         self.waits_from = time.monotonic()  # for its roles
         self.go_at = 0.0  # when all started
-        self.success_at = 0.0  # when all roles that decide had ended with 0
-        self.failed = False  # a role ended the gang, or Slurm did
+        self.verdict = ""  # `gang_rules.FINISHED` or FAILED, by what happened first; empty: the gang goes on
+        self.verdict_at = 0.0  # when it was found
         self.error = ""  # why the gang could not start, or was ended from outside
         self.stopped = ""  # why Slurm ends the job, or a step of it; empty: it does not, as far as is known
         self.orders_read = 0  # bytes
@@ -99,7 +97,7 @@ class GangSupervisor:
         self._end_sruns()
         verdict = self._describe_gang(dict(done=True, finished_at=time.time()))
         gang_records.write_record(self.folder, "verdict.json", verdict)
-        return 0 if self.success_at and not self.failed else 1
+        return 0 if self.verdict == gang_rules.FINISHED and not self.error else 1
 
     def _start_srun(self, role: gang_roles.SupervisedRole) -> None:
         host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
@@ -205,7 +203,7 @@ class GangSupervisor:
     def _look_after_roles(self) -> None:
         """Send heartbeats, and find roles that are lost or that srun could not start."""
         for role in self.roles:
-            if role.ended or role.reported:
+            if role.end is not None:
                 continue
             role.keep_alive()
             if role.lost_at and not self.go_at:
@@ -230,8 +228,6 @@ class GangSupervisor:
         if exit_record is not None:
             self._take_end(gang_roles.ReportedEnd(role, exit_record["exit_code"], exit_record["error"]))
             return
-        if role.silent and not self.success_at and role.is_bad_end(LOST_EXIT, ""):
-            self._fail_gang()
         late = _LATE_EXIT + (self.plan["stop_grace"] if role.silent else 0.0)
         memory = gang_records.ran_out_of_memory(self.folder, role.name)
         if time.monotonic() - role.lost_at > late or (memory and role.srun_ended):
@@ -279,71 +275,74 @@ class GangSupervisor:
     def _fail_start(self, reason: str) -> None:
         """End a gang that cannot start as a whole."""
         self.error = self.error or reason
-        self.failed = True
+        self._decide(gang_rules.FAILED)
         for role in self.roles:
             if not role.ended:
                 role.say({"signal": "KILL"})
                 self._end_role(gang_roles.ReportedEnd(role, LOST_EXIT, self.error), started="started_at" in role.record)
 
     def _end_role(self, end: gang_roles.ReportedEnd, started: bool = True) -> None:  # noqa: FBT001, FBT002  # 3.6 style
-        """Note the end of a role; the first bad end, and the last good one, decide about the others."""
+        """Note the end of a role."""
         role = end.role
-        code = end.code
-        error = end.error
         if role.ended:
             return
+        role.end = end
         role.close()
         memory = gang_records.ran_out_of_memory(self.folder, role.name)
-        role.record.update(exit_code=code, error=error, finished_at=end.at, oom=memory)
+        role.record.update(exit_code=end.code, error=end.error, finished_at=end.at, oom=memory)
         if not started:
             role.record.pop("started_at", None)
         self._write_state()
-        is_expected = "ending" in role.record or role.kill_at
-        if role.is_bad_end(code, error) and not is_expected and not self.success_at and not self.failed:
-            self._fail_gang()
-        deciders = [member.record for member in self.roles if member.plan["part"] == "DECIDES"]
-        if not self.failed and all(record.get("exit_code") == 0 and not record["error"] for record in deciders):
-            self.success_at = self.success_at or time.monotonic()
 
     def _keep_rules(self) -> None:
-        """End roles that are over their time: helpers after success, then servers; and roles that ignore SIGTERM."""
+        """Find the verdict, and end the roles that have to end after it; kill roles that ignore SIGTERM."""
         now = time.monotonic()
-        limit = self.plan.get("max_duration")
-        if self.success_at:
-            helpers = [role for role in self.roles if role.plan["part"] == "HELPS"]
-            self._end_roles(
-                [role for role in helpers if now >= self.success_at + role.plan["grace"]], "NO_LONGER_NEEDED"
-            )
-            if all(role.ended for role in self.roles if role.plan["part"] in ("DECIDES", "HELPS")):
-                self._end_roles(self.roles, "NO_LONGER_NEEDED")
-        elif limit and self.go_at and now >= self.go_at + limit:
-            self._fail_gang()
+        if self.go_at and not self.verdict:
+            self._find_verdict(now)
+        if self.verdict:
+            members = [role.as_member() for role in self.roles]
+            endings = gang_rules.find_endings(members, self.verdict, now - self.verdict_at)
+            pairs = zip(self.roles, endings)  # noqa: B905  # 3.6 style
+            self._end_roles([(role, ending) for role, ending in pairs if self._must_end(role, ending)])
         for role in self.roles:
             if role.kill_at and now >= role.kill_at and not role.ended and not role.killed:
                 role.killed = True
                 role.say({"signal": "KILL"})
 
-    def _fail_gang(self) -> None:
-        """End every running role, because one of them failed."""
-        self.failed = True
-        self._end_roles([role for role in self.roles if role.lines is not None], "CASCADE")
+    def _find_verdict(self, now: float) -> None:
+        """Note the verdict, if something has happened that decides."""
+        limit = self.plan.get("max_duration")
+        over_at = self.go_at + limit if limit and now >= self.go_at + limit else None
+        cause = gang_rules.find_first_cause([role.as_cause() for role in self.roles], over_at)
+        if cause is not None:
+            self._decide(cause.state)
+
+    def _decide(self, verdict: str) -> None:
+        """Note the verdict, unless there is one."""
+        if not self.verdict:
+            self.verdict = verdict
+            self.verdict_at = time.monotonic()
+
+    def _must_end(self, role: gang_roles.SupervisedRole, ending: str) -> bool:
+        """Return True for a role that the rules end. After a failure, a role that is lost has a cause of its own."""
+        return bool(ending) and (role.lines is not None or self.verdict == gang_rules.FINISHED)
 
     def _end_all(self, reason: str) -> None:
         """End every role, because Slurm ends the job; no role is the cause."""
         for role in self.roles:
-            if not role.ended and not role.reported:
+            if role.end is None:
                 role.record.setdefault("outside", reason)
         if not self.go_at:
             self._fail_start(reason)
             return
         self.error = self.error or reason
-        self.failed = True
-        self._end_roles(self.roles, "")
+        self._decide(gang_rules.FAILED)
+        self._end_roles([(role, "") for role in self.roles])
 
-    def _end_roles(self, roles: "list[gang_roles.SupervisedRole]", ending: str) -> None:
-        """Send SIGTERM to each of these roles once, and then record why."""
-        going = [role for role in roles if not (role.ended or role.reported or role.kill_at)]
-        for role in going:
+    def _end_roles(self, endings: "list[tuple[gang_roles.SupervisedRole, str]]") -> None:
+        """Send SIGTERM to each of these roles once, and then record why; an empty text: the rules are not why."""
+        going = [(role, ending) for role, ending in endings if role.end is None and not role.kill_at]
+        for role, ending in going:
             if ending:
                 role.record["ending"] = ending
             role.kill_at = time.monotonic() + self.plan["stop_grace"]
@@ -363,10 +362,10 @@ class GangSupervisor:
                 if not self.go_at:
                     self._fail_start("it was stopped before it started")
                 elif order["signal"] == "KILL":
-                    self._end_roles([role], "")
+                    self._end_roles([(role, "")])
                     role.kill_at = time.monotonic()
                 else:
-                    self._end_roles([role], "")
+                    self._end_roles([(role, "")])
 
     def _touch_claim(self) -> None:
         """Show the server that this process is alive."""

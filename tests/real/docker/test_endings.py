@@ -1,4 +1,4 @@
-"""Every ending of an experiment (table in riseml/control/verdict.py), with real containers and with real processes."""
+"""Every ending of an experiment (table in riseml/job_programs/gang_rules.py), with real containers and processes."""
 
 from __future__ import annotations
 

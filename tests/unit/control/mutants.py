@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 from riseml.base.states import TERMINAL, JobDuty, State, Wanted
@@ -12,6 +13,8 @@ from riseml.control import converge, decide, images, networks, observation, savi
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
 from riseml.control.explanation import HostExclusion
 from riseml.control.placement import candidates, fit, place, reserve, room
+from riseml.executors.slurm import gang_roles, gang_supervisor
+from riseml.job_programs import gang_rules
 from riseml.model import Experiment, Job, JobKey, World
 from riseml.store import experiments as rows
 from riseml.store.experiments import ExperimentStore
@@ -36,8 +39,8 @@ def leave_orphans(original: Callable[..., Iterator[Action]]) -> Callable[..., It
 
 
 def let_servers_run_on(original: Callable[..., Job]) -> Callable[..., Job]:
-    def mutant(experiment: Experiment, job: Job, decided: Any, seen: Any) -> Job:
-        return job if job.part is JobDuty.SERVES else original(experiment, job, decided, seen)
+    def mutant(job: Job, *rest: Any) -> Job:
+        return job if job.part is JobDuty.SERVES else original(job, *rest)
 
     return mutant
 
@@ -219,9 +222,9 @@ def run_what_the_tag_stands_for(original: Callable[..., Experiment]) -> Callable
 
 
 def blame_the_first_in_the_list(original: Callable[..., Any]) -> Callable[..., Any]:
-    def mutant(experiment: Experiment, seen: Any) -> Any:
-        causes = sorted(verdict._find_causes(experiment, seen), key=lambda cause: cause[1])
-        return causes[0][2] if causes else None
+    def mutant(members: Any, *rest: Any) -> Any:
+        first = min(member.ended_at for member in members)
+        return original([member._replace(ended_at=first) for member in members], *rest)
 
     return mutant
 
@@ -309,6 +312,30 @@ def keep_every_host_for_the_head(original: Callable[..., bool]) -> Callable[...,
     return lambda *_: False
 
 
+def give_helpers_no_grace(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda role: original(role)._replace(grace=0.0)
+
+
+def forget_when_roles_ended(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda role: original(role)._replace(ended_at=0.0)
+
+
+def let_a_ps_end(original: Any) -> Any:
+    return SimpleNamespace(**{**vars(original), "fails": lambda part, code, error: code != 0 or bool(error)})
+
+
+def forget_the_time_limit(original: Callable[..., None]) -> Callable[..., None]:
+    return lambda supervisor, now: original(supervisor, supervisor.go_at)
+
+
+def decide_anew(original: Callable[..., None]) -> Callable[..., None]:
+    def mutant(supervisor: Any) -> None:
+        supervisor.verdict = ""
+        original(supervisor)
+
+    return mutant
+
+
 MUTANTS: dict[str, tuple[Change, ...]] = {
     "orphans are left": ((converge, "_converge_container", leave_orphans),),
     "a ps outlives its master": ((verdict, "_end_job", let_servers_run_on),),
@@ -344,7 +371,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "the first cause is forgotten": ((decide, "add_verdict", forget_the_first_cause),),
     "environments come from where they are not": ((images.ImageLocations, "_choose_source", share_from_anywhere),),
     "tags are not resolved": ((decide, "resolve_image", run_what_the_tag_stands_for),),
-    "what ended first is not the cause": ((verdict, "_find_first_cause", blame_the_first_in_the_list),),
+    "what ended first is not the cause": ((gang_rules, "find_first_cause", blame_the_first_in_the_list),),
     "one quiet job is a hang": ((verdict, "_is_idle", end_when_one_job_is_quiet),),
     "the last copy is forgotten": ((decide, "awaits_save", await_no_copy), (saving, "awaits_save", await_no_copy)),
     "jobs start before their output is filled": ((converge, "find_restore", fill_no_output),),
@@ -374,4 +401,15 @@ OF_THE_STORE: dict[str, tuple[Change, ...]] = {
     "a save overwrites what came meanwhile": ((ExperimentStore, "save_decision", save_whatever_came_meanwhile),),
     "a change has no event": ((rows, "_state_changes", save_without_events),),
     "what was read before is believed": ((ExperimentStore, "load_world", find_kills_late),),
+}
+
+OF_GANGS: dict[str, tuple[Change, ...]] = {
+    "the supervisor gives helpers no grace": ((gang_roles.SupervisedRole, "as_member", give_helpers_no_grace),),
+    "the supervisor forgets when roles ended": ((gang_roles.SupervisedRole, "as_cause", forget_when_roles_ended),),
+    "the supervisor lets a ps end": ((gang_roles, "gang_rules", let_a_ps_end),),
+    "the supervisor passes over max_duration": (
+        (gang_supervisor.GangSupervisor, "_find_verdict", forget_the_time_limit),
+    ),
+    "the supervisor changes its verdict": ((gang_supervisor.GangSupervisor, "_keep_rules", decide_anew),),
+    "the server forgets what the supervisor ended": ((settle, "_settle_exit", forget_what_the_cluster_ended),),
 }

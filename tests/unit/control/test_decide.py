@@ -1,4 +1,4 @@
-"""Every ending of an experiment (table in riseml/control/verdict.py), as histories against hosts in memory."""
+"""Every ending of an experiment (table in riseml/job_programs/gang_rules.py), as histories against hosts in memory."""
 
 from __future__ import annotations
 

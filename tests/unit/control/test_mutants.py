@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.unit.control.cluster_history import ClusterHistory
+from tests.unit.control.gang_ends import SupervisorSite, check_histories
 from tests.unit.control.histories import run
-from tests.unit.control.mutants import MUTANTS, OF_THE_STORE, ON_CLUSTERS
+from tests.unit.control.mutants import MUTANTS, OF_GANGS, OF_THE_STORE, ON_CLUSTERS
 from tests.unit.control.stored import stored_history
 
 pytestmark = pytest.mark.long
@@ -43,6 +45,16 @@ def test_the_laws_catch_a_store_that_breaks_a_rule(name: str, monkeypatch: pytes
         monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
     with stored_history() as machine, pytest.raises((AssertionError, LookupError, ExceptionGroup)):
         run(MOST, 1, shrink=False, machine=machine)
+
+
+@pytest.mark.parametrize("name", OF_GANGS)
+def test_the_law_of_gangs_catches_a_caller_that_breaks_a_rule(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, attribute, mutate in OF_GANGS[name]:
+        monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
+    with pytest.raises(AssertionError):
+        check_histories(MOST, 1, SupervisorSite(tmp_path, monkeypatch))
 
 
 def test_there_are_enough_mutants() -> None:

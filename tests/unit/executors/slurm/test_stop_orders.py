@@ -25,6 +25,7 @@ from riseml.executors.slurm.gang_lines import LineConnection
 from riseml.executors.slurm.gang_records import UNSAID, find_stop_cause, ran_out_of_memory
 from riseml.executors.slurm.gang_roles import SupervisedRole
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
+from riseml.job_programs import gang_rules
 from riseml.model import JobKey
 from riseml.spec.pool.types import SlurmSpec
 from tests.unit.executors.slurm.supervisors import make_pair, make_supervisor
@@ -131,7 +132,7 @@ def test_no_order_of_what_slurm_does_makes_a_role_the_cause(tmp_path: Path, monk
                 ended = [one for one in stage.read_roles().values() if "exit_code" in one]
                 assert all(one["outside"] in (PREEMPTED, UNSAID) and "ending" not in one for one in ended), order
         assert [one.get("exit_code") for one in stage.read_roles().values()] == [0, 143], order
-        assert not stage.supervisor.success_at, order
+        assert stage.supervisor.verdict == gang_rules.FAILED, order
         stage.close()
 
 
@@ -163,11 +164,11 @@ def test_a_step_that_does_not_end_does_not_delay_the_verdict_forever(
     stage = Stage(tmp_path / "gang", monkeypatch)
     stage.tell(MASTER, code=0)
     stage.turn()
-    assert not stage.supervisor.success_at
+    assert not stage.supervisor.verdict
     (end,) = stage.supervisor.ends._waiting
     end.reported_at -= 3600.0
     stage.turn()
-    assert stage.supervisor.success_at
+    assert stage.supervisor.verdict == gang_rules.FINISHED
     stage.close()
 
 
@@ -182,7 +183,7 @@ def test_a_role_that_says_that_slurm_signalled_it_has_not_finished(
     master, ps = stage.read_roles().values()
     assert (master["exit_code"], master["outside"], ps["outside"]) == (0, UNSAID, UNSAID)
     assert "ending" not in ps
-    assert not stage.supervisor.success_at
+    assert stage.supervisor.verdict == gang_rules.FAILED
     stage.close()
 
 
@@ -279,9 +280,10 @@ def test_every_role_gets_sigterm_before_the_state_is_written_once(
     done: list[str] = []
     monkeypatch.setattr(SupervisedRole, "say", lambda role, message: done.append(f"{role.name} {message['signal']}"))
     monkeypatch.setattr(stage.supervisor, "_write_state", lambda: done.append("state"))
-    stage.supervisor._fail_gang()
+    stage.supervisor._decide(gang_rules.FAILED)
+    stage.supervisor._keep_rules()
     assert done == ["a TERM", "b TERM", "state"]
-    stage.supervisor._fail_gang()
+    stage.supervisor._keep_rules()
     assert len(done) == 3
     stage.close()
 
