@@ -80,14 +80,16 @@ def _converge_container(
     if container.late:  # it may have printed lines that no server has read
         return
     job = None if experiment is None else find_record(experiment, key, name)
-    if experiment is None or job is None:
-        undrained = container.started and not container.running and not container.drained
-        if experiment is None or not undrained:  # followers also read the log of an earlier attempt to its end
+    is_unread = container.started and not container.running and not container.drained
+    if experiment is None:
+        yield RemoveJob(name, key)
+    elif job is None:
+        if not is_unread:  # followers also read the log of an earlier attempt to its end
             yield RemoveJob(name, key)
     elif job.state in TERMINAL:
         if container.running:
             yield StopJob(name, key, Signal.KILL)
-        elif container.drained or not container.started:
+        elif not is_unread:
             yield RemoveJob(name, key)
     elif container.running and job.ending_at is not None:
         late = observation.now >= find_kill_time(experiment, job, job.ending_at)

@@ -229,17 +229,24 @@ def _settle_job(experiment: Experiment, job: Job, observation: Observation) -> J
         if not observation.is_lost(host):
             return job
         return _end_without_exit(job, observation, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
+    return _settle_on_host(experiment, job, host, observation)
+
+
+def _settle_on_host(experiment: Experiment, job: Job, host: HostObservation, observation: Observation) -> Job:
+    """Return the record of a job whose host answers."""
     container = host.containers.get(experiment.key_of(job))
-    if container is not None and container.late:
+    if container is None:
+        return _settle_absent(experiment, job, host, observation)
+    if container.late:
         return job
-    if container is not None and container.error and not container.started:
+    if container.running:
+        return _settle_running(job, container, observation)
+    if container.started:
+        return _settle_exit(job, container, observation)
+    if container.error:
         reason = container.ending or Reason.START_FAILED
         return _end_without_exit(job, observation, State.FAILED, reason, container.error)
-    if container is None or not container.started:
-        return _settle_queued(_settle_absent(experiment, job, host, observation), container)
-    if container.exit_code is None:
-        return _settle_running(job, container, observation)
-    return _settle_exit(job, container, observation)
+    return _settle_queued(_settle_absent(experiment, job, host, observation), container.waits)
 
 
 def _settle_running(job: Job, container: ContainerObservation, observation: Observation) -> Job:
@@ -338,32 +345,35 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostObservation, obse
     start: Action = StartJob(job.host, experiment.key_of(job))
     if host.queue is not None:
         start = StartGang(job.host, experiment.id, job.attempt)
-    shared = {job.host, experiment.network_host or job.host}
-    restore = find_restore(experiment, observation)
-    needed: list[Action] = [
-        start,
-        CopyData(job.host, experiment.id),
-        *([] if restore is None else [restore]),
-        *(PrepareHost(host, experiment.id, experiment.subnet) for host in sorted(shared)),
-    ]
-    for action in needed:
-        problem = observation.problems.get(action)
-        # the controller of the cluster may start it later
-        waits = host.queue is not None and problem is not None and not problem.permanent
-        if problem is not None and _is_final(problem) and not waits:
-            return _end_without_exit(job, observation, State.FAILED, Reason.START_FAILED, problem.message)
+    needed = _list_needed(experiment, job.host, start, observation)
+    problems = [observation.problems[action] for action in needed if action in observation.problems]
+    if host.queue is not None:  # the controller of the cluster may start it later
+        problems = [problem for problem in problems if problem.permanent]
+    final = next(filter(_is_final, problems), None)
+    if final is not None:
+        return _end_without_exit(job, observation, State.FAILED, Reason.START_FAILED, final.message)
     if job.ending is not None and start not in observation.busy:
         return _end_without_exit(job, observation, State.FAILED, Reason.VANISHED, "")
     return job
 
 
-def _settle_queued(job: Job, container: ContainerObservation | None) -> Job:
+def _list_needed(experiment: Experiment, host: HostName, start: Action, observation: Observation) -> list[Action]:
+    """Return the actions that a job on a host needs to begin, with its own start."""
+    restore = find_restore(experiment, observation)
+    shared = {host, experiment.network_host or host}
+    return [
+        start,
+        CopyData(host, experiment.id),
+        *([] if restore is None else [restore]),
+        *(PrepareHost(name, experiment.id, experiment.subnet) for name in sorted(shared)),
+    ]
+
+
+def _settle_queued(job: Job, waits: str) -> Job:
     """Return the record of a job with the reason why it waits in the queue of its host, if it does."""
-    if container is None or not container.waits or job.state is not State.STARTING:
+    if not waits or job.state is not State.STARTING or (job.reason, job.message) == (Reason.IN_QUEUE, waits):
         return job
-    if (job.reason, job.message) == (Reason.IN_QUEUE, container.waits):
-        return job
-    return replace(job, reason=Reason.IN_QUEUE, message=container.waits)
+    return replace(job, reason=Reason.IN_QUEUE, message=waits)
 
 
 def _settle_exit(job: Job, container: ContainerObservation, observation: Observation) -> Job:
