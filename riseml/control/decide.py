@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, JobDuty, Reason, State, Wanted
-from riseml.control.actions import Action, owner_of
+from riseml.control.actions import Action
 from riseml.control.converge import converge
 from riseml.control.images import ImageLocations, find_builder, find_starting_jobs, resolve_image
 from riseml.control.networks import OccupiedHosts
@@ -64,7 +64,7 @@ def decide(world: World, observation: Observation) -> Decision:
     )
     occupied = OccupiedHosts(observation)
     requested = (*converge(placed, observation, occupied), *placements.copies)
-    owners = frozenset(owner_of(action) for action in (*observation.busy, *requested))
+    owners = frozenset(action.owner for action in (*observation.busy, *requested))
     after = World(
         tuple(
             replace(experiment, closed=True)

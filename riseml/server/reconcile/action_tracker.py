@@ -12,27 +12,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.base.errors import EngineError, RisemlError
-from riseml.base.faultpoints import Point, reach
+from riseml.base.faultpoints import reach
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
-from riseml.control.actions import (
-    Action,
-    CancelData,
-    CancelImage,
-    CancelRestore,
-    CopyData,
-    CopyImage,
-    EnsureImage,
-    FetchData,
-    RemoveJob,
-    RestoreOutput,
-    SaveOutput,
-    Signal,
-    StartGang,
-    StartJob,
-    StopJob,
-    owner_of,
-)
+from riseml.control.actions import Action, RemoveJob, StopJob
 from riseml.executors.base import ImageMissing, SubnetTaken, WorkCancelled, WorkInterrupted
 from riseml.executors.pool import Clock
 from riseml.model import ActionFailure, Experiment
@@ -49,9 +32,6 @@ _REPEAT_DOUBLINGS = 3  # a job that ignores its SIGKILL gets it every 4 seconds;
 _DOUBLINGS = 10  # most doublings of the pause: enough for the longest one, however often an action fails
 
 log = logging.getLogger(__name__)
-
-_Order = StopJob | CancelImage | CancelData | CancelRestore
-"""An action that is done at once, and whose effect comes later: the loop asks for it in each pass until then."""
 
 Perform = Callable[[Action, Experiment | None], None]
 
@@ -92,9 +72,9 @@ class ActionTracker:
         self._lock = threading.Lock()
         self._pending: set[Action] = set()
         self._listed: frozenset[Action] = frozenset()  # the actions that counted as pending in the last pass
-        self._sent: dict[_Order, _Sent] = {}  # the signals that jobs have got, and the cancellations
+        self._sent: dict[Action, _Sent] = {}  # the signals that jobs have got, and the cancellations
         self._failed: dict[Action, _Failed] = {}
-        self._workers: dict[HostName, ThreadPoolExecutor] = {}
+        self._workers: dict[str, ThreadPoolExecutor] = {}
 
     def list_pending(self, late: frozenset[HostName] = frozenset()) -> frozenset[Action]:
         """Return the actions whose result an answer of their host may not show yet.
@@ -129,40 +109,31 @@ class ActionTracker:
                 failed = self._failed.get(action)
                 if action in self._pending or (failed is not None and clock < failed.retry_at):
                     continue
-                if isinstance(action, _Order) and not self._note_order(action, clock):
+                if action.is_order and not self._note_order(action, clock):
                     continue
                 self._pending.add(action)
                 workers = self._find_workers(action)
-            workers.submit(self._perform_action, action, experiments.get(owner_of(action)))
+            workers.submit(self._perform_action, action, experiments.get(action.owner))
 
     def forget_experiments_except(self, open_ids: frozenset[int]) -> None:
         """Forget the failures and orders of experiments that are closed."""
         with self._lock:
-            for action in [action for action in self._failed if owner_of(action) not in open_ids]:
+            for action in [action for action in self._failed if action.owner not in open_ids]:
                 self._failed.pop(action)
-            self._sent = {order: sent for order, sent in self._sent.items() if owner_of(order) in open_ids}
+            self._sent = {order: sent for order, sent in self._sent.items() if order.owner in open_ids}
 
-    def _note_order(self, order: _Order, clock: float) -> bool:
+    def _note_order(self, order: Action, clock: float) -> bool:
         """Note that an order is given now. Return False when it was given and must not be given again yet."""
         sent = self._sent.get(order, _Sent(again_at=clock))
         if clock < sent.again_at:
             return False
-        is_final = isinstance(order, StopJob) and order.signal is not Signal.KILL
-        again = math.inf if is_final else clock + _find_pause(min(sent.count + 1, _REPEAT_DOUBLINGS))
+        again = math.inf if order.is_given_once else clock + _find_pause(min(sent.count + 1, _REPEAT_DOUBLINGS))
         self._sent[order] = _Sent(sent.count + 1, again)
         return True
 
     def _find_workers(self, action: Action) -> ThreadPoolExecutor:
         """Return the threads for an action. Builds, fetches and copies take minutes, so they have separate threads."""
-        name = action.host
-        if isinstance(action, (EnsureImage, CopyImage)):
-            name = HostName(f"build-{name}")
-        elif isinstance(action, FetchData | CopyData):
-            name = HostName(f"data-{name}")
-        elif isinstance(action, RestoreOutput):  # an attempt that has its place waits for no data of others
-            name = HostName(f"restore-{name}")
-        elif isinstance(action, SaveOutput):  # a store that does not answer must not delay other actions
-            name = HostName(f"save-{name}")
+        name = f"{action.threads}{action.host}"
         if name not in self._workers:
             self._workers[name] = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"act-{name}")
         return self._workers[name]
@@ -188,8 +159,8 @@ class ActionTracker:
         elif self._note_failure(action, error):
             text = make_valid(error.message)
             write_line(log, describe_failure(action, experiment, text, seconds), logging.WARNING)
-        if isinstance(action, StartJob | StartGang):
-            reach(Point.GANG_STARTING)
+        if action.point_noted is not None:
+            reach(action.point_noted)
         self._wake.set()
 
     def _note_end(self, action: Action) -> None:
@@ -226,7 +197,7 @@ class ActionTracker:
                 image_missing=isinstance(error, ImageMissing),
             )
             self._failed[action] = _Failed(failure, since, clock + _find_pause(count))
-            if isinstance(action, _Order):
+            if action.is_order:
                 self._sent.pop(action, None)
         return former is None or former.failure.message != message or count & (count - 1) == 0
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
-from typing import assert_never
 
 from riseml.base.errors import DiskFull, EngineError, RisemlError, StoreError, Unreachable
 from riseml.base.faultpoints import Point, reach
@@ -22,16 +22,15 @@ from riseml.control.actions import (
     CancelRestore,
     CopyData,
     CopyImage,
+    Disk,
     EnsureImage,
     FetchData,
     PrepareHost,
     ReleaseHost,
-    RemoveJob,
     RestoreOutput,
     SaveOutput,
     StartGang,
     StartJob,
-    StopJob,
 )
 from riseml.control.images import choose_image
 from riseml.executors.base import (
@@ -67,24 +66,18 @@ from riseml.store.sealed_variables import VariableSeals
 
 log = logging.getLogger(__name__)
 
-_POINT_BEFORE = {
-    EnsureImage: Point.FETCHING,
-    StartJob: Point.STARTING,
-    StartGang: Point.STARTING,
-    RemoveJob: Point.REMOVING,
-    ReleaseHost: Point.RELEASING,
-}
-_POINT_AFTER = {
-    StartJob: Point.STARTED,
-    StartGang: Point.STARTED,
-    StopJob: Point.TERMINATED,
-    ReleaseHost: Point.RELEASED,
-}
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """A build under way."""
+
+    cancellation: Cancellation
+    watch: DiskWatch  # of the disk of its host
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Carries out actions; several threads use it at the same time."""
+    """Carries out actions, as their `Performer`; several threads use it at the same time."""
 
     server: str  # id of this server
     hosts: HostSet
@@ -96,7 +89,7 @@ class Actor:
     capsules: CapsuleWriter  # capsules: everything that another run of an experiment needs
     data: DataFetcher  # the data that experiments name, and the outputs that they save
     disks: DiskKeeper  # makes room on full disks
-    orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
+    builds: dict[EnsureImage, _Build] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
         """Carry out one action.
@@ -109,37 +102,43 @@ class Actor:
             RisemlError: the action failed, or its effect is unknown.
         """
         reach(Point.ACTING)
-        if type(action) in _POINT_BEFORE:
-            reach(_POINT_BEFORE[type(action)])
-        self._dispatch_with_room(action, experiment)
-        if type(action) in _POINT_AFTER:
-            reach(_POINT_AFTER[type(action)])
+        if action.point_before is not None:
+            reach(action.point_before)
+        self._perform_with_room(action, experiment)
+        if action.point_after is not None:
+            reach(action.point_after)
         reach(Point.ACTED)
 
-    def _dispatch_with_room(self, action: Action, experiment: Experiment | None) -> None:
+    def _perform_with_room(self, action: Action, experiment: Experiment | None) -> None:
         """Carry out one action; where it fails because a disk is full, make room, and carry it out once more if
         something went."""
-        watch = self.disks.open_watch(CACHE if isinstance(action, FetchData) else action.host)
+        watch = self.disks.open_watch(CACHE if action.fills is Disk.CACHE else action.host)
+        if isinstance(action, EnsureImage):
+            self.builds[action] = _Build(Cancellation(), watch)
         try:
-            self._dispatch(action, experiment, watch)
+            self._perform_on_host(action, experiment)
         except RisemlError as error:
             if experiment is None or not self._make_room(action, experiment, error, watch):
                 raise
-            self._dispatch(action, experiment, watch)
+            self._perform_on_host(action, experiment)
         finally:
             if isinstance(action, EnsureImage):
-                self.orders.pop(action, None)
+                self.builds.pop(action, None)
+
+    def _perform_on_host(self, action: Action, experiment: Experiment | None) -> None:
+        self.find_host(action.host)  # raises for a host that has left the pool, whatever the action asks of it
+        action.perform(self, experiment)
 
     def _make_room(self, action: Action, experiment: Experiment, error: RisemlError, watch: DiskWatch) -> bool:
         """Make room on the disk that was full when an action failed; return True when something went."""
         cause = find_full_disk(error)
-        order = self.orders.get(action) if isinstance(action, EnsureImage) else None
-        if (cause is None and not watch.is_suspect) or (order is not None and order.asked):
+        build = self.builds.get(action) if isinstance(action, EnsureImage) else None
+        if (cause is None and not watch.is_suspect) or (build is not None and build.cancellation.asked):
             return False
         if isinstance(error, StoreError):
             watch = self.disks.open_watch(HOME)
         # other actions also write to the disk of outputs, which may be another one
-        is_certain = isinstance(cause, DiskFull) and isinstance(action, EnsureImage | CopyImage | CopyData | FetchData)
+        is_certain = isinstance(cause, DiskFull) and action.fills is not None
         trouble = self.disks.make_room_after(watch, is_certain=is_certain)
         if trouble is not None:
             self._note_full_disk(experiment, trouble)
@@ -155,84 +154,66 @@ class Actor:
             log.warning("%s; the log of %s cannot say so: %s", trouble.text, experiment.id, error.strerror)
         self.notifier.publish_lines(experiment.id)
 
-    def _dispatch(self, action: Action, experiment: Experiment | None, watch: DiskWatch) -> None:
-        executor = self._find_executor(action.host)
-        match action:
-            case StopJob(_, key, signal):
-                executor.stop(key, signal)
-            case RemoveJob(_, key):
-                executor.remove(key)
-            case ReleaseHost(host, owner):
-                if experiment is not None and experiment.state in TERMINAL:
-                    self._complete_capsule(host, experiment)
-                executor.release(owner)
-            case CancelImage() | CancelData() | CancelRestore():
-                self._cancel(action)
-            case CopyImage(_, _, reference, source):
-                self._share_image(executor, self._find_executor(source), reference)
-            case (
-                EnsureImage()
-                | FetchData()
-                | CopyData()
-                | SaveOutput()
-                | RestoreOutput()
-                | PrepareHost()
-                | StartJob()
-                | StartGang()
-            ):
-                if experiment is None:
-                    raise EngineError(f"cannot {action}: the experiment is not in the store", permanent=True)
-                self._dispatch_for_experiment(action, executor, experiment, watch)
-            case _:
-                assert_never(action)
+    def find_host(self, name: HostName) -> Executor:
+        """Return the executor of a host.
 
-    def _cancel(self, action: CancelImage | CancelData | CancelRestore) -> None:
-        match action:
-            case CancelData(host, experiment):
-                self.data.cancel_fetch(experiment, host)
-            case CancelRestore(_, experiment):
-                self.data.saves.cancel_restore(experiment)
-            case CancelImage(host, experiment, reference):
-                order = self.orders.get(EnsureImage(host, experiment, reference))
-                if order is not None:
-                    order.ask()
+        Raises:
+            Unreachable: the host is no longer in the pool.
+        """
+        executor = self.hosts.pool.executors.get(name)
+        if executor is None:
+            raise Unreachable(
+                f"host {name} is no longer in the pool", "put it back into pool.yml, or kill what runs there"
+            )
+        return executor
 
-    def _dispatch_for_experiment(
-        self,
-        action: EnsureImage | FetchData | CopyData | SaveOutput | RestoreOutput | PrepareHost | StartJob | StartGang,
-        executor: Executor,
-        experiment: Experiment,
-        watch: DiskWatch,
-    ) -> None:
-        match action:
-            case EnsureImage():
-                self._ensure_image(action, executor, experiment, watch)
-            case PrepareHost(_, _, subnet):
-                self._prepare_host(action.host, executor, experiment, subnet)
-            case StartJob(_, key):
-                target, code = self._begin_start(action.host, executor, experiment)
-                job = next(job for job in experiment.jobs if job.name == key.job)
-                with self._note_lost_data(action.host):
-                    launch = make_launch(self._open_variables(experiment), job, target)
-                    executor.start(self._add_keys(launch, experiment), code)
-            case StartGang():
-                if not isinstance(executor, GangRunner):
-                    raise EngineError(f"{executor.name} does not start gangs as one thing", permanent=True)
-                target, code = self._begin_start(action.host, executor, experiment)
-                opened = self._open_variables(experiment)
-                gang = make_gang_order(opened, target, lambda launch: self._add_keys(launch, experiment))
-                executor.start_gang(gang, code)
-            case FetchData():
-                self._fetch_data(action, experiment)
-            case CopyData(host, _):
-                with self.activities.open_activity(host, name_data(experiment.id)) as report:
-                    self.data.copy_data(experiment, host, report)
-            case SaveOutput(host, _, last):
-                self.data.saves.save_output(experiment, host, last)
-                self.notifier.publish_records(experiment.id)
-            case RestoreOutput(host, _, _):
-                with self.activities.open_activity(host, name_data(experiment.id)) as report:
-                    self.data.saves.restore_output(experiment, host, report)
+    def release_host(self, action: ReleaseHost, experiment: Experiment | None) -> None:
+        """Write the end of an experiment into its output on a host, then remove what its jobs shared there."""
+        if experiment is not None and experiment.state in TERMINAL:
+            self._complete_capsule(action.host, experiment)
+        self.find_host(action.host).release(action.experiment)
+
+    def start_job(self, action: StartJob, experiment: Experiment) -> None:
+        """Start one job, with its capsule and its data in place."""
+        executor = self.find_host(action.host)
+        target, code = self._begin_start(action.host, executor, experiment)
+        job = next(job for job in experiment.jobs if job.name == action.key.job)
+        with self._note_lost_data(action.host):
+            launch = make_launch(self._open_variables(experiment), job, target)
+            executor.start(self._add_keys(launch, experiment), code)
+
+    def start_gang(self, action: StartGang, experiment: Experiment) -> None:
+        """Hand a gang over to its host."""
+        executor = self.find_host(action.host)
+        if not isinstance(executor, GangRunner):
+            raise EngineError(f"{executor.name} does not start gangs as one thing", permanent=True)
+        target, code = self._begin_start(action.host, executor, experiment)
+        opened = self._open_variables(experiment)
+        gang = make_gang_order(opened, target, lambda launch: self._add_keys(launch, experiment))
+        executor.start_gang(gang, code)
+
+    def copy_data(self, action: CopyData, experiment: Experiment) -> None:
+        """Copy data to a host, and report how far it is."""
+        with self.activities.open_activity(action.host, name_data(experiment.id)) as report:
+            self.data.copy_data(experiment, action.host, report)
+
+    def cancel_data(self, action: CancelData) -> None:
+        """Ask a fetch of data or a copy to end."""
+        self.data.cancel_fetch(action.experiment, action.host)
+
+    def save_output(self, action: SaveOutput, experiment: Experiment) -> None:
+        """Copy an output into its store."""
+        self.data.saves.save_output(experiment, action.host, action.last)
+        self.notifier.publish_records(experiment.id)
+
+    def restore_output(self, action: RestoreOutput, experiment: Experiment) -> None:
+        """Fill an output from its store, and report how far it is."""
+        with self.activities.open_activity(action.host, name_data(experiment.id)) as report:
+            self.data.saves.restore_output(experiment, action.host, report)
+
+    def cancel_restore(self, action: CancelRestore) -> None:
+        """Ask a restoration to end."""
+        self.data.saves.cancel_restore(action.experiment)
 
     def _begin_start(
         self, host: HostName, executor: Executor, experiment: Experiment
@@ -268,7 +249,8 @@ class Actor:
         keys = tuple(pair for pair in self.data.list_variables(experiment) if pair[0] not in own)
         return replace(launch, environment=(*launch.environment, *keys)) if keys else launch
 
-    def _fetch_data(self, action: FetchData, experiment: Experiment) -> None:
+    def fetch_data(self, action: FetchData, experiment: Experiment) -> None:
+        """Fetch data into the cache; the log of the build names its sources."""
         key = JobKey(experiment.id, BUILD, 1)
         with _log_errors_translated():
             for source in experiment.plan.data:
@@ -283,23 +265,25 @@ class Actor:
                 self.logs.finish_job(key)
             self.notifier.publish_records(experiment.id)
 
-    def _prepare_host(self, host: HostName, executor: Executor, experiment: Experiment, subnet: str | None) -> None:
+    def prepare_host(self, action: PrepareHost, experiment: Experiment) -> None:
         """Create what the jobs share on a host. Where the server sees its files, it writes the capsule meanwhile.
 
         The network is the sign that a host is prepared, also for the next server after this one was killed. So the
         output folder is made before the network. The capsule may be missing then: each start makes sure of it.
         """
+        host = action.host
+        executor = self.find_host(host)
         root = self._find_own_root(host, experiment)
         config = self._read_config(experiment)
         if root is None:
-            executor.prepare(self._make_share(host, experiment, subnet, config))
+            executor.prepare(self._make_share(host, experiment, action.subnet, config))
             return
         prepare_output(root, experiment, config)
         if isinstance(self.hosts.roots.data, str):
             prepare_data(Path(self.hosts.roots.data))
         with ThreadPoolExecutor(1, thread_name_prefix="capsule") as beside:
             written = beside.submit(self.capsules.begin_in_output, root, experiment, config)
-            executor.prepare(self._make_share(host, experiment, subnet, config))
+            executor.prepare(self._make_share(host, experiment, action.subnet, config))
         written.result()
 
     def _find_own_root(self, host: HostName, experiment: Experiment) -> Path | None:
@@ -332,7 +316,7 @@ class Actor:
         """
         if experiment.reads:
             return
-        executor = self._find_executor(host)
+        executor = self.find_host(host)
         own = self._find_own_root(host, experiment)
         files = self.capsules.complete_capsule(experiment, self._read_config(experiment), own)
         if own is not None:
@@ -344,8 +328,11 @@ class Actor:
             except EngineError as error:
                 log.warning("the capsule of %s is not in its output: %s", experiment.id, error.message)
 
-    def _share_image(self, target: Executor, source: Executor, reference: str) -> None:
+    def copy_image(self, action: CopyImage) -> None:
         """Move an environment through the pool's registry, or without one from host to host."""
+        reference = action.reference
+        target = self.find_host(action.host)
+        source = self.find_host(action.source)
         if not isinstance(target, ImageMover) or not isinstance(source, ImageMover):
             raise EngineError(f"environments do not move from {source.name} to {target.name}", permanent=True)
         registry = self.hosts.registry
@@ -358,23 +345,31 @@ class Actor:
             else:
                 target.fetch_image(reference, source.publish_image(reference, registry, report), report)
 
-    def _ensure_image(self, action: EnsureImage, executor: Executor, experiment: Experiment, watch: DiskWatch) -> None:
+    def cancel_image(self, action: CancelImage) -> None:
+        """Ask a build to end; does nothing when it is not under way."""
+        build = self.builds.get(EnsureImage(action.host, action.experiment, action.reference))
+        if build is not None:
+            build.cancellation.ask()
+
+    def ensure_image(self, action: EnsureImage, experiment: Experiment) -> None:
+        """Build or fetch an environment; its output is the log of the build."""
+        build = self.builds[action]
         key = JobKey(experiment.id, BUILD, 1)
 
         def emit(line: str) -> None:
             reach(Point.BUILDING)
-            watch.note_line(line)
+            build.watch.note_line(line)
             with _log_errors_translated():
                 self.logs.append_frames(key, [Frame(stamp(), 1, line.encode() + b"\n")])
             self.notifier.publish_lines(experiment.id)
 
-        cancellation = self.orders.setdefault(action, Cancellation())
         try:
             image = choose_image(experiment, action.reference)
             with self.activities.open_activity(action.host, action.reference) as report:
                 files = self._find_files(experiment)
-                order = BuildOrder(image, files, emit, cancellation, report, lambda: self._read_build_lines(experiment))
-                executor.ensure_image(order)
+                read_lines = partial(self._read_build_lines, experiment)
+                order = BuildOrder(image, files, emit, build.cancellation, report, read_lines)
+                self.find_host(action.host).ensure_image(order)
         finally:
             with _log_errors_translated():
                 self.logs.finish_job(key)  # after the last line of its output
@@ -384,14 +379,6 @@ class Actor:
         with _log_errors_translated():
             lines = read_all_lines(self.logs, experiment.id)
             return [line.text.decode("utf-8", "replace") for line in lines if line.job == BUILD]
-
-    def _find_executor(self, host: HostName) -> Executor:
-        executor = self.hosts.pool.executors.get(host)
-        if executor is None:
-            raise Unreachable(
-                f"host {host} is no longer in the pool", "put it back into pool.yml, or kill what runs there"
-            )
-        return executor
 
     def _find_files(self, experiment: Experiment) -> ProjectFiles | None:
         """Return the project's files; None when the experiment has none."""

@@ -15,30 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from riseml.base.names import HostName, JobName, experiment_name
 from riseml.base.states import SENTENCES, TERMINAL, JobDuty, Reason, State
-from riseml.control.actions import (
-    Action,
-    CancelData,
-    CancelImage,
-    CancelRestore,
-    CopyData,
-    CopyImage,
-    EnsureImage,
-    FetchData,
-    PrepareHost,
-    ReleaseHost,
-    RemoveJob,
-    RestoreOutput,
-    SaveOutput,
-    StartGang,
-    StartJob,
-    StopJob,
-    owner_of,
-)
+from riseml.control.actions import Action
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.queue import make_queue
-from riseml.model import Experiment, HostObservation, Job, JobKey, World
+from riseml.model import Experiment, HostObservation, Job, World
 from riseml.server.log_line import LogLine
 
 Saved = Sequence[tuple[Experiment, Experiment]]
@@ -91,9 +73,9 @@ def describe_swarm(before: Observation | None, observation: Observation) -> list
 def describe_done(action: Action, experiment: Experiment | None, seconds: float) -> LogLine:
     """Return the line of an action that succeeded: `4.master a1 started on gpu1 in 0.21 s`."""
     name = name_owner(action, experiment)
-    key = _key_of(action)
+    key = action.job
     subject = name if key is None else f"{name}.{key.job} a{key.attempt}"
-    return _describe_action(action, name, f"{subject} {_past_of(action)} in {seconds:.2f} s", seconds)
+    return _describe_action(action, name, f"{subject} {action.describe_done()} in {seconds:.2f} s", seconds)
 
 
 def describe_failure(action: Action, experiment: Experiment | None, message: str, seconds: float) -> LogLine:
@@ -103,66 +85,16 @@ def describe_failure(action: Action, experiment: Experiment | None, message: str
 
 
 def _describe_action(action: Action, name: str, text: str, seconds: float) -> LogLine:
-    key = _key_of(action)
+    key = action.job
     job, attempt = (None, None) if key is None else (key.job, key.attempt)
     return LogLine(text, experiment=name, job=job, attempt=attempt, host=action.host, seconds=seconds)
-
-
-def _key_of(action: Action) -> JobKey | None:
-    """Return the job that an action is about; None for an action on a whole host."""
-    match action:
-        case StartJob() | StopJob() | RemoveJob():
-            return action.key
-        case _:
-            return None
 
 
 def name_owner(action: Action, experiment: Experiment | None) -> str:
     """Return the ID of the experiment that an action belongs to; `#7`, the id of its record, when it is closed."""
     if experiment is None:
-        return f"#{owner_of(action)}"
+        return f"#{action.owner}"
     return experiment_name(experiment.number, experiment.sub)
-
-
-def _past_of(action: Action) -> str:
-    """Return what an action has done, without its subject: `started on gpu1`."""
-    match action:
-        case StartJob() | StartGang():
-            return f"started on {action.host}" if isinstance(action, StartJob) else f"handed over to {action.host}"
-        case StopJob(host, _, signal):
-            return f"got {signal.value} on {host}"
-        case RemoveJob(host, _):
-            return f"removed from {host}"
-        case EnsureImage(host, _, reference):
-            return f"environment {reference} made on {host}"
-        case CopyImage(host, _, reference, source):
-            return f"environment {reference} copied from {source} to {host}"
-        case CancelImage(host, _, reference):
-            return f"environment {reference} cancelled on {host}"
-        case FetchData() | CopyData() | CancelData() | SaveOutput() | RestoreOutput() | CancelRestore():
-            return _past_of_stores(action)
-        case PrepareHost(host, _, subnet):
-            return f"prepared on {host}" + (f" with network {subnet}" if subnet else "")
-        case ReleaseHost(host, _):
-            return f"released on {host}"
-
-
-def _past_of_stores(
-    action: FetchData | CopyData | CancelData | SaveOutput | RestoreOutput | CancelRestore,
-) -> str:
-    match action:
-        case FetchData():
-            return "has its data"
-        case CopyData(host, _):
-            return f"has its data on {host}"
-        case CancelData():
-            return "needs its data no longer"
-        case SaveOutput():
-            return "has its output saved"
-        case RestoreOutput(host, _, attempt):
-            return f"has its output for attempt {attempt} on {host}"
-        case CancelRestore(host, _):
-            return f"needs its output on {host} no longer"
 
 
 def _describe_place(new: Experiment, overtaken: Sequence[str]) -> LogLine:

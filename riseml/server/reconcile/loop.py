@@ -12,7 +12,7 @@ from riseml.base.errors import LogUnreadable, RisemlError, StoreError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.names import HostName, JobName
 from riseml.base.states import TERMINAL, JobDuty, Reason, State
-from riseml.control.actions import EnsureImage, owner_of
+from riseml.control.actions import EnsureImage
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, list_resolved
 from riseml.control.observation import Observation
@@ -95,12 +95,12 @@ class ControlLoop(threading.Thread):
         decision = decide_isolated(world, observation)
         refused = self._save(world, decision.world, observation)
         open_experiments = {experiment.id: experiment for experiment in decision.world.experiments}
-        actions = tuple(action for action in decision.actions if owner_of(action) not in refused)
+        actions = tuple(action for action in decision.actions if action.owner not in refused)
         services.loops.tracker.start_actions(actions, open_experiments)
         builds = (action for action in (*observation.busy, *actions) if isinstance(action, EnsureImage))
         services.data.disks.note(frozenset((action.host, action.reference) for action in builds))
         # An action that is decided on without a record, such as a release, needs its pause between two attempts, too.
-        owners = {owner_of(action) for action in decision.actions}
+        owners = {action.owner for action in decision.actions}
         services.loops.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
         services.watchers.samples.watch_jobs(decision.world)
         services.stores.logs.close_all_but(frozenset(open_experiments))

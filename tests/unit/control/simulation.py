@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import assert_never
 
 from riseml.base.errors import EngineError, RisemlError
 from riseml.base.names import HostName, JobName
@@ -19,15 +18,13 @@ from riseml.control.actions import (
     CopyImage,
     EnsureImage,
     FetchData,
+    NeedsRecord,
     PrepareHost,
     ReleaseHost,
-    RemoveJob,
     RestoreOutput,
     SaveOutput,
     StartGang,
     StartJob,
-    StopJob,
-    owner_of,
 )
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, choose_image, list_resolved
@@ -193,14 +190,14 @@ class Simulation:
                 continue
             told("saved")
         for action in decision.actions:
-            if owner_of(action) in dropped:
+            if action.owner in dropped:
                 continue
             self.witness.acts(action, seen)
             if self.slow:
                 self.slow -= 1
-                self.busy.append((action, self.stored.get(owner_of(action))))
+                self.busy.append((action, self.stored.get(action.owner)))
             else:
-                self.act(action, self.stored.get(owner_of(action)))
+                self.act(action, self.stored.get(action.owner))
             told("acted")
         return decision
 
@@ -229,7 +226,8 @@ class Simulation:
         """Carry an action out, with the record as it was when the action began, and note a failure."""
         try:
             if action.host not in self.absent:
-                self._perform(action, self.hosts[action.host], experiment)
+                assert experiment is not None or not isinstance(action, NeedsRecord), "its experiment is stored"
+                action.perform(self, experiment)
             self.problems.pop(action, None)
         except RisemlError as error:
             permanent = isinstance(error, EngineError) and error.permanent
@@ -288,57 +286,61 @@ class Simulation:
         else:
             self.open[experiment.id] = experiment
 
-    def _use_stores(
-        self, action: CancelImage | CancelData | CancelRestore | FetchData | CopyData | SaveOutput | RestoreOutput
-    ) -> None:
-        if not self.stores_answer and not isinstance(action, CancelImage | CancelData | CancelRestore):
-            raise EngineError(self.store_trouble, permanent=self.store_trouble == "there is no bucket")
-        match action:
-            case FetchData():
-                self.fetched.add(action.experiment)
-            case CopyData(host, identity):
-                self.copied[identity].add(host)
-            case SaveOutput(_, identity, last):
-                before = self.saves.get(identity, NEVER_SAVED)
-                self.saves[identity] = SaveObservation(self.now, max(last, before.last))
-            case RestoreOutput(_, identity, attempt):
-                self.filled[identity] = attempt
+    def find_host(self, name: HostName) -> MemoryExecutor:
+        return self.hosts[name]
 
-    def _perform(self, action: Action, host: MemoryExecutor, experiment: Experiment | None) -> None:
-        match action:
-            case EnsureImage():
-                assert experiment is not None, "only a stored experiment asks for an environment"
-                host.ensure_image(BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation()))
-            case CopyImage(_, _, reference, source):
-                host.import_image(reference, self.hosts[source].export_image(reference))
-            case (
-                CancelImage()
-                | CancelData()
-                | CancelRestore()
-                | FetchData()
-                | CopyData()
-                | SaveOutput()
-                | RestoreOutput()
-            ):
-                self._use_stores(action)
-            case PrepareHost(_, identity, subnet):
-                host.prepare(HostSetup(identity, subnet))
-            case StartJob(_, key):
-                assert experiment is not None, "only a stored experiment starts jobs"
-                job = next(job for job in experiment.jobs if job.name == key.job)
-                host.start(make_launch(experiment, job, LAUNCH_TARGET), None)
-            case StartGang():
-                assert experiment is not None, "only a stored experiment is handed over"
-                assert isinstance(host, MemoryCluster), "only a cluster starts gangs"
-                host.start_gang(make_gang_order(experiment, LAUNCH_TARGET), None)
-            case StopJob(_, key, signal):
-                host.stop(key, signal)
-            case RemoveJob(_, key):
-                host.remove(key)
-            case ReleaseHost(_, identity):
-                host.release(identity)
-            case _:
-                assert_never(action)
+    def ensure_image(self, action: EnsureImage, experiment: Experiment) -> None:
+        order = BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation())
+        self.hosts[action.host].ensure_image(order)
+
+    def copy_image(self, action: CopyImage) -> None:
+        stream = self.hosts[action.source].export_image(action.reference)
+        self.hosts[action.host].import_image(action.reference, stream)
+
+    def cancel_image(self, action: CancelImage) -> None:
+        """Nothing: an action of the simulation ends at once."""
+
+    def cancel_data(self, action: CancelData) -> None:
+        """Nothing, as `cancel_image`."""
+
+    def cancel_restore(self, action: CancelRestore) -> None:
+        """Nothing, as `cancel_image`."""
+
+    def fetch_data(self, action: FetchData, experiment: Experiment) -> None:
+        self._use_store()
+        self.fetched.add(experiment.id)
+
+    def copy_data(self, action: CopyData, experiment: Experiment) -> None:
+        self._use_store()
+        self.copied[experiment.id].add(action.host)
+
+    def save_output(self, action: SaveOutput, experiment: Experiment) -> None:
+        self._use_store()
+        before = self.saves.get(experiment.id, NEVER_SAVED)
+        self.saves[experiment.id] = SaveObservation(self.now, max(action.last, before.last))
+
+    def restore_output(self, action: RestoreOutput, experiment: Experiment) -> None:
+        self._use_store()
+        self.filled[experiment.id] = action.attempt
+
+    def _use_store(self) -> None:
+        if not self.stores_answer:
+            raise EngineError(self.store_trouble, permanent=self.store_trouble == "there is no bucket")
+
+    def prepare_host(self, action: PrepareHost, experiment: Experiment) -> None:
+        self.hosts[action.host].prepare(HostSetup(experiment.id, action.subnet))
+
+    def start_job(self, action: StartJob, experiment: Experiment) -> None:
+        job = next(job for job in experiment.jobs if job.name == action.key.job)
+        self.hosts[action.host].start(make_launch(experiment, job, LAUNCH_TARGET), None)
+
+    def start_gang(self, action: StartGang, experiment: Experiment) -> None:
+        host = self.hosts[action.host]
+        assert isinstance(host, MemoryCluster), "only a cluster starts gangs"
+        host.start_gang(make_gang_order(experiment, LAUNCH_TARGET), None)
+
+    def release_host(self, action: ReleaseHost, experiment: Experiment | None) -> None:
+        self.hosts[action.host].release(action.experiment)
 
 
 PARTS = {"master": JobDuty.DECIDES, "train": JobDuty.DECIDES, "ps": JobDuty.SERVES, "tensorboard": JobDuty.WATCHES}
