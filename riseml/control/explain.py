@@ -1,35 +1,55 @@
-"""Explain why an experiment waits, or why its jobs run where they run. Pure: the same world gives the same answer."""
+"""Explain why an experiment waits, or why its jobs run where they run. Pure: the same world gives the same answer.
+
+The answer has the shape of the HTTP API and contains its sentences, so that every client shows the same ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import enum
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from riseml.base.names import HostName
+from riseml.base.names import HostName, experiment_name
 from riseml.base.states import SENTENCES, TERMINAL, JobDuty, State
 from riseml.control.actions import ReleaseHost
 from riseml.control.data_copies import find_copy_problem
-from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, JobPlace, QueuePlace, WaitReason
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.connect import needs_ports
 from riseml.control.placement.fit import find_hosts
-from riseml.control.placement.free import find_free_resources
+from riseml.control.placement.free import FreeByHost, find_free_resources
 from riseml.control.placement.gpu_models import describe_wanted, wants_models
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.queue import make_queue, waits_for_place
-from riseml.control.placement.refusal import describe_misfit, list_possible_hosts, show_label
-from riseml.control.placement.shortage import ExperimentNamer, describe_hosts, describe_nearest
+from riseml.control.placement.refusal import describe_refusal, list_possible_hosts, show_label
+from riseml.control.placement.shortage import ExperimentNames, describe_hosts, describe_nearest
 from riseml.model import Experiment, Job, World
+from riseml.wire.explanations import BlockerView, ExplanationPhase, ExplanationView
 
 _ANY_LINK = "any"
 _CLUSTER_CHOOSES = "the cluster decides where its jobs run"
 
 
-def explain_experiment(world: World, observation: Observation, experiment: Experiment) -> Explanation:
-    """Return why an experiment waits, or why its jobs run where they run.
+class BlockerKind(enum.StrEnum):
+    """The kind of thing that an experiment waits for."""
+
+    NEVER = "never"  # no host of the pool could hold it, even if the pool were empty
+    NO_HOST = "no host"  # no host answers and takes new jobs
+    ROOM = "room"  # the resources are not free yet
+    RESERVED = "reserved"  # what is free is kept for another experiment
+    TURN = "turn"  # its hosts are still clearing its last place
+    CONCURRENCY = "concurrency"  # its set already runs as many experiments as it may
+    SUBNETS = "subnets"  # no subnet is left for its network
+    DATA = "data"  # no host that has room has its data
+    PORTS = "ports"  # a host has too few free ports
+    LEADER = "leader"  # it needs several hosts, whose swarm has no leader
+    NETWORK = "network"  # it needs several hosts, and they are not connected or share no output
+
+
+def explain_experiment(world: World, observation: Observation, experiment: Experiment) -> ExplanationView:
+    """Return why an experiment waits, or why its jobs run where they run; without activities, which only hosts know.
 
     Args:
         world: every experiment that is not closed; `experiment` is missing in it when it is closed.
@@ -37,16 +57,29 @@ def explain_experiment(world: World, observation: Observation, experiment: Exper
         experiment: the experiment to explain.
     """
     if experiment.state in TERMINAL:
-        return _make_plain_explanation(experiment, ExplanationPhase.ENDED, _describe_reason(experiment))
+        return _make_explanation(experiment, "ended", _describe_reason(experiment))
     if experiment.placed_at is not None:
         return _explain_place(world, observation, experiment)
     if waits_for_place(experiment):
         return _explain_waiting(world, observation, experiment)
-    return _make_plain_explanation(experiment, ExplanationPhase.PREPARES, _describe_reason(experiment))
+    return _make_explanation(experiment, "prepares", _describe_reason(experiment))
 
 
-def _make_plain_explanation(experiment: Experiment, phase: ExplanationPhase, summary: str) -> Explanation:
-    return Explanation(experiment.id, phase, experiment.state, experiment.reason, summary)
+def _make_explanation(experiment: Experiment, phase: ExplanationPhase, summary: str) -> ExplanationView:
+    return {
+        "id": experiment_name(experiment.number, experiment.sub),
+        "phase": phase,
+        "state": experiment.state.value,
+        "reason": experiment.reason.value,
+        "summary": summary,
+        "queue": None,
+        "blockers": [],
+        "hosts": [],
+        "jobs": [],
+        "activities": [],
+        "network": None,
+        "network_host": None,
+    }
 
 
 def _describe_reason(experiment: Experiment) -> str:
@@ -62,8 +95,8 @@ def list_concerned_hosts(experiment: Experiment, observation: Observation) -> fr
     return own | list_possible_hosts((job.resources for job in experiment.gang), observation)
 
 
-def explain_queue(world: World, observation: Observation, most: int) -> Iterator[Explanation]:
-    """Yield why each of the first experiments of the queue waits, as `explain_experiment` says it, in one pass.
+def explain_queue(world: World, observation: Observation, most: int) -> Iterator[tuple[Experiment, ExplanationView]]:
+    """Yield the first experiments of the queue, each with what `explain_experiment` says about it, in one pass.
 
     Args:
         world: every experiment that is not closed.
@@ -73,11 +106,11 @@ def explain_queue(world: World, observation: Observation, most: int) -> Iterator
     queue = make_queue(world.experiments)
     placement = PlacementPass(world, observation)
     for index, waiting in enumerate(queue[:most]):
-        yield _explain_turn(world, placement, queue, index)
+        yield waiting, _explain_turn(world, placement, queue, index)
         placement.serve_queue((waiting,))
 
 
-def _explain_waiting(world: World, observation: Observation, experiment: Experiment) -> Explanation:
+def _explain_waiting(world: World, observation: Observation, experiment: Experiment) -> ExplanationView:
     queue = make_queue(world.experiments)
     index = [waiting.id for waiting in queue].index(experiment.id)
     placement = PlacementPass(world, observation)
@@ -85,57 +118,65 @@ def _explain_waiting(world: World, observation: Observation, experiment: Experim
     return _explain_turn(world, placement, queue, index)
 
 
-def _explain_turn(world: World, placement: PlacementPass, queue: Sequence[Experiment], index: int) -> Explanation:
+def _explain_turn(world: World, placement: PlacementPass, queue: Sequence[Experiment], index: int) -> ExplanationView:
     """Return why an experiment of the queue waits; `placement` has served those before it."""
     experiment = queue[index]
-    place = QueuePlace(index + 1, len(queue), tuple(waiting.id for waiting in queue[:index]))
-    name = ExperimentNamer(world, experiment.owner.user)
-    blockers = tuple(_find_blockers(world, placement, experiment, name))
-    hosts = describe_hosts(world, placement, experiment, name, blockers)
-    parts = [blocker.text for blocker in blockers]
-    if any(blocker.kind is BlockerKind.ROOM for blocker in blockers):
-        parts.append(describe_nearest(hosts, placement.gang_of(experiment)))
-    return Explanation(
-        experiment.id,
-        ExplanationPhase.WAITS,
-        experiment.state,
-        experiment.reason,
-        "; ".join(parts) or "it starts with the next pass of the loop",
-        queue=place,
-        blockers=blockers,
-        hosts=hosts,
-    )
+    names = ExperimentNames(world, experiment.owner.user)
+    blockers = list(_find_blockers(world, placement, experiment, names))
+    hosts = describe_hosts(world, placement, experiment, names, blockers)
+    parts = [blocker["text"] for blocker in blockers]
+    if any(blocker["block"] == BlockerKind.ROOM for blocker in blockers):
+        parts.append(describe_nearest(hosts))
+    summary = "; ".join(parts) or "it starts with the next pass of the loop"
+    return {
+        **_make_explanation(experiment, "waits", summary),
+        "queue": {
+            "position": index + 1,
+            "length": len(queue),
+            "ahead": names.list_ids(waiting.id for waiting in queue[:index]),
+        },
+        "blockers": blockers,
+        "hosts": hosts,
+    }
+
+
+def _make_blocker(kind: BlockerKind, text: str, by: Sequence[str] = ()) -> BlockerView:
+    return {"block": kind.value, "text": text, "by": list(by)}
 
 
 def _find_blockers(
-    world: World, placement: PlacementPass, experiment: Experiment, name: ExperimentNamer
-) -> Iterator[WaitReason]:
+    world: World, placement: PlacementPass, experiment: Experiment, names: ExperimentNames
+) -> Iterator[BlockerView]:
     """Yield everything that keeps an experiment from its place; `placement` has just come to it."""
     observation = placement.seen
     if any(isinstance(action, ReleaseHost) and action.experiment == experiment.id for action in observation.busy):
-        yield WaitReason(BlockerKind.TURN, "the place that it had is being cleared first")
+        yield _make_blocker(BlockerKind.TURN, "the place that it had is being cleared first")
     if placement.progress.sets.are_full_for(experiment):
         going = tuple(
             member.id for member in world.experiments if member.set_id == experiment.set_id and _has_place(member)
         )
         limit = f"{experiment.concurrency} of the set at the same time"
-        yield WaitReason(BlockerKind.CONCURRENCY, f"train.concurrency: {limit} ({name.list(going)} now)", going)
+        yield _make_blocker(
+            BlockerKind.CONCURRENCY, f"train.concurrency: {limit} ({names.join(going)} now)", names.list_ids(going)
+        )
         return
-    never = describe_misfit({job.name: job.resources for job in experiment.gang}, observation)
+    never = describe_refusal({job.name: job.resources for job in experiment.gang}, observation)
     if never:
-        yield WaitReason(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
+        yield _make_blocker(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
     elif not placement.room.candidates:
         troubles = [
             f"; {name}: {host.queue.trouble}"
             for name, host in observation.hosts.items()
             if host.queue and host.queue.trouble
         ]
-        yield WaitReason(BlockerKind.NO_HOST, f"no reachable host accepts new jobs{''.join(troubles)}")
+        yield _make_blocker(BlockerKind.NO_HOST, f"no reachable host accepts new jobs{''.join(troubles)}")
     else:
-        yield from _find_lack(placement, experiment, name)
+        yield from _find_blockers_of_turn(placement, experiment, names)
 
 
-def _find_lack(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Iterator[WaitReason]:
+def _find_blockers_of_turn(
+    placement: PlacementPass, experiment: Experiment, names: ExperimentNames
+) -> Iterator[BlockerView]:
     """Yield what keeps an experiment from starting when its turn has come: room, addresses or ports."""
     gang = placement.gang_of(experiment)
     room = placement.room
@@ -146,84 +187,87 @@ def _find_lack(placement: PlacementPass, experiment: Experiment, name: Experimen
     head = None if placement.head is None else placement.head.experiment
     hosts = room.find_hosts(gang)
     if hosts is None:
-        yield _explain_no_hosts(placement, experiment, name)
+        yield _explain_no_hosts(placement, experiment, names)
         return
     if placement.head is not None:
         hosts = room.find_hosts_beside(placement.head.reserve, gang)
     if hosts is None and head is not None:
-        text = f"what is free is kept for {name(head.id)}, which is next"
-        yield WaitReason(BlockerKind.RESERVED, text, (head.id,))
+        text = f"what is free is kept for {names[head.id]}, which is next"
+        yield _make_blocker(BlockerKind.RESERVED, text, names.list_ids((head.id,)))
     elif hosts is not None and placement.addresses.connect(experiment, hosts) is None:
         if needs_ports(placement.seen, hosts):
-            yield WaitReason(BlockerKind.PORTS, "no port is left on one of its hosts")
+            yield _make_blocker(BlockerKind.PORTS, "no port is left on one of its hosts")
         else:
-            yield WaitReason(BlockerKind.SUBNETS, "no network addresses are left for its jobs")
+            yield _make_blocker(BlockerKind.SUBNETS, "no network addresses are left for its jobs")
 
 
-def _explain_no_hosts(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> WaitReason:
+def _explain_no_hosts(placement: PlacementPass, experiment: Experiment, names: ExperimentNames) -> BlockerView:
     """Return why no hosts together have room for an experiment now."""
     gang = placement.gang_of(experiment)
     room = placement.room
     head = None if placement.head is None else placement.head.experiment
     if placement.awaits_leader(experiment):
-        return WaitReason(BlockerKind.LEADER, f"it needs several hosts, and {describe_leaderless(placement.seen)}")
+        return _make_blocker(BlockerKind.LEADER, f"it needs several hosts, and {describe_leaderless(placement.seen)}")
     linked = {host: replace(candidate, link=_ANY_LINK) for host, candidate in room.candidates.items()}
     if gang.size > 1 and find_hosts(gang, room.free, linked) is not None:
-        return WaitReason(BlockerKind.NETWORK, "no single host has room now, and the hosts that have are not connected")
+        return _make_blocker(
+            BlockerKind.NETWORK, "no single host has room now, and the hosts that have are not connected"
+        )
     if not placement.could_ever_start(experiment):
-        return WaitReason(BlockerKind.NO_HOST, "the hosts that answer and take something new could not hold it")
+        return _make_blocker(BlockerKind.NO_HOST, "the hosts that answer and take something new could not hold it")
     if head is None:
-        return WaitReason(BlockerKind.ROOM, "no room now; it is next, and room is kept for it")
-    return WaitReason(BlockerKind.ROOM, f"no room now, and {name(head.id)} is next before it", (head.id,))
+        return _make_blocker(BlockerKind.ROOM, "no room now; it is next, and room is kept for it")
+    return _make_blocker(
+        BlockerKind.ROOM, f"no room now, and {names[head.id]} is next before it", names.list_ids((head.id,))
+    )
 
 
-def _explain_copies(placement: PlacementPass, experiment: Experiment, hosts: list[HostName]) -> WaitReason:
+def _explain_copies(placement: PlacementPass, experiment: Experiment, hosts: list[HostName]) -> BlockerView:
     problems = (find_copy_problem(experiment, host, placement.seen) for host in hosts)
     trouble = next((f" ({problem.message})" for problem in problems if problem is not None), "")
     text = f"its data is copied to {', '.join(hosts)} first; what is free there is not kept meanwhile{trouble}"
-    return WaitReason(BlockerKind.DATA, text)
+    return _make_blocker(BlockerKind.DATA, text)
 
 
-def _explain_place(world: World, observation: Observation, experiment: Experiment) -> Explanation:
+def _explain_place(world: World, observation: Observation, experiment: Experiment) -> ExplanationView:
     gang = [job for job in experiment.gang if job.host is not None]
     candidates = find_candidates(observation)
     answering = {name: host for name, host in observation.hosts.items() if host.silent_since is None and host.taking}
     room = find_free_resources(world.experiments, answering)
-    places = tuple(
-        JobPlace(
-            job.name,
-            job.state,
-            job.reason,
-            job.host,
-            observation.find_node(experiment, job),
-            job.gpus,
-            job.address,
-            job.port,
-            experiment.image_of(job.name).base,
-            _CLUSTER_CHOOSES if takes_whole_gangs(job.host, observation) else _explain_host(job, gang, candidates),
-            tuple(
-                name
-                for name, free in room.items()
-                if name in candidates.keys() - {job.host}
-                and free.holds(job.resources)
-                and candidates[name].accepts(job.resources)
-            ),
-        )
-        for job in gang
-        if job.host is not None
-    )
-    hosts = sorted({place.host for place in places})
+    hosts = sorted({job.host for job in gang if job.host is not None})
     where = f"all of it is on {hosts[0]}" if len(hosts) == 1 else f"it is spread over {', '.join(hosts)}"
-    return Explanation(
-        experiment.id,
-        ExplanationPhase.PLACED,
-        experiment.state,
-        experiment.reason,
-        f"{_describe_reason(experiment)}; {where}{_describe_quiet(experiment, observation)}",
-        jobs=places,
-        network=experiment.network,
-        network_host=experiment.network_host,
-    )
+    summary = f"{_describe_reason(experiment)}; {where}{_describe_quiet(experiment, observation)}"
+    return {
+        **_make_explanation(experiment, "placed", summary),
+        "jobs": [
+            {
+                "job": job.name,
+                "state": job.state.value,
+                "host": job.host,
+                "node": observation.find_node(experiment, job),
+                "gpus": list(job.gpus),
+                "address": job.address,
+                "port": job.port,
+                "image": experiment.image_of(job.name).base,
+                "why": _CLUSTER_CHOOSES
+                if takes_whole_gangs(job.host, observation)
+                else _explain_host(job, gang, candidates),
+                "alternatives": list(_find_alternatives(job, room, candidates)),
+            }
+            for job in gang
+            if job.host is not None
+        ],
+        "network": None if experiment.network is None else experiment.network.value,
+        "network_host": experiment.network_host,
+    }
+
+
+def _find_alternatives(job: Job, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]) -> Iterator[HostName]:
+    """Yield the other hosts that would have room for a job now."""
+    for name, free in room.items():
+        is_other = name in candidates and name != job.host
+        if is_other and free.holds(job.resources) and candidates[name].accepts(job.resources):
+            yield name
 
 
 def _describe_quiet(experiment: Experiment, observation: Observation) -> str:

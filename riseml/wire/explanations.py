@@ -8,11 +8,21 @@ from typing_extensions import TypedDict
 
 from riseml.wire.state_names import StateName
 
+ResourceName = Literal["cpus", "mem", "gpus", "label", "gpu"]
+"""The kind of thing that a host lacks for a job; `gpu` is the model of its GPUs, or their memory."""
+
+ExplanationPhase = Literal["prepares", "waits", "placed", "ended"]
+"""What an explanation is about.
+
+prepares: a host builds its environment; the experiment is not in the queue yet. waits: it is in the queue, or its set
+already runs as many experiments as it may. placed: its jobs have their hosts.
+"""
+
 
 class ShortageView(TypedDict):
     """One thing that a host lacks for a job."""
 
-    lack: Literal["cpus", "mem", "gpus", "label", "gpu"]
+    lack: ResourceName
     needs: float  # cores, MiB or devices
     free: float  # on this host, in the same unit
     total: float  # of this host, in the same unit
@@ -93,7 +103,7 @@ class ExplanationView(TypedDict):
     """Why an experiment waits (`queue`, `blockers`, `hosts`), or why it runs where it runs (`jobs`, `network`)."""
 
     id: str  # of the experiment
-    phase: Literal["prepares", "waits", "placed", "ended"]
+    phase: ExplanationPhase
     state: StateName
     reason: str  # name of a Reason
     summary: str  # all of it in a sentence

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping
 
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import StartJob
-from riseml.control.explanation import HostExclusion
 from riseml.control.observation import Observation
 from riseml.control.placement.gpu_models import GpuModel, has_wanted_gpus, list_models
 from riseml.model import Experiment, HostObservation, Job, JobKey
 from riseml.spec.config.types import Labels, Resources
+
+
+class HostExclusion(enum.Enum):
+    """Why a host gets no new jobs."""
+
+    SILENT = "silent"  # does not answer; may come back
+    LOST = "lost"  # has not answered for longer than `lost_after`
+    DRAINED = "drained"  # a user took it out of use
+    STALE = "stale"  # still runs jobs of earlier attempts, which the server removes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,7 @@ def find_candidates(
     }
 
 
-def find_obstacles(experiments: Mapping[int, Experiment], observation: Observation) -> dict[HostName, HostExclusion]:
+def find_exclusions(experiments: Mapping[int, Experiment], observation: Observation) -> dict[HostName, HostExclusion]:
     """Return the hosts that may not get new jobs, each with its reason.
 
     Args:
@@ -72,12 +81,12 @@ def find_obstacles(experiments: Mapping[int, Experiment], observation: Observati
         for action in observation.busy
         if isinstance(action, StartJob) and not _is_expected(action.key, action.host, experiments)
     )
-    obstacles: dict[HostName, HostExclusion] = {}
+    exclusions: dict[HostName, HostExclusion] = {}
     for name, host in observation.hosts.items():
         if host.silent_since is not None:
-            obstacles[name] = HostExclusion.LOST if observation.is_lost(host) else HostExclusion.SILENT
+            exclusions[name] = HostExclusion.LOST if observation.is_lost(host) else HostExclusion.SILENT
         elif not host.taking:
-            obstacles[name] = HostExclusion.DRAINED
+            exclusions[name] = HostExclusion.DRAINED
         elif host.queue is None and (
             name in starting
             or any(
@@ -85,8 +94,8 @@ def find_obstacles(experiments: Mapping[int, Experiment], observation: Observati
                 for key, container in host.containers.items()
             )
         ):
-            obstacles[name] = HostExclusion.STALE
-    return obstacles
+            exclusions[name] = HostExclusion.STALE
+    return exclusions
 
 
 def find_record(experiment: Experiment, key: JobKey, host: HostName) -> Job | None:

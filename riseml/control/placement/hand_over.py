@@ -11,20 +11,20 @@ from datetime import datetime
 
 from riseml.base.names import HostName, JobName
 from riseml.base.states import Network, Reason, State
-from riseml.control.explanation import HostExclusion
 from riseml.control.observation import Observation
+from riseml.control.placement.candidates import HostExclusion
 from riseml.control.placement.gpu_models import wants_models
 from riseml.model import Experiment, HostObservation, NodeKind, OwnQueue
 from riseml.spec.config.types import Resources
 
 
-def list_clusters(observation: Observation, obstacles: Mapping[HostName, HostExclusion]) -> tuple[HostName, ...]:
+def list_clusters(observation: Observation, exclusions: Mapping[HostName, HostExclusion]) -> tuple[HostName, ...]:
     """Return the hosts with a queue of their own that take gangs now, in the order of their names."""
     return tuple(
         sorted(
             name
             for name, host in observation.hosts.items()
-            if host.queue is not None and not host.queue.trouble and name not in obstacles
+            if host.queue is not None and not host.queue.trouble and name not in exclusions
         )
     )
 
@@ -59,7 +59,7 @@ def hand_over(waiting: Experiment, host: HostName, now: datetime) -> Experiment:
     )
 
 
-def describe_cluster_misfit(needs: Mapping[JobName, Resources], observation: Observation) -> tuple[str, ...]:
+def describe_cluster_refusal(needs: Mapping[JobName, Resources], observation: Observation) -> tuple[str, ...]:
     """Return why no host with its own queue could ever run a gang; empty when one could, or when there is no such
     host."""
     problems: list[str] = []

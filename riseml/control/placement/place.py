@@ -16,7 +16,7 @@ from riseml.base.states import JobDuty, Reason, State
 from riseml.control.actions import CopyData, ReleaseHost
 from riseml.control.data_copies import find_copies_under_way, find_copy_problem
 from riseml.control.observation import Observation
-from riseml.control.placement.candidates import find_candidates, find_obstacles
+from riseml.control.placement.candidates import find_candidates, find_exclusions
 from riseml.control.placement.connect import FreeAddresses, GangConnection
 from riseml.control.placement.fit import Gang, make_gang
 from riseml.control.placement.free import FreeByHost
@@ -72,16 +72,16 @@ class PlacementPass:
 
     def __init__(self, world: World, observation: Observation) -> None:
         self.seen = observation
-        self.obstacles = find_obstacles({experiment.id: experiment for experiment in world.experiments}, observation)
+        self.exclusions = find_exclusions({experiment.id: experiment for experiment in world.experiments}, observation)
         silent = [name for name, host in observation.hosts.items() if host.silent_since is not None]
         without = [*silent, *list_leaderless(observation.hosts)]
-        self.room = Room(find_candidates(observation, self.obstacles, without), observation, world.experiments)
+        self.room = Room(find_candidates(observation, self.exclusions, without), observation, world.experiments)
         self.addresses = FreeAddresses(world.experiments, observation)
         self.progress = QueueProgress(world.experiments)
         self.head: QueueHead | None = None
         self.copies: list[CopyData] = []  # copies of data that experiments wait for
         self._gangs: dict[Needs, Gang] = {}
-        self._clusters = list_clusters(observation, self.obstacles)
+        self._clusters = list_clusters(observation, self.exclusions)
 
     def serve_queue(
         self, queue: Iterable[Experiment], placed_before: frozenset[int] = frozenset()
@@ -105,11 +105,11 @@ class PlacementPass:
 
     def could_ever_start(self, experiment: Experiment) -> bool:
         """Return True when the hosts that are there now could hold the experiment if nothing ran on them."""
-        return could_hold_when_empty(self.gang_of(experiment), self.seen, self.obstacles)
+        return could_hold_when_empty(self.gang_of(experiment), self.seen, self.exclusions)
 
     def awaits_leader(self, experiment: Experiment) -> bool:
         """Return True when the experiment needs several hosts, and only a leader of their swarm is missing for that."""
-        return awaits_leader(self.gang_of(experiment), self.seen, self.obstacles)
+        return awaits_leader(self.gang_of(experiment), self.seen, self.exclusions)
 
     def _serve(self, waiting: Experiment) -> Experiment:
         """Return the experiment with its place, or with the reason why it has none."""
@@ -202,7 +202,7 @@ class PlacementPass:
             return
         gang = self.gang_of(waiting)
         among = self.seen.copied.get(waiting.id)
-        settled = not self.obstacles and waiting.placed_at is None and not self.seen.unseen
+        settled = not self.exclusions and waiting.placed_at is None and not self.seen.unseen
         self.head = QueueHead(waiting, self.room.reserve_for(gang, among, settled=settled))
         self.addresses.keep_subnet_for(gang.size)
 

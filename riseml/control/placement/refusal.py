@@ -12,7 +12,7 @@ from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import free_after
 from riseml.control.placement.gpu_models import describe_models, describe_wanted, wants_models
-from riseml.control.placement.hand_over import describe_cluster_misfit
+from riseml.control.placement.hand_over import describe_cluster_refusal
 from riseml.model import HostObservation
 from riseml.spec.config.types import Labels, Resources
 
@@ -20,15 +20,15 @@ _ANY_LINK = "any"
 _MOST_LABELS = 8  # that a hint names
 
 
-def describe_misfit(needs: Mapping[JobName, Resources], observation: Observation) -> tuple[str, ...]:
+def describe_refusal(needs: Mapping[JobName, Resources], observation: Observation) -> tuple[str, ...]:
     """Return why the hosts could not hold the gang even if nothing ran on them; drained and silent hosts count.
 
     Returns:
         What the gang needs, then a sentence for each host; empty when the hosts could hold it.
     """
-    misfit = describe_cluster_misfit(needs, observation)
+    cluster_reasons = describe_cluster_refusal(needs, observation)
     if any(host.queue is not None for host in observation.hosts.values()):
-        return misfit
+        return cluster_reasons
     gang = make_gang(tuple(needs.values()))
     candidates = find_candidates(observation)
     room = {name: free_after(host.capacity, ()) for name, host in observation.hosts.items()}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from riseml.base.names import HostName
-from riseml.control.explanation import HostExclusion
 from riseml.control.observation import Observation
-from riseml.control.placement.candidates import CandidateHost, find_candidates
+from riseml.control.placement.candidates import CandidateHost, HostExclusion, find_candidates
 from riseml.control.placement.fit import Gang, JobKind, find_hosts
 from riseml.control.placement.free import FreeByHost, FreeResources, find_held_jobs, free_after
 from riseml.control.placement.leaders import list_leaderless
@@ -124,36 +123,36 @@ def _choose(free: FreeByHost, among: Among) -> FreeByHost:
     return free if among is None else {name: resources for name, resources in free.items() if name in among}
 
 
-def awaits_leader(gang: Gang, observation: Observation, obstacles: Mapping[HostName, HostExclusion]) -> bool:
+def awaits_leader(gang: Gang, observation: Observation, exclusions: Mapping[HostName, HostExclusion]) -> bool:
     """Return True when the pool could hold the gang if nothing ran and its swarm had a leader, and only then.
 
     Hosts that are lost count as there: that they do not answer is why there is no leader.
     """
-    if gang.size == 1 or not list_leaderless(observation.hosts) or could_hold_when_empty(gang, observation, obstacles):
+    if gang.size == 1 or not list_leaderless(observation.hosts) or could_hold_when_empty(gang, observation, exclusions):
         return False
-    drained = {name: why for name, why in obstacles.items() if why is HostExclusion.DRAINED}
+    drained = {name: why for name, why in exclusions.items() if why is HostExclusion.DRAINED}
     return _could_hold(gang, observation, drained, without=())
 
 
-def could_hold_when_empty(gang: Gang, observation: Observation, obstacles: Mapping[HostName, HostExclusion]) -> bool:
+def could_hold_when_empty(gang: Gang, observation: Observation, exclusions: Mapping[HostName, HostExclusion]) -> bool:
     """Return True when the pool could hold the gang if nothing ran, and every silent host that is not lost came back.
 
     A gang for which this is False waits for a host, not for room.
     """
-    lost = [name for name, why in obstacles.items() if why is HostExclusion.LOST]
-    return _could_hold(gang, observation, obstacles, without=(*lost, *list_leaderless(observation.hosts)))
+    lost = [name for name, why in exclusions.items() if why is HostExclusion.LOST]
+    return _could_hold(gang, observation, exclusions, without=(*lost, *list_leaderless(observation.hosts)))
 
 
 def _could_hold(
-    gang: Gang, observation: Observation, obstacles: Mapping[HostName, HostExclusion], *, without: Iterable[HostName]
+    gang: Gang, observation: Observation, exclusions: Mapping[HostName, HostExclusion], *, without: Iterable[HostName]
 ) -> bool:
     """Return True when the hosts that are neither lost nor drained could hold the gang if nothing ran.
 
     Args:
-        gang, seen, obstacles: as in `could_hold_when_empty`.
+        gang, seen, exclusions: as in `could_hold_when_empty`.
         without: managers that connect no hosts.
     """
-    excluded = [name for name, why in obstacles.items() if why in (HostExclusion.LOST, HostExclusion.DRAINED)]
+    excluded = [name for name, why in exclusions.items() if why in (HostExclusion.LOST, HostExclusion.DRAINED)]
     candidates = find_candidates(observation, excluded, without)
     empty = {name: free_after(observation.hosts[name].capacity, ()) for name in candidates}
     return find_hosts(gang, empty, candidates) is not None

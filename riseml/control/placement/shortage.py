@@ -6,15 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from riseml.base.names import HostName, experiment_name
 from riseml.base.states import PLACED
-from riseml.control.explanation import HostExclusion, HostFit, JobFit, ResourceKind, Shortfall, WaitReason
+from riseml.control.placement.candidates import HostExclusion
 from riseml.control.placement.fit import Gang, find_hosts
 from riseml.control.placement.free import SLACK, FreeResources, find_free_resources
 from riseml.control.placement.gpu_models import describe_models, describe_wanted, has_wanted_gpus, list_models
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.refusal import show_label
 from riseml.model import Experiment, HostObservation, Job, World
+from riseml.wire.explanations import (
+    BlockerView,
+    HostFitView,
+    JobFitView,
+    ResourceName,
+    ShortageView,
+)
 
-_OBSTACLES = {
+_EXCLUSIONS = {
     HostExclusion.SILENT: "does not answer",
     HostExclusion.LOST: "has not answered for too long",
     HostExclusion.DRAINED: "is drained: it gets nothing new",
@@ -22,39 +29,44 @@ _OBSTACLES = {
 }
 
 
-class ExperimentNamer:
+class ExperimentNames:
     """Names experiments by the id of their record, as one user knows them: `4`, or `anna.4` of another user."""
 
     def __init__(self, world: World, user: str) -> None:
         self._experiments = {experiment.id: experiment for experiment in world.experiments}
         self._user = user
 
-    def __call__(self, identity: int) -> str:
-        experiment = self._experiments.get(identity)
-        if experiment is None:
-            return str(identity)
-        name = experiment_name(experiment.number, experiment.sub)
-        return name if experiment.owner.user == self._user else f"{experiment.owner.user}.{name}"
+    def __getitem__(self, identity: int) -> str:
+        owner = self._experiments[identity].owner.user
+        return self._find_id(identity) if owner == self._user else f"{owner}.{self._find_id(identity)}"
 
-    def list(self, identities: Iterable[int]) -> str:
+    def join(self, identities: Iterable[int]) -> str:
         """Return several names: `4, anna.7`."""
-        return ", ".join(map(self, identities))
+        return ", ".join(map(self.__getitem__, identities))
+
+    def list_ids(self, identities: Iterable[int]) -> list[str]:
+        """Return canonical IDs, which are the same for every user: `4`, `7`."""
+        return [*map(self._find_id, identities)]
+
+    def _find_id(self, identity: int) -> str:
+        experiment = self._experiments[identity]
+        return experiment_name(experiment.number, experiment.sub)
 
 
 def describe_hosts(
     world: World,
     placement: PlacementPass,
     experiment: Experiment,
-    name: ExperimentNamer,
-    blockers: Sequence[WaitReason] = (),
-) -> tuple[HostFit, ...]:
+    names: ExperimentNames,
+    blockers: Sequence[BlockerView] = (),
+) -> list[HostFitView]:
     """Return every host with what it lacks for each job of the experiment, each job taken alone.
 
     Args:
         world: every open experiment.
         placement: the pass, which has just come to the experiment.
         experiment: it waits.
-        name: names experiments for the user.
+        names: of the experiments, for the user.
         blockers: what the experiment waits for; the reason of a host that lacks nothing.
     """
     observation = placement.seen
@@ -62,44 +74,49 @@ def describe_hosts(
     room = find_free_resources(world.experiments, observation.hosts)
     room.update(placement.room.free)
     holders = _find_holders(world)
-    fits: list[HostFit] = []
+    fits: list[HostFitView] = []
     for host_name, host in sorted(observation.hosts.items()):
-        obstacle = placement.obstacles.get(host_name)
+        exclusion = placement.exclusions.get(host_name)
         holders_here = holders.get(host_name, {})
-        jobs = tuple(
-            JobFit(job.name, tuple(_find_shortages(job, host, room[host_name], holders_here, name)))
+        jobs: list[JobFitView] = [
+            {"job": job.name, "shortages": list(_find_shortages(job, host, room[host_name], holders_here, names))}
             for job in experiment.gang
-        )
-        text = "" if obstacle is None else _OBSTACLES[obstacle]
-        if obstacle is None and not any(job.shortages for job in jobs):
+        ]
+        text = "" if exclusion is None else _EXCLUSIONS[exclusion]
+        if exclusion is None and not any(job["shortages"] for job in jobs):
             text = _explain_room(gang, host_name, placement, blockers)
-        fits.append(HostFit(host_name, obstacle, host.silent_since, text, jobs))
-    return tuple(fits)
+        fits.append(
+            {
+                "host": host_name,
+                "obstacle": None if exclusion is None else exclusion.value,
+                "text": text,
+                "jobs": jobs,
+            }
+        )
+    return fits
 
 
-def _explain_room(gang: Gang, host: HostName, placement: PlacementPass, blockers: Sequence[WaitReason]) -> str:
+def _explain_room(gang: Gang, host: HostName, placement: PlacementPass, blockers: Sequence[BlockerView]) -> str:
     """Return why a gang does not get a host that has room for each of its jobs."""
     candidates = placement.room.candidates
     free = {host: placement.room.free[host]} if host in placement.room.free else {}
     if gang.size > 1 and host in candidates and find_hosts(gang, free, candidates) is None:
         return "has room for any one of the jobs, not for all together"
-    why = next((blocker.text for blocker in blockers), "")
+    why = next((blocker["text"] for blocker in blockers), "")
     return f"has room: {why}" if why else "has room"
 
 
-def describe_nearest(hosts: Iterable[HostFit], gang: Gang) -> str:
+def describe_nearest(hosts: Iterable[HostFitView]) -> str:
     """Return the shortages of the host that lacks the least: `host h1: gpus: needs 2, 1 free of 4 (held by 7, 9)`."""
-    nearest = min(hosts, key=lambda host: (host.obstacle is not None, _count_lacking_jobs(host), host.host))
-    shortages = [shortage.text for job in nearest.jobs for shortage in job.shortages]
-    if nearest.obstacle is not None:
-        return f"host {nearest.host} {nearest.text}"
-    if shortages:
-        return f"host {nearest.host}: {', '.join(dict.fromkeys(shortages))}"
-    return f"host {nearest.host} {nearest.text}"
+    nearest = min(hosts, key=lambda host: (host["obstacle"] is not None, _count_unfit_jobs(host), host["host"]))
+    shortages = [shortage["text"] for job in nearest["jobs"] for shortage in job["shortages"]]
+    if nearest["obstacle"] is None and shortages:
+        return f"host {nearest['host']}: {', '.join(dict.fromkeys(shortages))}"
+    return f"host {nearest['host']} {nearest['text']}"
 
 
-def _count_lacking_jobs(host: HostFit) -> int:
-    return sum(1 for job in host.jobs if job.shortages)
+def _count_unfit_jobs(host: HostFitView) -> int:
+    return sum(1 for job in host["jobs"] if job["shortages"])
 
 
 Holders = Mapping[int, list[Job]]
@@ -116,45 +133,53 @@ def _find_holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
 
 
 def _find_shortages(
-    job: Job, host: HostObservation, free: FreeResources, holders: Holders, name: ExperimentNamer
-) -> Iterator[Shortfall]:
+    job: Job, host: HostObservation, free: FreeResources, holders: Holders, names: ExperimentNames
+) -> Iterator[ShortageView]:
     need = job.resources
     labels = dict(host.labels)
     for label in need.labels:
         if labels.get(label[0]) != label[1]:
             actual = f"has {show_label((label[0], labels[label[0]]))}" if label[0] in labels else "has no such label"
-            yield Shortfall(ResourceKind.LABEL, 0, 0, 0, (), f"label: needs {show_label(label)}, {actual}")
+            yield _make_shortage("label", (0, 0, 0), f"label: needs {show_label(label)}, {actual}")
     models = list_models(host)
     if not has_wanted_gpus(models, need):
         actual = describe_models(models, len(host.capacity.gpus))
-        yield Shortfall(ResourceKind.GPU, 0, 0, 0, (), f"gpu: needs {describe_wanted(need)}, has {actual}")
+        yield _make_shortage("gpu", (0, 0, 0), f"gpu: needs {describe_wanted(need)}, has {actual}")
     if need.cpus > free.cpus + SLACK:
-        by = _name_holders(holders, lambda holder: holder.resources.cpus > 0)
-        yield _make_shortage(ResourceKind.CPUS, (need.cpus, free.cpus, host.capacity.cpus), by, name)
+        by = _list_holders(holders, lambda holder: holder.resources.cpus > 0)
+        yield _make_held_shortage("cpus", (need.cpus, free.cpus, host.capacity.cpus), by, names)
     if need.mem > free.mem:
-        by = _name_holders(holders, lambda holder: holder.resources.mem > 0)
-        yield _make_shortage(ResourceKind.MEM, (need.mem, free.mem, host.capacity.mem), by, name)
+        by = _list_holders(holders, lambda holder: holder.resources.mem > 0)
+        yield _make_held_shortage("mem", (need.mem, free.mem, host.capacity.mem), by, names)
     if need.gpus > len(free.gpus):
-        by = _name_holders(holders, lambda holder: bool(holder.gpus))
-        yield _make_shortage(ResourceKind.GPUS, (need.gpus, len(free.gpus), len(host.capacity.gpus)), by, name)
+        by = _list_holders(holders, lambda holder: bool(holder.gpus))
+        yield _make_held_shortage("gpus", (need.gpus, len(free.gpus), len(host.capacity.gpus)), by, names)
 
 
-def _name_holders(holders: Holders, holds: Callable[[Job], bool]) -> tuple[int, ...]:
+def _list_holders(holders: Holders, holds: Callable[[Job], bool]) -> tuple[int, ...]:
     """Return the ids of the experiments with a job that holds the resource, in their order."""
     return tuple(owner for owner, jobs in sorted(holders.items()) if any(map(holds, jobs)))
 
 
+def _make_held_shortage(
+    resource: ResourceName, amounts: tuple[float, float, float], by: tuple[int, ...], names: ExperimentNames
+) -> ShortageView:
+    holders = f" (held by {names.join(by)})" if by else ""
+    needs, free, total = (_show_amount(resource, amount) for amount in amounts)
+    text = f"{resource}: needs {needs}, {free} free of {total}{holders}"
+    return _make_shortage(resource, amounts, text, names.list_ids(by))
+
+
 def _make_shortage(
-    lack: ResourceKind, amounts: tuple[float, float, float], by: tuple[int, ...], name: ExperimentNamer
-) -> Shortfall:
+    resource: ResourceName, amounts: tuple[float, float, float], text: str, held_by: Sequence[str] = ()
+) -> ShortageView:
+    """Return what one host lacks for one job. The amounts are what the job needs, and what the host has free and in
+    all: cores, MiB or devices; 0 for a label or a model."""
     needs, free, total = amounts
-    holders = f" (held by {name.list(by)})" if by else ""
-    need_text, free_text, total_text = (_show_amount(lack, amount) for amount in amounts)
-    text = f"{lack.value}: needs {need_text}, {free_text} free of {total_text}{holders}"
-    return Shortfall(lack, needs, free, total, by, text)
+    return {"lack": resource, "needs": needs, "free": free, "total": total, "held_by": list(held_by), "text": text}
 
 
-def _show_amount(lack: ResourceKind, amount: float) -> str:
-    if lack is ResourceKind.CPUS:  # sums of fractions are not exact: round them
+def _show_amount(resource: ResourceName, amount: float) -> str:
+    if resource == "cpus":  # sums of fractions are not exact: round them
         return f"{max(0.0, round(amount, 3)):g}"
-    return f"{max(0, int(amount))} MiB" if lack is ResourceKind.MEM else str(max(0, int(amount)))
+    return f"{max(0, int(amount))} MiB" if resource == "mem" else str(max(0, int(amount)))

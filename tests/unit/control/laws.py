@@ -60,7 +60,7 @@ from riseml.base.states import PLACED, TERMINAL, JobDuty, Network, Reason, State
 from riseml.control.actions import Action, CopyImage, PrepareHost, ReleaseHost, RemoveJob, StartGang, StartJob, StopJob
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
-from riseml.control.placement.candidates import CandidateHost, find_candidates, find_obstacles
+from riseml.control.placement.candidates import CandidateHost, find_candidates, find_exclusions
 from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import FreeResources, find_held_jobs, free_after
 from riseml.control.placement.leaders import list_leaderless
@@ -206,7 +206,7 @@ class Laws(Witness):
             head is None
             or not waiting
             or seen.unseen
-            or find_obstacles({one.id: one for one in world.experiments}, seen)
+            or find_exclusions({one.id: one for one in world.experiments}, seen)
         ):
             return
         if any(isinstance(action, ReleaseHost) for action in seen.busy):

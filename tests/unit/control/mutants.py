@@ -11,8 +11,8 @@ from typing import Any
 from riseml.base.states import TERMINAL, JobDuty, State, Wanted
 from riseml.control import converge, decide, images, networks, observation, saving, settle, verdict
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
-from riseml.control.explanation import HostExclusion
 from riseml.control.placement import candidates, fit, place, reserve, room
+from riseml.control.placement.candidates import HostExclusion
 from riseml.executors.slurm import gang_roles, gang_supervisor
 from riseml.job_programs import gang_rules
 from riseml.model import Experiment, Job, JobKey, World
@@ -264,12 +264,12 @@ def learn_no_place(original: Callable[..., Job]) -> Callable[..., Job]:
 
 
 def believe_clusters_in_trouble(original: Callable[..., Any]) -> Callable[..., Any]:
-    def mutant(seen: Any, obstacles: Any) -> Any:
+    def mutant(seen: Any, exclusions: Any) -> Any:
         hosts = {
             name: replace(host, queue=None if host.queue is None else replace(host.queue, trouble=""))
             for name, host in seen.hosts.items()
         }
-        return original(replace(seen, hosts=hosts), obstacles)
+        return original(replace(seen, hosts=hosts), exclusions)
 
     return mutant
 
@@ -357,8 +357,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "the network_host is not prepared first": ((networks, "find_preparations", prepare_everywhere_at_once),),
     "the network_host is released first": ((networks.OccupiedHosts, "find_releases", release_the_network_host_first),),
     "networks are never released": ((networks.OccupiedHosts, "find_releases", never_release),),
-    "drained hosts are used": ((place, "find_obstacles", use_drained_hosts),),
-    "what is left on a host is not removed first": ((place, "find_obstacles", start_beside_what_is_left),),
+    "drained hosts are used": ((place, "find_exclusions", use_drained_hosts),),
+    "what is left on a host is not removed first": ((place, "find_exclusions", start_beside_what_is_left),),
     "models of GPUs are passed over": (
         (candidates, "has_wanted_gpus", pass_over_labels),
         (fit, "has_wanted_gpus", pass_over_labels),

@@ -7,8 +7,7 @@ from dataclasses import replace
 from riseml.base.names import HostName
 from riseml.base.states import Reason, State
 from riseml.control.actions import Action, CancelData, CopyData, FetchData, StartJob
-from riseml.control.explain import explain_experiment
-from riseml.control.explanation import BlockerKind
+from riseml.control.explain import BlockerKind, explain_experiment
 from riseml.control.observation import Observation
 from riseml.model import Capacity, Plan
 from riseml.spec.config.types import DataSource
@@ -125,8 +124,8 @@ def test_a_host_that_does_not_see_the_cache_gets_a_copy_before_the_experiment_ge
     simulation.settle(3)
     waiting = simulation.stored[1]
     assert (waiting.state, waiting.reason, waiting.placed_at) == (State.PENDING, Reason.WAITING_FOR_DATA, None)
-    blocker = explain_experiment(simulation.world(), simulation.observe(), waiting).blockers[0]
-    assert (blocker.kind, "copied to h1 first" in blocker.text) == (BlockerKind.DATA, True)
+    blocker = explain_experiment(simulation.world(), simulation.observe(), waiting)["blockers"][0]
+    assert (blocker["block"], "copied to h1 first" in blocker["text"]) == (BlockerKind.DATA, True)
     simulation.submit(make_experiment(2, make_plan("master", "worker.1")))
     simulation.settle()
     assert simulation.state(2) is State.RUNNING, "what waits for data holds no place"

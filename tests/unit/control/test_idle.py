@@ -54,7 +54,7 @@ def test_an_experiment_that_may_hang_is_explained_before_it_is_ended() -> None:
     def explain(*seconds: float) -> str:
         keys = (JobKey(1, JobName(name), 1) for name in ("master", "worker.1"))
         simulation.quiet = dict(zip(keys, seconds, strict=True))
-        return explain_experiment(simulation.world(), simulation.observe(), simulation.stored[1]).summary
+        return explain_experiment(simulation.world(), simulation.observe(), simulation.stored[1])["summary"]
 
     assert explain(40, 20) == (
         "Running; all of it is on h1; no job has printed or computed anything for 20 s,"

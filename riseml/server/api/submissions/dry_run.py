@@ -203,7 +203,7 @@ def _explain_wait(guest: Experiment, world: World, observation: Observation) -> 
     """Return why an experiment would not start at once; None when it would."""
     if guest.placed_at is not None:
         return None
-    return explain_experiment(world, observation, guest).summary if observation.hosts else "no host answers"
+    return explain_experiment(world, observation, guest)["summary"] if observation.hosts else "no host answers"
 
 
 def _show_experiment(experiment: Experiment, waits: str | None, services: Services) -> wire.PlanExperiment:

@@ -12,7 +12,7 @@ from riseml.base.consent import make_process_refusal
 from riseml.base.errors import Refused, Unreachable, UsageError
 from riseml.base.names import JobName, name_repository
 from riseml.base.records import dataclass
-from riseml.control.placement.refusal import describe_misfit, suggest_remedy
+from riseml.control.placement.refusal import describe_refusal, suggest_remedy
 from riseml.model import Environment, Origin, Owner, Plan, Resolved, SearchPlan
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
@@ -186,7 +186,7 @@ def check_room(plans: Sequence[Plan], services: Services, passed: Sequence[str] 
     for plan in plans:
         gangs.setdefault(tuple((job.name, job.resources) for job in plan.jobs), plan)
     for gang, plan in gangs.items():
-        reasons = describe_misfit(dict(gang), observation)
+        reasons = describe_refusal(dict(gang), observation)
         if reasons:
             point = ", ".join(f"{name}={value}" for name, value in plan.parameters) if len(gangs) > 1 else ""
             raise Refused(

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from operator import itemgetter
 
 from riseml import wire
 from riseml.base.errors import RisemlError
 from riseml.base.names import HostName, experiment_name
-from riseml.control.explain import explain_experiment, explain_queue
-from riseml.control.explanation import (
-    BlockerKind,
-    Explanation,
-    ExplanationPhase,
-    HostExclusion,
-    HostFit,
-    JobPlace,
-    Shortfall,
-)
+from riseml.control.explain import BlockerKind, explain_experiment, explain_queue
 from riseml.control.observation import Observation
 from riseml.model import Experiment, World
 from riseml.server.api.views.record_views import show_time
 from riseml.server.data.disk_keeper import DiskState
 from riseml.server.reconcile.activities import Activity
-
-Names = Mapping[int, str]
-"""Canonical IDs by the ids of records."""
 
 
 def show_explanation(
@@ -35,41 +23,22 @@ def show_explanation(
     hosts_of_pool: Iterable[HostName],
     troubles: Mapping[HostName, RisemlError],
 ) -> wire.ExplanationView:
-    """Return the answer of `control.explain` with the IDs that users know, and with the hosts that have never answered.
+    """Return the answer of `control.explain` with the hosts that have never answered, and with why hosts are silent.
 
     Args:
         world: every open experiment.
-        seen: the last observation.
+        observation: the last one.
         experiment: the one to explain.
         hosts_of_pool: every host, whether it has ever answered or not.
         troubles: why each silent host does not answer.
     """
     explanation = explain_experiment(world, observation, experiment)
-    unheard = (
-        sorted(set(hosts_of_pool) - observation.hosts.keys()) if explanation.phase is ExplanationPhase.WAITS else []
-    )
-    if unheard:
-        explanation = _soften_never(explanation, unheard)
-    hosts = [_add_trouble(host, observation, troubles) for host in explanation.hosts]
+    if explanation["phase"] != "waits":
+        return explanation
+    unheard = sorted(set(hosts_of_pool) - observation.hosts.keys())
+    hosts = [_add_trouble(host, observation, troubles) for host in explanation["hosts"]]
     hosts += [_make_unheard_host(name, troubles) for name in unheard]
-    names = {named.id: experiment_name(named.number, named.sub) for named in (*world.experiments, experiment)}
-    return {
-        "id": names[explanation.experiment],
-        "phase": explanation.phase.value,
-        "state": explanation.state.value,
-        "reason": explanation.reason.value,
-        "summary": explanation.summary,
-        "queue": _show_queue(explanation, names),
-        "blockers": [
-            {"block": blocker.kind.value, "text": blocker.text, "by": _list_names(blocker.by, names)}
-            for blocker in explanation.blockers
-        ],
-        "hosts": [_show_host(host, names) for host in sorted(hosts, key=lambda fit: fit.host)],
-        "jobs": [_show_job(job) for job in explanation.jobs],
-        "activities": [],
-        "network": None if explanation.network is None else explanation.network.value,
-        "network_host": explanation.network_host,
-    }
+    return {**_soften_never(explanation, unheard), "hosts": sorted(hosts, key=itemgetter("host"))}
 
 
 def describe_stuck_disks(disks: Iterable[DiskState]) -> str:
@@ -86,104 +55,56 @@ def show_queue(world: World, observation: Observation, hosts_of_pool: Iterable[H
 
     Args:
         world: every open experiment.
-        seen: the last observation.
+        observation: the last one.
         hosts_of_pool: every host, whether it has ever answered or not.
         most: experiments that are explained.
     """
     unheard = sorted(set(hosts_of_pool) - observation.hosts.keys())
-    experiments = {experiment.id: experiment for experiment in world.experiments}
     waiting: list[wire.QueuedView] = []
     length = 0
-    for explanation in explain_queue(world, observation, most):
-        experiment = experiments[explanation.experiment]
-        length = 0 if explanation.queue is None else explanation.queue.length
+    for experiment, explanation in explain_queue(world, observation, most):
+        length = 0 if explanation["queue"] is None else explanation["queue"]["length"]
         waiting.append(
             {
                 "position": len(waiting) + 1,
                 "id": experiment_name(experiment.number, experiment.sub),
                 "project": experiment.project,
                 "created_at": show_time(experiment.created_at) or "",
-                "summary": (_soften_never(explanation, unheard) if unheard else explanation).summary,
+                "summary": _soften_never(explanation, unheard)["summary"],
             }
         )
     return {"length": length, "waiting": waiting}
 
 
-def _soften_never(explanation: Explanation, unheard: list[HostName]) -> Explanation:
-    """Replace `never` by a wait for hosts that have never answered: one of them may have the room."""
-    summary = explanation.summary
-    blockers = []
-    for blocker in explanation.blockers:
-        if blocker.kind is BlockerKind.NEVER:
+def _soften_never(explanation: wire.ExplanationView, unheard: list[HostName]) -> wire.ExplanationView:
+    """Replace `never` by a wait for hosts that have never answered, if there are any: one may have the room."""
+    summary = explanation["summary"]
+    blockers: list[wire.BlockerView] = []
+    for blocker in explanation["blockers"]:
+        if unheard and blocker["block"] == BlockerKind.NEVER:
             text = f"it waits for {', '.join(unheard)}: no other host could ever hold it"
-            summary = summary.replace(blocker.text, text)
-            blockers.append(replace(blocker, kind=BlockerKind.NO_HOST, text=text))
+            summary = summary.replace(blocker["text"], text)
+            blockers.append({**blocker, "block": BlockerKind.NO_HOST.value, "text": text})
         else:
             blockers.append(blocker)
-    return replace(explanation, summary=summary, blockers=tuple(blockers))
+    return {**explanation, "summary": summary, "blockers": blockers}
 
 
-def _make_unheard_host(name: HostName, troubles: Mapping[HostName, RisemlError]) -> HostFit:
+def _make_unheard_host(name: HostName, troubles: Mapping[HostName, RisemlError]) -> wire.HostFitView:
     why = f": {troubles[name].message}" if name in troubles else ""
-    return HostFit(name, HostExclusion.SILENT, None, f"has never answered{why}", ())
+    return {"host": name, "obstacle": "silent", "text": f"has never answered{why}", "jobs": []}
 
 
-def _add_trouble(host: HostFit, observation: Observation, troubles: Mapping[HostName, RisemlError]) -> HostFit:
+def _add_trouble(
+    host: wire.HostFitView, observation: Observation, troubles: Mapping[HostName, RisemlError]
+) -> wire.HostFitView:
     """Add why a host is silent, and whether it is drained too."""
-    if host.obstacle not in (HostExclusion.SILENT, HostExclusion.LOST):
+    if host["obstacle"] not in ("silent", "lost"):
         return host
-    drained = "" if observation.hosts[host.host].taking else ", and is drained"
-    why = f": {troubles[host.host].message}" if host.host in troubles else ""
-    return replace(host, text=f"{host.text}{drained}{why}")
-
-
-def _list_names(ids: Iterable[int], names: Names) -> list[str]:
-    return [names.get(identity, "?") for identity in ids]
-
-
-def _show_queue(explanation: Explanation, names: Names) -> wire.QueuePlaceView | None:
-    queue = explanation.queue
-    if queue is None:
-        return None
-    return {"position": queue.position, "length": queue.length, "ahead": _list_names(queue.ahead, names)}
-
-
-def _show_host(host: HostFit, names: Names) -> wire.HostFitView:
-    return {
-        "host": host.host,
-        "obstacle": None if host.obstacle is None else host.obstacle.value,
-        "text": host.text,
-        "jobs": [
-            {"job": fit.job, "shortages": [_show_shortage(shortage, names) for shortage in fit.shortages]}
-            for fit in host.jobs
-        ],
-    }
-
-
-def _show_shortage(shortage: Shortfall, names: Names) -> wire.ShortageView:
-    return {
-        "lack": shortage.lack.value,
-        "needs": shortage.needs,
-        "free": shortage.free,
-        "total": shortage.total,
-        "held_by": _list_names(shortage.held_by, names),
-        "text": shortage.text,
-    }
-
-
-def _show_job(job: JobPlace) -> wire.JobPlaceView:
-    return {
-        "job": job.job,
-        "state": job.state.value,
-        "host": job.host,
-        "node": job.node,
-        "gpus": list(job.gpus),
-        "address": job.address,
-        "port": job.port,
-        "image": job.image,
-        "why": job.why,
-        "alternatives": list(job.alternatives),
-    }
+    name = HostName(host["host"])
+    drained = "" if observation.hosts[name].taking else ", and is drained"
+    why = f": {troubles[name].message}" if name in troubles else ""
+    return {**host, "text": f"{host['text']}{drained}{why}"}
 
 
 def show_activities(activities: Iterable[Activity]) -> list[wire.ActivityView]:

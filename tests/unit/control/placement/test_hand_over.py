@@ -9,7 +9,7 @@ import pytest
 from riseml.base.names import HostName, JobName
 from riseml.base.states import Network, Reason, State
 from riseml.control.explain import explain_experiment
-from riseml.control.placement.refusal import describe_misfit
+from riseml.control.placement.refusal import describe_refusal
 from riseml.model import Capacity, JobKey
 from riseml.spec.config.types import Resources, Retry, RetryOn, RetryScope
 from tests.support.memory_cluster import PREEMPTED, WAITS, MemoryCluster
@@ -39,7 +39,7 @@ def test_a_gang_is_handed_over_at_once_and_waits_in_the_queue_of_the_cluster() -
     assert simulation.state(1) is State.RUNNING
     second = simulation.stored[2]
     assert (second.state, second.reason, second.message) == (State.STARTING, Reason.IN_QUEUE, WAITS)
-    said = explain_experiment(simulation.world(), simulation.observe(), second).summary
+    said = explain_experiment(simulation.world(), simulation.observe(), second)["summary"]
     assert said == f"Waits in the queue of its cluster ({WAITS}); all of it is on slurm"
     assert len(cluster.gangs) == 2
 
@@ -126,20 +126,20 @@ def test_a_cluster_in_trouble_gets_nothing_and_explain_says_why() -> None:
     simulation.settle()
     found = simulation.stored[1]
     assert found.state is State.PENDING
-    said = explain_experiment(simulation.world(), simulation.observe(), found).summary
+    said = explain_experiment(simulation.world(), simulation.observe(), found)["summary"]
     assert said == "no reachable host accepts new jobs; slurm: Slurm's controller does not answer"
 
 
 def test_what_no_node_could_ever_hold_is_refused_with_the_reason() -> None:
     simulation, _ = make_cluster()
     seen = simulation.observe()
-    assert describe_misfit({JobName("train"): TWO_CORES}, seen) == ()
-    (too_large,) = describe_misfit({JobName("train"): replace(TWO_CORES, mem=9000)}, seen)[:1]
+    assert describe_refusal({JobName("train"): TWO_CORES}, seen) == ()
+    (too_large,) = describe_refusal({JobName("train"): replace(TWO_CORES, mem=9000)}, seen)[:1]
     assert too_large == (
         "slurm: train needs 2 cpus, 9000 MiB and 0 gpus on one node, and its nodes have 4 cpus, 8192 MiB, 0 gpus"
     )
     many = {JobName(f"worker.{number}"): TWO_CORES for number in range(3)}
-    assert describe_misfit(many, seen) == ("slurm: the 3 jobs together need 6 cpus, and all nodes together have 4",)
+    assert describe_refusal(many, seen) == ("slurm: the 3 jobs together need 6 cpus, and all nodes together have 4",)
     labelled = replace(TWO_CORES, labels=(("disk", "fast"),), gpu="a100", gpus=1)
-    assert any("constraint" in reason for reason in describe_misfit({JobName("train"): labelled}, seen))
-    assert any("disk=fast" in reason for reason in describe_misfit({JobName("train"): labelled}, seen))
+    assert any("constraint" in reason for reason in describe_refusal({JobName("train"): labelled}, seen))
+    assert any("disk=fast" in reason for reason in describe_refusal({JobName("train"): labelled}, seen))

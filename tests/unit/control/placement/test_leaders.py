@@ -9,10 +9,9 @@ import pytest
 
 from riseml.base.names import JobName
 from riseml.base.states import Network, Reason, State
-from riseml.control.explain import explain_experiment
-from riseml.control.explanation import BlockerKind
+from riseml.control.explain import BlockerKind, explain_experiment
 from riseml.control.placement.leaders import describe_leaderless
-from riseml.control.placement.refusal import describe_misfit
+from riseml.control.placement.refusal import describe_refusal
 from riseml.model import HostObservation, World
 from riseml.spec.config.types import Resources
 from tests.unit.control.pools import GANG, ONE, hosts_of, look, place_all, ready, site
@@ -49,7 +48,7 @@ def test_a_gang_that_fits_on_one_host_needs_no_leader() -> None:
 
 
 def test_a_gang_is_accepted_while_there_is_no_leader() -> None:
-    assert describe_misfit({JobName(name): need for name, need in GANG.items()}, look(**two_left())) == ()
+    assert describe_refusal({JobName(name): need for name, need in GANG.items()}, look(**two_left())) == ()
 
 
 def test_a_manager_with_a_leader_is_enough() -> None:
@@ -61,9 +60,9 @@ def test_a_manager_with_a_leader_is_enough() -> None:
 def test_the_reason_is_explained_with_the_managers_that_do_not_answer() -> None:
     seen, waiting = look(**two_left()), ready(1, GANG)
     found = explain_experiment(World((waiting,)), seen, waiting)
-    assert [one.kind for one in found.blockers] == [BlockerKind.LEADER]
-    assert "of its managers h1, h2, h3 and h4 more than half must answer, and h3 and h4 do not" in found.summary
-    assert "`riseml pool recover`" in found.summary
+    assert [blocker["block"] for blocker in found["blockers"]] == [BlockerKind.LEADER]
+    assert "of its managers h1, h2, h3 and h4 more than half must answer, and h3 and h4 do not" in found["summary"]
+    assert "`riseml pool recover`" in found["summary"]
 
 
 @pytest.mark.parametrize(

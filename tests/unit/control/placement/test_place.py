@@ -17,7 +17,7 @@ from riseml.control.placement.fit import find_hosts, make_gang
 from riseml.control.placement.free import FreeResources
 from riseml.control.placement.gpu_models import matches_model
 from riseml.control.placement.place import place_gangs
-from riseml.control.placement.refusal import describe_misfit, suggest_remedy
+from riseml.control.placement.refusal import describe_refusal, suggest_remedy
 from riseml.model import Gpu, HostObservation, World
 from riseml.spec.config.types import Resources
 from tests.unit.control.pools import GANG, GPU, H1, H2, ONE, gang_of, hosts_of, look, place_all, ready, site
@@ -77,7 +77,7 @@ def test_an_overlay_leaves_room_for_an_address_on_every_host() -> None:
 )
 def test_hosts_that_are_not_connected_do_not_share_a_gang(hosts: dict[str, HostObservation]) -> None:
     assert place_all(look(**hosts), ready(1, GANG))[1].state is State.PENDING
-    why = describe_misfit(GANG_NEEDS, look(**hosts))
+    why = describe_refusal(GANG_NEEDS, look(**hosts))
     assert why[1] == "it needs several hosts, but they are not in one swarm that has a manager"
 
 
@@ -87,15 +87,15 @@ GANG_NEEDS = {JobName(name): need for name, need in GANG.items()}
 def test_a_refusal_names_what_is_missing() -> None:
     apart = replace(look(h1=site(3), h2=site(3)), shared_output=False)
     assert place_all(apart, ready(1, GANG))[1].state is State.PENDING
-    assert "it needs several hosts, but they share no output" in describe_misfit(GANG_NEEDS, apart)
+    assert "it needs several hosts, but they share no output" in describe_refusal(GANG_NEEDS, apart)
     wanted = {JobName("train"): Resources(cpus=1, mem=64, labels=(("gpu", "a100"),))}
     hosts = look(h1=site(3), h2=site(3, labels={"gpu": "t4"}))
-    assert describe_misfit(wanted, hosts) == (
+    assert describe_refusal(wanted, hosts) == (
         "the job needs 1 cpus, 64 MiB and 0 gpus, on hosts with gpu=a100",
         "host h1 has 3 cpus, 8192 MiB and 0 gpus, and not gpu=a100",
         "host h2 has 3 cpus, 8192 MiB and 0 gpus, and not gpu=a100",
     )
-    assert describe_misfit(wanted, look(h1=site(3, labels={"gpu": "a100"}, taking=False))) == ()
+    assert describe_refusal(wanted, look(h1=site(3, labels={"gpu": "a100"}, taking=False))) == ()
 
 
 def test_a_host_network_gives_every_job_its_hosts_address_and_a_port() -> None:
@@ -231,12 +231,12 @@ def test_jobs_of_one_gang_may_want_different_gpus() -> None:
 
 def test_a_refusal_names_the_gpus_that_hosts_have() -> None:
     wanted = {JobName("train"): Resources(cpus=1, mem=64, gpus=1, gpu="a100", gpu_mem=81920)}
-    assert describe_misfit(wanted, look(h1=gpu_site(A100), h2=site(3))) == (
+    assert describe_refusal(wanted, look(h1=gpu_site(A100), h2=site(3))) == (
         "the job needs 1 cpus, 64 MiB and 1 gpus (a100 with 81920 MiB or more)",
         "host h1 has 8 cpus, 8192 MiB and 1 gpus (NVIDIA A100-SXM4-40GB (40960 MiB))",
         "host h2 has 3 cpus, 8192 MiB and 0 gpus",
     )
-    unknown = describe_misfit(wanted, look(h1=site(3, "0")))
+    unknown = describe_refusal(wanted, look(h1=site(3, "0")))
     assert unknown[1] == "no host knows the models of its GPUs, and `riseml pool check` says why"
     assert "(GPUs of unknown model)" in unknown[2]
 

@@ -124,7 +124,7 @@ def test_a_surplus_is_given_once() -> None:
 )
 def test_the_empty_pool_could_hold_a_gang(host: HostObservation, holds: bool) -> None:  # noqa: FBT001  # a parameter of the test
     seen = look(h1=host)
-    assert could_hold_when_empty(TWO_CORES, seen, PlacementPass(World(()), seen).obstacles) is holds
+    assert could_hold_when_empty(TWO_CORES, seen, PlacementPass(World(()), seen).exclusions) is holds
 
 
 # addresses
