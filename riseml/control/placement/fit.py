@@ -7,6 +7,7 @@ while there is room beside them. The same free resources give the same hosts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
@@ -65,6 +66,18 @@ def _rank_need(need: Resources) -> tuple[object, ...]:
     return -need.gpus, -need.mem, -need.cpus, need.labels, need.gpu, need.gpu_mem or 0
 
 
+class HostRank(NamedTuple):
+    """How well a host suits the jobs that it would get: of several hosts, the one with the smallest rank gets them."""
+
+    used_gpus: int  # the GPUs that the jobs use, as a negative number: most first
+    jobs: int  # the number of jobs, as a negative number: most first
+    idle_gpus: int  # the GPUs of the host, if the jobs use none and would only be in the way there
+    free_gpus: int
+    free_cpus: float
+    free_mem: int  # MiB; the host with the least free comes first, so that others stay free for large jobs
+    name: HostName
+
+
 def find_hosts(
     gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]
 ) -> tuple[HostName, ...] | None:
@@ -74,6 +87,17 @@ def find_hosts(
         gang: the jobs.
         room: what is free on the hosts; a candidate that is missing here gets no job.
         candidates: the hosts that may get jobs, in the order of their names.
+
+    Example:
+        Two workers need 4 cores and 1 GPU each, a ps 1 core. h1 has 8 cores and 1 GPU free, h2 5 cores and 1 GPU, h3 16
+        cores. No host has both GPUs, so the jobs are spread, host by host. Each could take:
+
+            h1: a worker and the ps, rank (-1 GPU, -2 jobs, 0, 1 GPU, 8 cores, ...)
+            h2: a worker and the ps, rank (-1 GPU, -2 jobs, 0, 1 GPU, 5 cores, ...)
+            h3: the ps,              rank (0 GPUs, -1 job,  0, 0 GPUs, 16 cores, ...)
+
+        h2 has the smallest rank and gets a worker and the ps. The other worker fits on h1 alone. With the jobs in the
+        order worker.1, worker.2, ps the answer is (h2, h1, h2). If h1 had 2 GPUs and 9 cores, it would get them all.
     """
     host = _find_single_host(gang, room, candidates)
     if host is not None:
@@ -97,7 +121,7 @@ def _find_single_host(gang: Gang, room: FreeByHost, candidates: Mapping[HostName
     cpus = need.cpus - SLACK
     mem = need.mem
     gpus = need.gpus
-    best: tuple[int, int, float, int, HostName] | None = None
+    best: HostRank | None = None
     for name, candidate in candidates.items():
         free = room.get(name)
         if (
@@ -105,14 +129,15 @@ def _find_single_host(gang: Gang, room: FreeByHost, candidates: Mapping[HostName
             or free.cpus < cpus
             or free.mem < mem
             or len(free.gpus) < gpus
-            or not candidate.has_labels(need.labels)
+            or (need.labels and not candidate.has_labels(need.labels))
             or (gang.wants_models and not all(has_wanted_gpus(candidate.models, kind.need) for kind in gang.kinds))
         ):
             continue
-        rank = (candidate.gpus if gpus == 0 else 0, len(free.gpus), free.cpus, free.mem, name)
+        # the fields of a HostRank; an object for each host would double the time of the search
+        rank = (-gpus, -gang.size, 0 if gpus else candidate.gpus, len(free.gpus), free.cpus, free.mem, name)
         if best is None or rank < best:
-            best = rank
-    return None if best is None else best[-1]
+            best = HostRank(*rank)
+    return None if best is None else best.name
 
 
 def _spread_over(
@@ -194,22 +219,24 @@ def _share_greedily(gang: Gang, room: FreeByHost, candidates: Mapping[HostName, 
     names = sorted(room)
     while any(left):
         fills = {name: _fill_host(gang, left, room[name], candidates[name]) for name in names if name not in shares}
-        able = [name for name, filled in fills.items() if any(filled)]
-        if not able:
+        ranks = [
+            _rank_fill(gang, fill, room[name], candidates[name], name) for name, fill in fills.items() if any(fill)
+        ]
+        if not ranks:
             return None
-        chosen = min(able, key=lambda name: _rank_fill(gang, fills[name], room[name], candidates[name]))
+        chosen = min(ranks).name
         shares[chosen] = fills[chosen]
         left = [count - share for count, share in zip(left, fills[chosen], strict=True)]
     return shares
 
 
 def _rank_fill(
-    gang: Gang, filled: tuple[int, ...], free: FreeResources, candidate: CandidateHost
-) -> tuple[int, int, int, int, float, int]:
-    """Return the sort key of a host that takes these jobs: the best host is the least."""
-    gpus = sum(kind.need.gpus * count for kind, count in zip(gang.kinds, filled, strict=True))
-    waste = 0 if gpus else candidate.gpus
-    return -gpus, -sum(filled), waste, len(free.gpus), free.cpus, free.mem
+    gang: Gang, fill: tuple[int, ...], free: FreeResources, candidate: CandidateHost, name: HostName
+) -> HostRank:
+    """Return the rank of a host that takes these jobs, which are counted by kind."""
+    gpus = sum(kind.need.gpus * count for kind, count in zip(gang.kinds, fill, strict=True))
+    idle = 0 if gpus else candidate.gpus
+    return HostRank(-gpus, -sum(fill), idle, len(free.gpus), free.cpus, free.mem, name)
 
 
 def _fill_host(gang: Gang, left: Sequence[int], free: FreeResources, candidate: CandidateHost) -> tuple[int, ...]:
@@ -218,7 +245,7 @@ def _fill_host(gang: Gang, left: Sequence[int], free: FreeResources, candidate: 
     for kind, most in zip(gang.kinds, left, strict=True):
         count = free.count_fits(kind.need, most) if most and candidate.accepts(kind.need) else 0
         filled.append(count)
-        if count:
+        if count and kind is not gang.kinds[-1]:
             free = free.without(kind.need, count)
     return tuple(filled)
 
