@@ -16,16 +16,13 @@ from riseml.base.names import HostName, JobName, job_type
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, CompanionKind, JobDuty, Network, Reason, State, Wanted
 from riseml.spec.config.types import (
-    NO_RETRY,
-    DataSource,
+    DEFAULT_POLICY,
     EnvVariable,
     Goal,
     Limits,
-    NotifySection,
     Parameter,
     Resources,
-    Retry,
-    SaveSection,
+    RunPolicy,
     SearchSection,
     Shell,
 )
@@ -143,22 +140,10 @@ class Plan:
     framework: str  # name of the plug-in that binds the addresses
     parameters: Environment = ()  # this point of the grid
     options: Environment = ()  # what the plug-in needs again at the launch
-    shm_size: int | None = None  # MiB of /dev/shm; None: half of the job's memory
-    stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL; a trial that is stopped early has less
-    max_duration: float | None = None  # seconds after the start; None: no limit
-    idle_timeout: float | None = None  # seconds without output and processor time in all jobs; None: no limit
-    retry: Retry = NO_RETRY
-    priority: int = 0  # the largest comes first
+    policy: RunPolicy = DEFAULT_POLICY  # what `train` says about each run
     companion: Companion | None = None  # None: it trains
     origin: Origin = NO_ORIGIN
-    metrics: Environment = ()  # names, and the patterns that find their values in lines of output
-    data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
-    store: str = ""  # the store of stores.yml whose keys jobs get; empty: none
-    notify: NotifySection | None = None  # the events that webhooks get; None: those of the user's own file
-    save: SaveSection | None = None  # where its output is copied; None: nowhere
-    variables: Environment = ()  # parameters whose variable is not the usual one, with its name; empty: none
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role whose environment is not `image`
-    outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
     role_outputs: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (role, patterns) of each role with its own
 
     @property
@@ -168,7 +153,7 @@ class Plan:
 
     def list_outputs(self, job: JobName) -> tuple[str, ...]:
         """Return the patterns of the files that are moved into OUTPUT_DIR when a job ends."""
-        return dict(self.role_outputs).get(job_type(job), self.outputs)
+        return dict(self.role_outputs).get(job_type(job), self.policy.outputs)
 
 
 # What the server last saved
@@ -271,7 +256,7 @@ class Experiment:
         An experiment can stay open for long after that, for example until its whole log is stored.
         """
         is_over = self.state in TERMINAL and all(job.state in TERMINAL for job in self.jobs)
-        return not self.closed and not (is_over and self.plan.save is None)
+        return not self.closed and not (is_over and self.plan.policy.save is None)
 
     @property
     def images(self) -> tuple[Image, ...]:

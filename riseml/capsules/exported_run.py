@@ -93,13 +93,13 @@ def make_run(
     """
     values = read_written_variables(config) if config else {}
     spec = check_config(capsule["config"]).spec
-    names = {} if spec is None else dict(spec.train.variables)
+    names = {} if spec is None else dict(spec.train.policy.variables)
     values |= {names.get(name, variable_name(name)): value for name, value in capsule["parameters"].items()}
     title = re.sub(r"[^a-z0-9]+", "-", f"riseml-{capsule['experiment']}".lower())[:_MOST_TITLE].strip("-")
     data = capsule["data"]["folder"] if capsule["data"]["folder"].startswith("/") else "./data"
     jobs = tuple(_make_job(job, values) for job in capsule["jobs"])
     _check_names(capsule, jobs)
-    max_duration = None if spec is None else spec.train.max_duration
+    max_duration = None if spec is None else spec.train.policy.max_duration
     return ExportedRun(capsule, jobs, has_code, data, is_foreign, owner, title, max_duration)
 
 

@@ -127,7 +127,7 @@ def _find_later_fetches(world: World, observation: Observation) -> frozenset[int
     data. Once one experiment has the data, the others fetch nothing.
     """
     present = {
-        (experiment.plan.data, experiment.environment)
+        (experiment.plan.policy.data, experiment.environment)
         for experiment in world.experiments
         if experiment.id in observation.fetched
     }
@@ -136,8 +136,8 @@ def _find_later_fetches(world: World, observation: Observation) -> frozenset[int
         build = experiment.build
         if build is None or build.host is None or build.reason is not Reason.WAITING_FOR_DATA:
             continue
-        if build.state not in TERMINAL and (experiment.plan.data, experiment.environment) not in present:
-            alike = waiting.setdefault((build.host, experiment.plan.data, experiment.environment), [])
+        if build.state not in TERMINAL and (experiment.plan.policy.data, experiment.environment) not in present:
+            alike = waiting.setdefault((build.host, experiment.plan.policy.data, experiment.environment), [])
             alike.append(FetchData(build.host, experiment.id))
     firsts = {next((fetch for fetch in alike if fetch in observation.busy), alike[0]) for alike in waiting.values()}
     return frozenset(fetch.experiment for alike in waiting.values() for fetch in alike if fetch not in firsts)

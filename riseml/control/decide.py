@@ -229,7 +229,7 @@ def _find_next_deadline(world: World, observation: Observation) -> datetime | No
 
 
 def _find_deadlines(experiment: Experiment, observation: Observation) -> Iterator[datetime]:
-    limit = experiment.plan.max_duration
+    limit = experiment.plan.policy.max_duration
     verdict = experiment.verdict
     if limit is not None and experiment.started_at is not None:
         yield experiment.started_at + timedelta(seconds=limit)

@@ -272,7 +272,7 @@ def _find_alternatives(job: Job, room: FreeByHost, candidates: Mapping[HostName,
 
 def _describe_quiet(experiment: Experiment, observation: Observation) -> str:
     """Return a phrase on how long all jobs have been quiet, if the plan has an `idle_timeout`; else an empty text."""
-    limit = experiment.plan.idle_timeout
+    limit = experiment.plan.policy.idle_timeout
     running = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not JobDuty.WATCHES]
     quiet = min((observation.quiet.get(experiment.key_of(job), 0.0) for job in running), default=0.0)
     if limit is None or quiet < limit / 10:

@@ -36,7 +36,7 @@ def find_saves(experiment: Experiment, observation: Observation, *, is_released:
         observation: what this pass saw.
         is_released: no host has containers or networks of the experiment any more, so its output is complete.
     """
-    save = experiment.plan.save
+    save = experiment.plan.policy.save
     host = _find_host(experiment)
     if save is None or host is None or experiment.started_at is None or not _answers(host, observation):
         return
@@ -59,7 +59,7 @@ def find_saves(experiment: Experiment, observation: Observation, *, is_released:
 
 def awaits_save(experiment: Experiment, observation: Observation) -> bool:
     """Return True while the experiment, or its next attempt, waits for the copy of its output."""
-    save = experiment.plan.save
+    save = experiment.plan.policy.save
     host = _find_host(experiment)
     saved = observation.saves.get(experiment.id, NEVER_SAVED)
     attempt = find_attempt(experiment)
@@ -84,7 +84,7 @@ def awaits_save(experiment: Experiment, observation: Observation) -> bool:
 
 def find_restore(experiment: Experiment, observation: Observation) -> RestoreOutput | None:
     """Return the action that restores the output before the jobs of an attempt start; None when none is needed."""
-    save = experiment.plan.save
+    save = experiment.plan.policy.save
     host = _find_host(experiment)
     if save is None or not save.restore or host is None or experiment.id in observation.filled:
         return None
@@ -107,7 +107,7 @@ def _has_ended(experiment: Experiment) -> bool:
 
 def _delays_retry(experiment: Experiment, observation: Observation) -> bool:
     """Return True when another attempt follows, which may get a host that does not have this output."""
-    save = experiment.plan.save
+    save = experiment.plan.policy.save
     verdict = experiment.verdict
     if save is None or not save.restore or observation.shared_output or len(observation.hosts) < 2:
         return False

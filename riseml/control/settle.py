@@ -138,7 +138,7 @@ def _settle_build(experiment: Experiment, job: Job, observation: Observation) ->
     if missing is not None:
         reference = find_next_reference(experiment, missing, host)
         return _settle_image(job, EnsureImage(job.host, experiment.id, reference), observation)
-    if experiment.plan.data and experiment.id not in observation.fetched:
+    if experiment.plan.policy.data and experiment.id not in observation.fetched:
         return _settle_data(experiment, job, job.host, observation)
     reason = Reason.CACHED if job.started_at is None else Reason.COMPLETED
     return replace(job, state=State.FINISHED, reason=reason, message="", exit_code=0, ended_at=observation.now)

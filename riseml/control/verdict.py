@@ -136,7 +136,7 @@ def find_grace_end(experiment: Experiment, job: Job, verdict: Verdict) -> dateti
 
 def find_kill_time(experiment: Experiment, job: Job, since: datetime) -> datetime:
     """Return when a job that got SIGTERM at `since` gets SIGKILL."""
-    grace = experiment.plan.stop_grace
+    grace = experiment.plan.policy.stop_grace
     if job.ending is Reason.STOPPED_EARLY:
         grace = min(grace, _EARLY_GRACE)
     elif experiment.verdict is not None and experiment.verdict.reason is Reason.OUTPUT_LIMIT:
@@ -198,7 +198,7 @@ def _retry_alone(experiment: Experiment, job: Job, observation: Observation) -> 
     When the host of the job is lost, the whole gang needs another place, and so another attempt. The same holds on a
     host that starts whole gangs.
     """
-    retry = experiment.plan.retry
+    retry = experiment.plan.policy.retry
     alone = retry.scope is RetryScope.ROLE and job.part in _COUNTS | {JobDuty.SERVES} and job.state is State.FAILED
     alone = alone and not takes_whole_gangs(job.host, observation)
     if not alone or job.reason in _PLACE_LOST or not _may_retry(experiment, job):
@@ -210,7 +210,7 @@ def _retry_alone(experiment: Experiment, job: Job, observation: Observation) -> 
 
 
 def _may_retry(experiment: Experiment, job: Job) -> bool:
-    retry = experiment.plan.retry
+    retry = experiment.plan.policy.retry
     return _RETRY_ON.get(job.reason) in retry.on and job.attempt <= retry.max
 
 
@@ -229,7 +229,7 @@ def _find_gang_cause(experiment: Experiment, observation: Observation) -> Iterat
     if cause is None:
         return
     if cause.place is None:
-        message = f"it reached max_duration of {experiment.plan.max_duration:.10g} s"
+        message = f"it reached max_duration of {experiment.plan.policy.max_duration:.10g} s"
         verdict = Verdict(State.FAILED, Reason.MAX_DURATION, observation.now, message=message)
     elif cause.state == gang_rules.FINISHED:
         verdict = Verdict(State.FINISHED, Reason.COMPLETED, observation.now, experiment.jobs[cause.place].name)
@@ -247,7 +247,7 @@ def _may_decide(job: Job) -> bool:
 
 def _find_time_over(experiment: Experiment, now: datetime) -> datetime | None:
     """Return when an experiment had run for `max_duration`; None: it has not, or has no such limit."""
-    limit = experiment.plan.max_duration
+    limit = experiment.plan.policy.max_duration
     if limit is None or experiment.started_at is None:
         return None
     bound = experiment.started_at + timedelta(seconds=limit)
@@ -298,7 +298,7 @@ def _is_idle(experiment: Experiment, observation: Observation) -> bool:
 
     A waiting job is not a hang while another job works. Jobs that only watch do not count.
     """
-    limit = experiment.plan.idle_timeout
+    limit = experiment.plan.policy.idle_timeout
     if limit is None:
         return False
     jobs = _list_working(experiment)
@@ -324,9 +324,9 @@ def _idle_verdict(experiment: Experiment, observation: Observation) -> Verdict:
     jobs = _list_working(experiment)
     first = max(jobs, key=lambda job: observation.quiet[experiment.key_of(job)])
     who = f"{first.name} was quiet first" if len(jobs) > 1 else f"`riseml logs` shows what {first.name} did last"
-    retry = experiment.plan.retry
+    retry = experiment.plan.policy.retry
     again = RetryOn.IDLE in retry.on and first.attempt <= retry.max
-    message = f"it reached idle_timeout of {experiment.plan.idle_timeout:.10g} s; {who}"
+    message = f"it reached idle_timeout of {experiment.plan.policy.idle_timeout:.10g} s; {who}"
     return Verdict(State.FAILED, Reason.IDLE, observation.now, message=message, again=again)
 
 

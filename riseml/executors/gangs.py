@@ -81,6 +81,6 @@ def make_gang_order(
     plan = experiment.plan
     title = f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}"
     attempt = max(job.attempt for job in experiment.gang)
-    every = MEASURE_EVERY if plan.idle_timeout is None else plan.idle_timeout / _WITHIN_TIMEOUT
+    every = MEASURE_EVERY if plan.policy.idle_timeout is None else plan.policy.idle_timeout / _WITHIN_TIMEOUT
     every = min(max(every, _SHORTEST), MEASURE_EVERY)
-    return GangOrder(experiment.id, attempt, title, roles, plan.stop_grace, plan.max_duration, every)
+    return GangOrder(experiment.id, attempt, title, roles, plan.policy.stop_grace, plan.policy.max_duration, every)

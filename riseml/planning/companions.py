@@ -28,7 +28,7 @@ from riseml.frameworks.tensorboard import (
 )
 from riseml.model import Companion, Experiment, Image, Plan, PlannedJob
 from riseml.planning.launch import output_folder
-from riseml.spec.config.types import NO_RETRY, Limits, Resources
+from riseml.spec.config.types import NO_RETRY, Limits, Resources, RunPolicy
 from riseml.spec.scalars.placeholders import variable_name
 
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
@@ -134,7 +134,7 @@ def plan_tensorboard(outputs: Sequence[NamedOutputs], host: HostName | None, lef
         image=image,
         jobs=(PlannedJob(name, JobDuty.DECIDES, resources, Limits(), (_make_tensorboard_script(outputs),)),),
         framework="plain",
-        store=store,
+        policy=RunPolicy(store=store),
         companion=Companion(
             CompanionKind.TENSORBOARD,
             left_after,
@@ -162,7 +162,7 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
     Raises:
         Refused: a parameter would set a variable that JupyterLab reads, such as its token.
     """
-    names = dict(plan.variables)
+    names = dict(plan.policy.variables)
     for parameter, _ in plan.parameters:
         variable = names.get(parameter, variable_name(parameter))
         if variable.startswith(JUPYTER_VARIABLES):
@@ -186,9 +186,7 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
         jobs=(PlannedJob(name, JobDuty.DECIDES, resources, limits, (script,)),),
         framework="plain",
         options=(),
-        max_duration=None,
-        idle_timeout=None,
-        retry=NO_RETRY,
+        policy=replace(plan.policy, max_duration=None, idle_timeout=None, retry=NO_RETRY),
         companion=Companion(CompanionKind.NOTEBOOK),
     )
 
@@ -306,7 +304,7 @@ def _choose_store(outputs: Sequence[NamedOutputs]) -> str:
     stores: dict[str, str] = {}
     for member in (member for output in outputs for member in output.members):
         if is_in_store(_find_logdir(member)):
-            stores.setdefault(member.plan.store, experiment_name(member.number, member.sub))
+            stores.setdefault(member.plan.policy.store, experiment_name(member.number, member.sub))
     if "" in stores:
         raise Refused(
             f"experiment {stores['']} has its logs in a store, and names none whose keys this TensorBoard could have",

@@ -196,7 +196,7 @@ def job_variables(bound: BoundJob) -> Environment:
 
 def list_parameter_variables(plan: Plan) -> dict[str, str]:
     """Return the variables that the parameters of a plan become, with their values."""
-    names = dict(plan.variables)
+    names = dict(plan.policy.variables)
     variables = {names.get(name, variable_name(name)): value for name, value in plan.parameters}
     return {name: value for name, value in variables.items() if name}
 
@@ -219,7 +219,7 @@ def choose_shm_size(plan: Plan, planned: PlannedJob) -> int:
 
     The default of Docker, 64 MiB, is too small for the data loaders of most frameworks.
     """
-    return max(_LEAST_SHM, planned.resources.mem // 2) if plan.shm_size is None else plan.shm_size
+    return max(_LEAST_SHM, planned.resources.mem // 2) if plan.policy.shm_size is None else plan.policy.shm_size
 
 
 def job_addresses(experiment: Experiment) -> dict[JobName, str]:

@@ -17,7 +17,7 @@ from riseml.store.database import Database
 from riseml.store.schema import events, experiments, facts, sets
 
 _TERMINAL = sorted(state.value for state in TERMINAL)
-_NOTIFY = experiments.c.plan["notify"].label("notify")
+_NOTIFY = experiments.c.plan["policy", "notify"].label("notify")
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,7 +250,7 @@ class ExperimentStore:
 
     def find_patterns(self, identity: int) -> dict[str, str]:
         """Return the patterns of `train.metrics` of an experiment, by name; none when there is no such experiment."""
-        query = sa.select(experiments.c.plan["metrics"]).where(experiments.c.id == identity)
+        query = sa.select(experiments.c.plan["policy", "metrics"]).where(experiments.c.id == identity)
         with self._database.read_transaction() as connection:
             patterns = connection.execute(query).scalar()
         return dict(patterns or ())

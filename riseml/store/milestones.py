@@ -12,6 +12,8 @@ from riseml.store.codec import from_json
 from riseml.store.database import Database
 from riseml.store.schema import experiments, milestones
 
+_NOTIFY = experiments.c.plan["policy", "notify"]
+
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
@@ -38,7 +40,7 @@ class MilestoneStore:
 
     def find_notify(self, experiment: int) -> NotifySection | None:
         """Return the `notify` section of an experiment; None: it has none, or there is no such experiment."""
-        query = sa.select(experiments.c.plan["notify"]).where(experiments.c.id == experiment)
+        query = sa.select(_NOTIFY).where(experiments.c.id == experiment)
         with self._database.read_transaction() as connection:
             return _read_notify(connection.execute(query).scalar())
 
@@ -64,9 +66,7 @@ class MilestoneStore:
         """Return the first milestone after another one; None: there is none."""
         names = ("number", "sub", "user", "project")
         query = (
-            sa.select(
-                milestones, *(experiments.c[name] for name in names), experiments.c.plan["notify"].label("notify")
-            )
+            sa.select(milestones, *(experiments.c[name] for name in names), _NOTIFY.label("notify"))
             .join(experiments, experiments.c.id == milestones.c.experiment_id)
             .where(milestones.c.id > after)
             .order_by(milestones.c.id)

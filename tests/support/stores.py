@@ -9,11 +9,21 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from riseml.store.database import Database
-from riseml.store.schema import kept_outputs, metric_histories, metric_tallies, milestones, trials, written_files
+from riseml.store.schema import (
+    experiments,
+    kept_outputs,
+    metric_histories,
+    metric_tallies,
+    milestones,
+    sets,
+    trials,
+    written_files,
+)
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "postgres"
 
@@ -23,6 +33,24 @@ def start_postgres(*folder: Path) -> str:
     return subprocess.run([SCRIPTS / "up", *folder], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
+def flatten_plans(connection: sa.Connection) -> None:
+    """Make the plans of a store those of a version before 0014: with the keys of the policy beside the other ones.
+
+    Args:
+        connection: a transaction that writes.
+    """
+    for row in connection.execute(sa.select(experiments.c.id, experiments.c.plan)).all():
+        change = experiments.update().where(experiments.c.id == row.id).values(plan=_flatten(row.plan))
+        connection.execute(change)
+    for row in connection.execute(sa.select(sets.c.id, sets.c.templates).where(sets.c.templates.is_not(None))).all():
+        templates = [[values, _flatten(plan)] for values, plan in row.templates]
+        connection.execute(sets.update().where(sets.c.id == row.id).values(templates=templates))
+
+
+def _flatten(plan: dict[str, Any]) -> dict[str, Any]:
+    return {**{name: value for name, value in plan.items() if name != "policy"}, **plan["policy"]}
+
+
 def go_back(connection: sa.Connection, revision: str) -> None:
     """Make a store one of an earlier version, as far as the next start has to add tables.
 
@@ -30,6 +58,7 @@ def go_back(connection: sa.Connection, revision: str) -> None:
         connection: a transaction that writes.
         revision: the migration of that version, before 0007.
     """
+    flatten_plans(connection)
     for later in (written_files, milestones, kept_outputs, trials, metric_histories, metric_tallies):
         later.drop(connection)
     for column in ("search", "templates", "environment", "variables", "most_trials", "wanted", "search_end"):
@@ -44,6 +73,7 @@ def count_given_lines_again(connection: sa.Connection, revision: str) -> None:
         connection: a transaction that writes.
         revision: the migration of that version.
     """
+    flatten_plans(connection)
     written_files.drop(connection)
     connection.execute(sa.text("ALTER TABLE metric_tallies DROP COLUMN open_bytes"))
     connection.execute(sa.text("ALTER TABLE metric_tallies ADD COLUMN lines_given INTEGER NOT NULL DEFAULT 0"))

@@ -172,7 +172,7 @@ def _list_outputs(config: str) -> list[str]:
     spec = check_config(config).spec
     if spec is None:
         return []
-    pattern_lists = (spec.train.outputs, *(role.outputs for role in spec.train.roles))
+    pattern_lists = (spec.train.policy.outputs, *(role.outputs for role in spec.train.roles))
     return list(dict.fromkeys(pattern for patterns in pattern_lists for pattern in patterns))
 
 

@@ -117,7 +117,7 @@ def _rank_waiting(experiments: Iterable[Experiment]) -> Iterator[tuple[QueueRank
     for experiment in experiments:  # oldest first
         if experiment.state in TERMINAL:
             continue
-        priority = experiment.plan.priority
+        priority = experiment.plan.policy.priority
         counts = older.setdefault(experiment.owner.user, {})
         if waits_for_place(experiment):
             # Only experiments of at least this priority count: a later one must not make the turn worse.

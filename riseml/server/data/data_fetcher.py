@@ -75,8 +75,8 @@ class DataFetcher:
         Raises:
             RisemlError: with what to write, and where.
         """
-        named = {plan.store for plan in plans if plan.store}
-        urls = {parse_data_url(source.url) for plan in plans for source in plan.data}
+        named = {plan.policy.store for plan in plans if plan.policy.store}
+        urls = {parse_data_url(source.url) for plan in plans for source in plan.policy.data}
         fetched = sorted((url for url in urls if url.scheme is not DataScheme.DATA), key=str)
         for url in urls.difference(fetched):
             self._check_data_folder(url)
@@ -101,7 +101,7 @@ class DataFetcher:
             variables = VariableSeals(self._hosts.settings.home, self._server).open(experiment)
             with ExitStack() as hold:
                 fetch = _Fetch(cache, self._spec.size * _MIB, report, stop, hold, variables)
-                sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.data]
+                sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.policy.data]
                 places = {folder: str(self._fetch_source(url, fetch)) for folder, url in sources}
                 cache.note_use(experiment.id, places)
         except OSError as error:
@@ -140,7 +140,7 @@ class DataFetcher:
         return frozenset(
             experiment.id
             for experiment in world.experiments
-            if experiment.plan.data and cache.find_use(experiment.id) is not None
+            if experiment.plan.policy.data and cache.find_use(experiment.id) is not None
         )
 
     def find_copied(self, world: World) -> Mapping[int, frozenset[HostName]]:
@@ -165,7 +165,7 @@ class DataFetcher:
     def find_target(self, experiment: Experiment, host: HostName | None) -> LaunchTarget:
         """Return how the jobs of an experiment see the storage on a host. None: the first host."""
         target = self._hosts.find_target(host)
-        return replace(target, view=self._make_view(experiment, host)) if experiment.plan.data else target
+        return replace(target, view=self._make_view(experiment, host)) if experiment.plan.policy.data else target
 
     def find_view(self, experiment: Experiment, host: HostName) -> DataView | None:
         """Return where a host has the data of an experiment; None when it names none.
@@ -173,7 +173,7 @@ class DataFetcher:
         Raises:
             EngineError: the data is no longer there.
         """
-        if not experiment.plan.data:
+        if not experiment.plan.policy.data:
             return None
         view = self._make_view(experiment, host)
         if not view.parts:
@@ -186,7 +186,7 @@ class DataFetcher:
         Raises:
             RisemlError: there is no such store any more, or it is not for jobs.
         """
-        name = experiment.plan.store
+        name = experiment.plan.policy.store
         return find_job_store(read_stores(self._hosts.settings.home), name).list_variables() if name else ()
 
     @property
@@ -218,7 +218,7 @@ class DataFetcher:
 
     def _list_sets_of(self, experiment: Experiment) -> frozenset[str]:
         """Return the keys of the sets in the cache that an experiment reads."""
-        if not experiment.plan.data:
+        if not experiment.plan.policy.data:
             return frozenset()
         cache = self._find_cache()
         return frozenset(

@@ -88,7 +88,7 @@ class OutputSaver:
         Raises:
             RisemlError: with what to write, and where.
         """
-        urls = {plan.save.to for plan in plans if plan.save is not None}
+        urls = {plan.policy.save.to for plan in plans if plan.policy.save is not None}
         stores = read_stores(self._hosts.settings.home) if urls else ()
         for url in sorted(urls):
             check_passed(find_save_store(stores, parse_data_url(url)), passed)
@@ -101,7 +101,7 @@ class OutputSaver:
             self._moved.pop(closed, None)
         saves: dict[int, SaveObservation] = {}
         for experiment in world.experiments:
-            if experiment.plan.save is not None:
+            if experiment.plan.policy.save is not None:
                 note = self.notes.read(experiment.id)
                 saves[experiment.id] = SaveObservation(
                     note.saved_at, note.last, self._moved.get(experiment.id), note.given_up
@@ -152,7 +152,7 @@ class OutputSaver:
         Raises:
             RisemlError: the server cannot note it.
         """
-        if experiment.plan.save is not None and experiment.state in TERMINAL and not experiment.closed:
+        if experiment.plan.policy.save is not None and experiment.state in TERMINAL and not experiment.closed:
             with self._translated():
                 self.notes.give_up(experiment.id, find_attempt(experiment))
 
@@ -192,7 +192,7 @@ class OutputSaver:
             running.set()
 
     def _is_filled(self, experiment: Experiment) -> bool:
-        save = experiment.plan.save
+        save = experiment.plan.policy.save
         if save is None or not save.restore:
             return False
         note = self.notes.read(experiment.id)
@@ -362,10 +362,10 @@ def _find_section(experiment: Experiment) -> SaveSection:
     Raises:
         Refused: there is none.
     """
-    if experiment.plan.save is None:
+    if experiment.plan.policy.save is None:
         name = experiment_name(experiment.number, experiment.sub)
         raise Refused(f"{name} saves nothing: its riseml.yml has no `save`", "`riseml cp` copies outputs")
-    return experiment.plan.save
+    return experiment.plan.policy.save
 
 
 def _make_choice(only: tuple[str, ...]) -> Callable[[str], bool]:

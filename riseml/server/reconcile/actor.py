@@ -253,7 +253,7 @@ class Actor:
         """Fetch data into the cache; the log of the build names its sources."""
         key = JobKey(experiment.id, BUILD, 1)
         with _log_errors_translated():
-            for source in experiment.plan.data:
+            for source in experiment.plan.policy.data:
                 line = f"Data: {source.url} as {source.folder}\n".encode()
                 self.logs.append_frames(key, [Frame(stamp(), 1, line)])
         self.notifier.publish_lines(experiment.id)

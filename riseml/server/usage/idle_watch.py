@@ -45,9 +45,9 @@ class IdleWatch:
     def find_quiet(self, world: World) -> dict[JobKey, float]:
         """Return for how many seconds each job that runs has been quiet, and watch exactly these jobs from now on."""
         watched_jobs = {
-            experiment.key_of(job): (job.host, experiment.plan.idle_timeout)
+            experiment.key_of(job): (job.host, experiment.plan.policy.idle_timeout)
             for experiment in world.experiments
-            if experiment.plan.idle_timeout is not None
+            if experiment.plan.policy.idle_timeout is not None
             for job in experiment.gang
             if job.state is State.RUNNING and job.host is not None
         }

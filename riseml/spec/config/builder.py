@@ -34,6 +34,7 @@ from riseml.spec.config.types import (
     Retry,
     RetryOn,
     RetryScope,
+    RunPolicy,
     Spec,
     Train,
 )
@@ -78,23 +79,11 @@ def build_spec(file: SourceFile) -> Spec:
         jax=jax,
         roles=roles,
         parameters=parameters,
-        variables=read_variable_names(file),
         search=read_search(file, parameters),
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
-        metrics=read_metrics(file),
-        data=read_data(file),
-        store=str(file.value_at((*_TRAIN, "store")) or ""),
-        outputs=read_outputs(file, _TRAIN),
-        save=read_save(file),
         env=_read_env(file, parameters),
-        shm_size=file.memory_at((*_TRAIN, "shm_size")),
-        retry=_read_retry(file),
-        max_duration=_read_limit(file, "max_duration"),
-        idle_timeout=_read_limit(file, "idle_timeout"),
-        stop_grace=_read_duration(file, "stop_grace", 10.0) or 0.0,
         finish_grace=_read_duration(file, "finish_grace", None),
-        priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
-        notify=read_notify(file),
+        policy=_read_policy(file),
     )
     _check_train(file, train)
     scripts = [
@@ -103,6 +92,24 @@ def build_spec(file: SourceFile) -> Spec:
     ]
     check_sizes(file, train, [run, *scripts])
     return Spec(str(file.value_at(("project",))), train, notes=_list_notes(file, train))
+
+
+def _read_policy(file: SourceFile) -> RunPolicy:
+    return RunPolicy(
+        shm_size=file.memory_at((*_TRAIN, "shm_size")),
+        stop_grace=_read_duration(file, "stop_grace", 10.0) or 0.0,
+        max_duration=_read_limit(file, "max_duration"),
+        idle_timeout=_read_limit(file, "idle_timeout"),
+        retry=_read_retry(file),
+        priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
+        metrics=read_metrics(file),
+        data=read_data(file),
+        store=str(file.value_at((*_TRAIN, "store")) or ""),
+        notify=read_notify(file),
+        save=read_save(file),
+        variables=read_variable_names(file),
+        outputs=read_outputs(file, _TRAIN),
+    )
 
 
 def _int_or(value: Any, default: int) -> int:
@@ -245,7 +252,7 @@ def _read_retry(file: SourceFile) -> Retry:
 def _check_scope(file: SourceFile, train: Train) -> None:
     """Refuse `scope: role` where a job that starts again alone cannot join its group."""
     group = _find_fixed_group(train)
-    if train.retry.scope is RetryScope.ROLE and group:
+    if train.policy.retry.scope is RetryScope.ROLE and group:
         problem = f"a job that starts again alone cannot join its {group} again, and the others would wait for it"
         file.refuse((*_TRAIN, "retry", "scope"), problem, "write `scope: experiment`: all of them start again")
 

@@ -33,7 +33,7 @@ def check_sizes(file: SourceFile, train: Train, scripts: Iterable[Mapping[KeyPat
     for variable in train.env:
         if variable.value is not None:
             _check_variable(file, _find_env(file, variable.name), variable.name, variable.value)
-    names = dict(train.variables)
+    names = dict(train.policy.variables)
     for parameter in train.parameters:
         name = names.get(parameter.name, variable_name(parameter.name))
         for value in parameter.values if name else ():

@@ -328,8 +328,30 @@ class SaveSection:
 
 
 @dataclass(frozen=True, slots=True)
+class RunPolicy:
+    """The keys of `train` that a plan has as they are written, whatever the framework and the point of the grid."""
+
+    shm_size: int | None = None  # MiB of /dev/shm; None: half of the job's memory, at least 1 GiB
+    stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL; a trial that is stopped early has less
+    max_duration: float | None = None  # seconds after the start; None: no limit
+    idle_timeout: float | None = None  # seconds without output and processor time in all jobs; None: no limit
+    retry: Retry = NO_RETRY
+    priority: int = 0  # a higher one starts first
+    metrics: tuple[tuple[str, str], ...] = ()  # names, and the patterns that find their values in lines of output
+    data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
+    store: str = ""  # the store of stores.yml whose keys jobs get; empty: none
+    notify: NotifySection | None = None  # None: webhooks get only what the user's notify.yml chooses
+    save: SaveSection | None = None  # where the output is copied; None: nowhere
+    variables: tuple[tuple[str, str], ...] = ()  # parameters with another variable than the usual one; empty: none
+    outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
+
+
+DEFAULT_POLICY = RunPolicy()
+
+
+@dataclass(frozen=True, slots=True)
 class Train:
-    """The `train` section."""
+    """The `train` section; the fields of its policy are keys of the section, too."""
 
     run: tuple[str, ...]  # command lines, with placeholders; empty when each role has its own
     shell: Shell = Shell.AUTO  # of `run` and `install`
@@ -343,23 +365,11 @@ class Train:
     jax: JAX | None = None  # None: no such section
     roles: tuple[RoleSection, ...] = ()  # the user's own kinds of jobs, in the order of the file
     parameters: tuple[Parameter, ...] = ()
-    variables: tuple[tuple[str, str], ...] = ()  # parameters with another variable than the usual one; empty: none
     search: SearchSection | None = None  # None: every combination of the parameters' values
     concurrency: int = 1  # experiments of a set that run at the same time
-    metrics: tuple[tuple[str, str], ...] = ()  # names, and the patterns that find their values in lines of output
-    data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
-    store: str = ""  # the store whose keys jobs get; empty: none
-    outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
-    save: SaveSection | None = None  # None: the output stays where it is
     env: tuple[EnvVariable, ...] = ()
-    shm_size: int | None = None  # MiB; None: half of mem, at least 1 GiB
-    retry: Retry = NO_RETRY
-    max_duration: float | None = None  # seconds; None: no limit
-    idle_timeout: float | None = None  # seconds; None: no limit
-    stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     finish_grace: float | None = None  # seconds; None: 10 s for workers, 10 min for the evaluator
-    priority: int = 0  # a higher one starts first
-    notify: NotifySection | None = None  # None: webhooks get only what the user's notify.yml chooses
+    policy: RunPolicy = DEFAULT_POLICY
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from tests.chaos.harms import fill_disk
 from tests.support.memory_remote import MemoryRemote
 from tests.support.memory_target import MemoryTarget
 from tests.support.root import need_root
-from tests.unit.control.simulation import make_experiment, make_plan
+from tests.unit.control.simulation import change_policy, make_experiment, make_plan
 from tests.unit.server.data.test_data_fetcher import make_keeper
 
 
@@ -88,7 +87,7 @@ def test_a_save_on_a_full_disk_keeps_what_is_noted(disk: Path) -> None:
     (disk / "stores.yml").chmod(0o600)
     target = MemoryTarget()
     saves = OutputSaver("5e17e4", hosts, lambda *_: target)
-    plan = replace(make_plan("master"), save=SaveSection("s3://runs"))
+    plan = change_policy(make_plan("master"), save=SaveSection("s3://runs"))
     experiment = make_experiment(1, plan, state=State.FINISHED)
     place = disk / "output" / experiment.owner.user / plan.project / "1"
     place.mkdir(parents=True)

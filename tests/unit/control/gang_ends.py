@@ -41,7 +41,7 @@ from riseml.model import (
     Plan,
     PlannedJob,
 )
-from riseml.spec.config.types import Limits, Resources
+from riseml.spec.config.types import Limits, Resources, RunPolicy
 from tests.unit.control.simulation import START, make_experiment
 
 HOST = HostName("cluster")
@@ -156,8 +156,9 @@ class ServerView:
             PlannedJob(role.name, role.part, Resources(cpus=1, mem=64), Limits(), ("true",), grace=role.grace)
             for role in history.roles
         )
-        plan = Plan("toaster", Image("base"), planned, "roles", (), max_duration=history.max_duration)
-        experiment = make_experiment(1, replace(plan, stop_grace=STOP_GRACE), state=State.RUNNING, placed_at=START)
+        policy = RunPolicy(stop_grace=STOP_GRACE, max_duration=history.max_duration)
+        plan = Plan("toaster", Image("base"), planned, "roles", (), policy=policy)
+        experiment = make_experiment(1, plan, state=State.RUNNING, placed_at=START)
         jobs = [
             replace(job, state=State.FINISHED, host=HOST)
             if job.part is JobDuty.PREPARES

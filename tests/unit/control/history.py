@@ -19,7 +19,15 @@ from riseml.model import Capacity, Gpu, HostObservation, Image
 from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.laws import Laws, count_attempts
-from tests.unit.control.simulation import Crash, Simulation, Witness, make_experiment, make_hosts, make_plan
+from tests.unit.control.simulation import (
+    Crash,
+    Simulation,
+    Witness,
+    change_policy,
+    make_experiment,
+    make_hosts,
+    make_plan,
+)
 from tests.unit.control.steps import choice, flag, integer, rule, several, shuffled
 
 CPU = Resources(cpus=1, mem=64)
@@ -120,13 +128,13 @@ class History:
             retry = Retry(max=retries, scope=RetryScope.ROLE if role else RetryScope.EXPERIMENT)
             plan = make_plan(*needs, resources=needs, retry=retry, stop_grace=3, priority=identity == 4)
             if identity % 3 == 0:
-                plan = replace(plan, idle_timeout=60.0)
+                plan = change_policy(plan, idle_timeout=60.0)
             if identity % 2 == 0:
                 plan = replace(plan, image=Image("base", ("pip install a",), (), "ab" * 32))
             if identity % 3 == 1:
                 plan = replace(plan, role_images=(("worker", Image("other", ("pip install b",), (), "cd" * 32)),))
             if identity % 2:
-                plan = replace(plan, save=SaveSection("s3://runs", every=3.0, restore=identity > 1))
+                plan = change_policy(plan, save=SaveSection("s3://runs", every=3.0, restore=identity > 1))
             experiment = make_experiment(identity, plan)
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))

@@ -287,7 +287,7 @@ class Laws(Witness):
     def _may_be_idle(self, old: Experiment, new: Experiment, seen: Observation) -> None:
         if new.verdict is None or new.verdict.reason is not Reason.IDLE or old.verdict is not None:
             return
-        limit = new.plan.idle_timeout
+        limit = new.plan.policy.idle_timeout
         assert limit is not None, "17: it has no idle_timeout"
         left = [job for job in gang_of(old) if job.state not in TERMINAL and job.part is not JobDuty.WATCHES]
         ended = {job.name for job in gang_of(new) if job.state in TERMINAL}
@@ -368,7 +368,7 @@ class Laws(Witness):
 
     def _is_saved(self, experiment: Experiment, seen: Observation) -> None:
         host = next((job.host for job in gang_of(experiment) if job.host is not None), None)
-        if experiment.plan.save is None or experiment.started_at is None or host is None:
+        if experiment.plan.policy.save is None or experiment.started_at is None or host is None:
             return
         answers = host in seen.hosts and seen.hosts[host].silent_since is None
         attempt = min(job.attempt for job in gang_of(experiment))
@@ -377,14 +377,14 @@ class Laws(Witness):
 
     def _start_is_allowed(self, key: JobKey, host: HostObservation, seen: Observation) -> None:
         experiment = self.simulation.stored[key.experiment]
-        save = experiment.plan.save
+        save = experiment.plan.policy.save
         assert save is None or not save.restore or key.experiment in seen.filled, "20: its output first"
         gang = gang_of(experiment)
         assert key.experiment in host.networks, "the host has the network of the experiment"
         if experiment.network is Network.OVERLAY:
             mine = [found for other, found in host.containers.items() if other.experiment == key.experiment]
             assert not any(one.started and not one.running for one in mine), "21: what has ended is removed first"
-        alone = experiment.plan.retry.scope is RetryScope.ROLE
+        alone = experiment.plan.policy.retry.scope is RetryScope.ROLE
         for name, other in self.simulation.hosts.items():
             for older, found in other.containers.items():
                 if older.experiment != key.experiment or not found.running or older.attempt >= key.attempt:

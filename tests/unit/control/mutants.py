@@ -25,7 +25,7 @@ Change = tuple[Any, str, Mutate]
 
 def end_when_one_job_is_quiet(original: Callable[..., bool]) -> Callable[..., bool]:
     def mutant(experiment: Experiment, seen: Any) -> bool:
-        limit, jobs = experiment.plan.idle_timeout, experiment.gang
+        limit, jobs = experiment.plan.policy.idle_timeout, experiment.gang
         return limit is not None and any(seen.quiet.get(experiment.key_of(job), 0.0) >= limit for job in jobs)
 
     return mutant

@@ -47,7 +47,7 @@ from riseml.model import (
 )
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
 from riseml.planning.plan import first_jobs
-from riseml.spec.config.types import Limits, Resources, Retry
+from riseml.spec.config.types import Limits, Resources, Retry, RunPolicy
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_executor import MemoryExecutor
 
@@ -368,12 +368,19 @@ def make_plan(
         jobs=planned,
         framework="tensorflow",
         options=(("chief", "chief"), ("version", "2.21.0")),
-        retry=retry or Retry(),
-        max_duration=options.get("max_duration"),
-        idle_timeout=options.get("idle_timeout"),
-        stop_grace=options.get("stop_grace", 10.0),
-        priority=int(options.get("priority", 0)),
+        policy=RunPolicy(
+            retry=retry or Retry(),
+            max_duration=options.get("max_duration"),
+            idle_timeout=options.get("idle_timeout"),
+            stop_grace=options.get("stop_grace", 10.0),
+            priority=int(options.get("priority", 0)),
+        ),
     )
+
+
+def change_policy(plan: Plan, **fields: object) -> Plan:
+    """Return the plan with other values of its policy."""
+    return replace(plan, policy=replace(plan.policy, **fields))  # type: ignore[arg-type]  # fields by name
 
 
 def make_experiment(identity: int, plan: Plan, **fields: object) -> Experiment:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from riseml.base.names import HostName
 from riseml.base.states import Reason, State
 from riseml.control.actions import Action, CancelData, CopyData, FetchData, StartJob
@@ -11,11 +9,19 @@ from riseml.control.explain import BlockerKind, explain_experiment
 from riseml.control.observation import Observation
 from riseml.model import Capacity, Plan
 from riseml.spec.config.types import DataSource
-from tests.unit.control.simulation import Simulation, Witness, job_of, make_experiment, make_plan, make_simulation
+from tests.unit.control.simulation import (
+    Simulation,
+    Witness,
+    change_policy,
+    job_of,
+    make_experiment,
+    make_plan,
+    make_simulation,
+)
 
 
 def make_data_plan() -> Plan:
-    return replace(make_plan("master", "worker.1"), data=(DataSource("s3://datasets/mnist", "mnist"),))
+    return change_policy(make_plan("master", "worker.1"), data=(DataSource("s3://datasets/mnist", "mnist"),))
 
 
 class DataWitness(Witness):
@@ -46,7 +52,7 @@ def test_one_experiment_fetches_the_data_of_a_set() -> None:
     simulation.hosts[HostName("h1")].images.add("base")
     for number in (1, 2, 3):
         simulation.submit(make_experiment(number, make_data_plan()))
-    other = replace(make_data_plan(), data=(DataSource("s3://datasets/bread", "bread"),))
+    other = change_policy(make_data_plan(), data=(DataSource("s3://datasets/bread", "bread"),))
     simulation.submit(make_experiment(4, other))
     simulation.slow = 2
     simulation.settle(3)

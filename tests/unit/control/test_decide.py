@@ -127,7 +127,7 @@ def test_a_trial_that_is_stopped_early_is_killed_within_a_second(simulation: Sim
     simulation.settle(3)
     stopped = simulation.stored[1]
     assert (stopped.state, stopped.reason) == (State.FINISHED, Reason.STOPPED_EARLY)
-    assert stopped.plan.stop_grace == 10
+    assert stopped.plan.policy.stop_grace == 10
 
 
 def test_an_output_that_is_too_large_ends_its_experiment_for_good() -> None:

@@ -12,7 +12,15 @@ from riseml.control.observation import Observation, SaveObservation
 from riseml.control.saving import GIVE_UP_BEFORE_RETRY, GIVE_UP_SAVING
 from riseml.model import Capacity, Plan
 from riseml.spec.config.types import Retry, SaveSection
-from tests.unit.control.simulation import START, Simulation, Witness, make_experiment, make_plan, make_simulation
+from tests.unit.control.simulation import (
+    START,
+    Simulation,
+    Witness,
+    change_policy,
+    make_experiment,
+    make_plan,
+    make_simulation,
+)
 
 H1, H2 = HostName("h1"), HostName("h2")
 AWAY = "the store answers 503"
@@ -20,7 +28,8 @@ AWAY = "the store answers 503"
 
 def make_saving_plan(**changes: object) -> Plan:
     plan = make_plan("master", retry=Retry(max=1))
-    return replace(plan, save=replace(SaveSection("s3://runs", every=60.0), **changes))  # type: ignore[arg-type]  # fields by name
+    section = replace(SaveSection("s3://runs", every=60.0), **changes)  # type: ignore[arg-type]  # fields by name
+    return change_policy(plan, save=section)
 
 
 class SaveWitness(Witness):
@@ -40,7 +49,7 @@ class SaveWitness(Witness):
 def run(simulation: Simulation, plan: Plan) -> SaveWitness:
     """Submit an experiment, and return what sees it, once its job runs."""
     witness = simulation.witness = SaveWitness()
-    witness.restores = plan.save is not None and plan.save.restore
+    witness.restores = plan.policy.save is not None and plan.policy.save.restore
     for host in simulation.hosts.values():
         host.images.add("base")
     simulation.submit(make_experiment(1, plan))

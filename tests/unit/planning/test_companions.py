@@ -22,7 +22,7 @@ from riseml.planning.companions import (
     with_package,
 )
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
-from riseml.spec.config.types import Limits, Resources
+from riseml.spec.config.types import Limits, Resources, RunPolicy
 from riseml.spec.pool.types import Volume
 from tests.support.waiting import DEADLINE
 from tests.unit.control.simulation import make_experiment, make_plan
@@ -128,14 +128,14 @@ def test_logs_elsewhere_are_refused(logdir: str) -> None:
 
 def make_stored(number: int, url: str, store: str = "lab", **parameters: str) -> NamedOutputs:
     experiment = make_ended(number, **parameters)
-    plan = replace(experiment.plan, options=(*experiment.plan.options, ("logdir", url)), store=store)
+    plan = replace(experiment.plan, options=(*experiment.plan.options, ("logdir", url)), policy=RunPolicy(store=store))
     return NamedOutputs(str(number), (replace(experiment, plan=plan),))
 
 
 def test_logs_in_a_store_are_shown_beside_those_of_outputs(tmp_path: Path) -> None:
     outputs = [make_single(8), make_stored(7, "s3://runs/logs/", lr="1,2"), make_stored(9, "s3://runs/logs")]
     plan = plan_tensorboard(outputs, None, 60)
-    assert plan.store == "lab", "its jobs get the keys as those of the experiment did"
+    assert plan.policy.store == "lab", "its jobs get the keys as those of the experiment did"
     assert plan.image.install[-1].endswith("import boto3' 2>/dev/null || python3 -m pip install boto3")
     (tmp_path / "paul/toaster/8").mkdir(parents=True)
     (tmp_path / "work").mkdir()
@@ -204,7 +204,7 @@ def test_a_notebook_has_the_environment_and_the_mounts_of_the_project() -> None:
     assert dict(launch.environment)["LR"] == "0.1"
     assert launch.resources.gpus == 1
     assert "shutdown_no_activity_timeout=1800" in launch.command[-1]
-    assert (notebook.plan.max_duration, notebook.plan.retry.max) == (None, 0)
+    assert (notebook.plan.policy.max_duration, notebook.plan.policy.retry.max) == (None, 0)
     assert [job.name for job in notebook.gang] == ["notebook"]
 
 

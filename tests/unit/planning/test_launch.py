@@ -31,7 +31,7 @@ from riseml.spec.config.parameters import FRAMEWORK_VARIABLES, RESERVED_VARIABLE
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import list_role_variables
-from tests.unit.control.simulation import make_experiment, make_plan
+from tests.unit.control.simulation import change_policy, make_experiment, make_plan
 
 HOST = LaunchTarget("5e7a", StorageRoots("/home/paul/output", "/home/paul/data", "/home/paul"))
 BARE = replace(HOST, contained=False)
@@ -165,7 +165,7 @@ def test_every_job_has_its_own_command() -> None:
 )
 def test_shared_memory_is_half_of_the_memory(mem: int, written: int | None, shm: int) -> None:
     experiment = make_experiment(4, make_plan("train", resources={"train": Resources(1, mem)}))
-    assert launch(replace(experiment, plan=replace(experiment.plan, shm_size=written)), "train").shm_size == shm
+    assert launch(replace(experiment, plan=change_policy(experiment.plan, shm_size=written)), "train").shm_size == shm
 
 
 @pytest.mark.parametrize(("sub", "folder"), [(None, "paul/toaster/4"), (2, "paul/toaster/4/2")])

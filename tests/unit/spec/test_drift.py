@@ -52,7 +52,6 @@ def test_no_map_accepts_unknown_keys() -> None:
     ("path", "cls", "other"),
     [
         ((), types.Spec, {"notes", "topologies"}),
-        (("train",), types.Train, set()),
         (("train", "resources"), types.Resources, set()),
         (("train", "limits"), types.Limits, set()),
         (("train", "retry"), types.Retry, set()),
@@ -69,6 +68,11 @@ def test_no_map_accepts_unknown_keys() -> None:
 )
 def test_sections_have_the_fields_of_their_dataclass(path: KeyPath, cls: Any, other: set[str]) -> None:
     assert set(CONFIG_CONTRACT.at(path)["properties"]) == {field.name for field in fields(cls)} - other
+
+
+def test_the_section_train_has_the_fields_of_its_dataclass_and_of_its_policy() -> None:
+    own = {field.name for field in fields(types.Train)} - {"policy"}
+    assert set(CONFIG_CONTRACT.at(("train",))["properties"]) == own | {field.name for field in fields(types.RunPolicy)}
 
 
 def test_roles_of_a_cluster_have_their_resources() -> None:
@@ -103,7 +107,7 @@ def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.E
         (("train", "jax", "version"), types.DEFAULT_JAX),
         (("train", "tensorflow", "tensorboard"), types.TensorFlow().tensorboard is not None),
         (("train", "concurrency"), types.Train(()).concurrency),
-        (("train", "priority"), types.Train(()).priority),
+        (("train", "priority"), types.DEFAULT_POLICY.priority),
         (("train", "retry"), types.Retry().max),
         (("train", "search", "stop", "after"), types.DEFAULT_AFTER),
         (("train", "search", "stop", "factor"), types.DEFAULT_FACTOR),
@@ -117,7 +121,7 @@ def test_defaults_are_those_of_the_dataclass(path: KeyPath, value: object) -> No
 
 def test_defaults_with_units_are_those_of_the_dataclass() -> None:
     assert parse_memory(CONFIG_CONTRACT.at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
-    assert parse_duration(CONFIG_CONTRACT.at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
+    assert parse_duration(CONFIG_CONTRACT.at(("train", "stop_grace"))["default"]) == types.DEFAULT_POLICY.stop_grace
     assert parse_duration(CONFIG_CONTRACT.at(("train", "save", "every"))["default"]) == types.DEFAULT_EVERY
     assert {types.RetryOn(kind) for kind in CONFIG_CONTRACT.at(("train", "retry", "on"))["default"]} == types.Retry().on
 

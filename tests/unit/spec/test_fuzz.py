@@ -192,7 +192,7 @@ def test_valid_files_are_read_as_meant(value: dict[str, Any]) -> None:
         assert cluster.workers == (worker["count"] if isinstance(worker, dict) else worker)
         assert cluster.ps == train["tensorflow"]["distributed"]["ps"]
     retry = train.get("retry", 0)
-    assert spec.train.retry.max == (retry["max"] if isinstance(retry, dict) else retry)
+    assert spec.train.policy.retry.max == (retry["max"] if isinstance(retry, dict) else retry)
 
 
 @NO_CLOCK

@@ -157,7 +157,7 @@ def test_other_texts_are_not_memory(text: str) -> None:
 )
 def test_durations_are_read_in_seconds(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
-    assert load_config(f"{HEAD}  run: b\n  stop_grace: {text}\n").train.stop_grace == seconds
+    assert load_config(f"{HEAD}  run: b\n  stop_grace: {text}\n").train.policy.stop_grace == seconds
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1w", "22:22", "1H", "s", "11y", "4000d", "1 m s"])
@@ -282,13 +282,14 @@ def test_a_condition_keeps_all_digits_of_its_value(number: str) -> None:
 def test_the_remaining_keys_are_read() -> None:
     train = _train("all the rest")
     assert train.env == tuple(EnvVariable(*pair) for pair in [("A", "1"), ("B", "x y"), ("C", "yes"), ("D", "")])
-    assert train.retry == Retry(2, frozenset({RetryOn.HOST_LOST, RetryOn.OUT_OF_MEMORY}), RetryScope.ROLE)
-    assert (train.max_duration, train.stop_grace, train.finish_grace, train.priority) == (86400, 0, 5400, -5)
+    assert train.policy.retry == Retry(2, frozenset({RetryOn.HOST_LOST, RetryOn.OUT_OF_MEMORY}), RetryScope.ROLE)
+    assert (train.policy.max_duration, train.policy.stop_grace, train.policy.priority) == (86400, 0, -5)
+    assert train.finish_grace == 5400
     reached = (MetricCondition("accuracy", Relation.ABOVE, 0.95), MetricCondition("loss", Relation.AT_MOST, 0.001))
-    assert train.notify == NotifySection((State.FAILED, State.FINISHED), reached, ("team",))
+    assert train.policy.notify == NotifySection((State.FAILED, State.FINISHED), reached, ("team",))
     listed = _train("env as a list").env
     assert listed == (EnvVariable("TOKEN", None), EnvVariable("MODE", "fast"), EnvVariable("EMPTY", ""))
-    assert load_config(f"{HEAD}  run: b\n  retry: 2\n").train.retry == Retry(2)
+    assert load_config(f"{HEAD}  run: b\n  retry: 2\n").train.policy.retry == Retry(2)
     assert _train("image with install").install == ("apt-get -y update", "pip install -r requirements.txt")
     assert _train("anchors").install == _train("anchors").run == ("b",)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,16 +14,33 @@ from alembic.script import ScriptDirectory
 
 import riseml.store
 from riseml.base.errors import NotFound, StoreError
-from riseml.base.states import State, Wanted
-from riseml.model import Experiment, Image, Owner, copy_name
+from riseml.base.names import JobName
+from riseml.base.states import JobDuty, State, Wanted
+from riseml.model import Experiment, Image, Job, Owner, copy_name
 from riseml.planning.plan import first_jobs
+from riseml.spec.config.types import (
+    DEFAULT_POLICY,
+    DataSource,
+    MetricCondition,
+    NotifySection,
+    Relation,
+    Resources,
+    Retry,
+    RetryOn,
+    RetryScope,
+    RunPolicy,
+    SaveSection,
+)
+from riseml.store.codec import to_json
 from riseml.store.database import NEWEST_MIGRATION, Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
+from riseml.store.milestones import MilestoneStore
 from riseml.store.schema import experiments as tables
-from riseml.store.schema import metadata
+from riseml.store.schema import metadata, sets
+from riseml.store.searches import SearchStore
 from riseml.store.usage import LastUseReader
-from tests.support.stores import go_back
+from tests.support.stores import flatten_plans, go_back
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -184,6 +201,49 @@ def test_what_a_base_image_stood_for_is_kept_from_an_earlier_version(database: D
     assert set(LastUseReader(again).load_last_uses().environments) == {copy_name("base@sha256:1"), "base"}
     again.close()
     assert second.resolved == ()
+
+
+POLICY = RunPolicy(
+    shm_size=128,
+    stop_grace=3.5,
+    max_duration=86400,
+    idle_timeout=60,
+    retry=Retry(2, frozenset({RetryOn.IDLE, RetryOn.HOST_LOST}), RetryScope.ROLE),
+    priority=-5,
+    metrics=(("accuracy", "acc: ([0-9.]+)"),),
+    data=(DataSource("s3://data/mnist", "mnist"),),
+    store="lab",
+    notify=NotifySection((State.FAILED,), (MetricCondition("loss", Relation.BELOW, 0.1),), ("team",)),
+    save=SaveSection("s3://runs", 60, ("*.pt",), restore=True),
+    variables=(("lr", "MY_LR"), ("größe", "")),
+    outputs=("runs/**",),
+)
+
+
+def test_the_keys_of_a_plan_are_kept_from_an_earlier_version(database: Database, store: str) -> None:
+    """0013 had them beside the other fields of the plan; a still earlier version had fewer of them."""
+    assert all(getattr(POLICY, field.name) != getattr(DEFAULT_POLICY, field.name) for field in fields(RunPolicy))
+    plan = replace(PLAN, policy=POLICY, parameters=(("größe", "ä"),))
+    jobs = (Job(JobName("train"), JobDuty.DECIDES, Resources()),)
+    submitted = NewExperiments(Owner("paul", 1, 1), "toaster", "", "", ((plan, jobs),) * 201, concurrency=2)
+    ExperimentStore(database).add_experiments(submitted, NOW)
+    with database.write_transaction() as connection:
+        connection.execute(sets.update().values(templates=[[[["lr", "0.1"]], to_json(plan)]]))
+        flatten_plans(connection)
+        old = connection.execute(sa.select(tables.c.plan).where(tables.c.id == 1)).scalar() or {}
+        assert (old["priority"], "policy" in old) == (-5, False)
+        older = {name: value for name, value in old.items() if name not in ("outputs", "save")}
+        connection.execute(tables.update().where(tables.c.id == 1).values(plan=older))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0013'"))
+    database.close()
+    again = Database(store)
+    experiments = ExperimentStore(again).load_world().experiments
+    plans = [experiment.plan for experiment in experiments]
+    assert plans == [replace(plan, policy=replace(POLICY, outputs=(), save=None)), *[plan] * 200]
+    assert MilestoneStore(again).find_notify(1) == POLICY.notify
+    assert ExperimentStore(again).find_patterns(1) == dict(POLICY.metrics)
+    assert SearchStore(again).load_templates(1) == (((("lr", "0.1"),), plan),)
+    again.close()
 
 
 def test_environments_of_roles_are_stored_and_in_use(experiments: ExperimentStore, database: Database) -> None:

@@ -19,7 +19,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.schema import experiments as table
 from tests.support.stores import go_back
-from tests.unit.control.simulation import make_plan
+from tests.unit.control.simulation import change_policy, make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 PLAN = make_plan("master", "worker.1")
@@ -64,7 +64,7 @@ def test_the_values_are_gone_with_the_last_job_of_an_experiment_that_stays_open(
     made = submit(experiments)
     ended = end(made)
     running = replace(ended, jobs=(*ended.jobs[:-1], made.jobs[-1]))
-    saving = end(made, plan=replace(made.plan, save=SaveSection("s3://bucket/x")))
+    saving = end(made, plan=change_policy(made.plan, save=SaveSection("s3://bucket/x")))
     assert (running.needs_variables, saving.needs_variables, ended.needs_variables) == (True, True, False)
     assert experiments.save_decision(made, running, NOW)
     (again,) = experiments.load_world().experiments

@@ -115,7 +115,7 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
         hosts = services.hosts
         explanation = show_explanation(world, observation, experiment, hosts.names, hosts.find_troubles())
         if experiment.state in _NOT_STARTED:
-            places = [*list_concerned_hosts(experiment, observation), *([CACHE] if experiment.plan.data else [])]
+            places = [*list_concerned_hosts(experiment, observation), *([CACHE] if experiment.plan.policy.data else [])]
             explanation["summary"] += describe_stuck_disks(services.data.disks.find_stuck(places))
         return {**explanation, "activities": show_activities(services.watchers.activities.list_activities(experiment))}
 

@@ -346,7 +346,7 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
     @router.post("/experiments/{name}/save")
     def save_output(name: Name, order: wire.SaveRequest | None = None) -> wire.SavedView:
         experiment = find_single_experiment(parse_id(name), services.stores)
-        if experiment.plan.save is not None and experiment.started_at is None:
+        if experiment.plan.policy.save is not None and experiment.started_at is None:
             raise Refused(f"no job of {name} has run, and there is nothing to save", "`riseml status` shows its state")
         view = _show_saved_output(experiment, name)
         services.data.saver.start_save(experiment, _list_keys(order))

@@ -70,21 +70,22 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
 
 
 def _show_data(plan: Plan, passed: Sequence[str], data: DataServices) -> list[wire.PlanData]:
+    alone = [(source, replace(plan.policy, data=(source,), save=None)) for source in plan.policy.data]
     return [
         {
             "url": source.url,
             "folder": source.folder,
-            "refused": _find_refusal(replace(plan, data=(source,), save=None), passed, data),
+            "refused": _find_refusal(replace(plan, policy=policy), passed, data),
         }
-        for source in plan.data
+        for source, policy in alone
     ]
 
 
 def _show_save(plan: Plan, passed: Sequence[str], data: DataServices) -> wire.PlanSave | None:
-    if plan.save is None:
+    if plan.policy.save is None:
         return None
-    alone = replace(plan, data=(), store="")
-    return {"url": plan.save.to, "refused": _find_refusal(alone, passed, data)}
+    alone = replace(plan, policy=replace(plan.policy, data=(), store=""))
+    return {"url": plan.policy.save.to, "refused": _find_refusal(alone, passed, data)}
 
 
 def _find_refusal(plan: Plan, passed: Sequence[str], data: DataServices) -> str | None:

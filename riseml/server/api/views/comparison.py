@@ -121,8 +121,10 @@ def describe_config(plan: Plan) -> dict[str, str]:
     for kind, job in reversed(kinds.items()):
         section = f"{kind}." if len(kinds) > 1 else ""
         config |= {f"{section}{name}": text for name, text in _describe_job(job).items()}
-    remainder = {name: value for name, value in to_json(plan).items() if name not in _OTHERS}
-    return config | _flatten("", remainder)
+    for name, value in to_json(plan).items():
+        if name not in _OTHERS:
+            config |= _flatten("" if name == "policy" else name, value)  # keys of the policy are keys of `train`
+    return config
 
 
 def _describe_job(job: PlannedJob) -> dict[str, str]:

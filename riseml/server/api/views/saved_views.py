@@ -19,13 +19,13 @@ from riseml.server.data.output_saver import OutputSaver, SaveProgress
 
 def show_saved_summary(experiment: Experiment, keeper: OutputSaver) -> wire.SavedSummary | None:
     """Return how far the output of an experiment is saved; None: its riseml.yml saves nothing."""
-    if experiment.plan.save is None:
+    if experiment.plan.policy.save is None:
         return None
     note = keeper.read_note(experiment)
     progress = keeper.read_progress(experiment)
     begun = note.restored
     return {
-        "place": note.place or f"{experiment.plan.save.to}/{output_folder(experiment)}",
+        "place": note.place or f"{experiment.plan.policy.save.to}/{output_folder(experiment)}",
         "state": _find_state(experiment, note, progress),
         "saved_at": show_time(note.saved_at),
         "files": len(note.named),

@@ -20,13 +20,13 @@ from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment, Job, Owner, World
 from riseml.spec.config.types import Resources
 from tests.unit.control.pools import look, place_all, ready, site
-from tests.unit.control.simulation import START
+from tests.unit.control.simulation import START, change_policy
 
 
 def by(user: str, identity: int, priority: int = 0, **fields: object) -> Experiment:
     """A user's experiment that waits."""
     one = ready(identity, {"train": Resources(1, 64)}, owner=Owner(user, 1000, 1000))
-    return replace(one, plan=replace(one.plan, priority=priority), **fields)  # type: ignore[arg-type]  # the fields, by name
+    return replace(one, plan=change_policy(one.plan, priority=priority), **fields)  # type: ignore[arg-type]  # the fields, by name
 
 
 def order(*experiments: Experiment) -> list[int]:

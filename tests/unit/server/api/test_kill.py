@@ -18,7 +18,7 @@ from riseml.server.api.routes.experiment_routes import _request_kill
 from riseml.server.app import Application, make_application
 from riseml.spec.config.types import SaveSection
 from riseml.store.insertion import NewExperiments
-from tests.unit.control.simulation import make_plan
+from tests.unit.control.simulation import change_policy, make_plan
 from tests.unit.server.api.conftest import NOW, close_all
 
 
@@ -32,7 +32,7 @@ def application(tmp_path: Path) -> Iterator[Application]:
 
 
 def submit_set(application: Application) -> list[Experiment]:
-    plan = replace(make_plan("train"), save=SaveSection("s3://runs"))
+    plan = change_policy(make_plan("train"), save=SaveSection("s3://runs"))
     new = NewExperiments(
         application.services.stores.owner, "toaster", "", "", ((plan, first_jobs(plan)),) * 2, concurrency=2
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from riseml.server.hosts.mode import PoolMode
 from riseml.spec.config.types import DataSource
 from riseml.spec.pool.types import CacheSpec, PoolSpec, Volume
 from tests.support.memory_executor import MemoryExecutor
-from tests.unit.control.simulation import make_experiment, make_plan
+from tests.unit.control.simulation import change_policy, make_experiment, make_plan
 
 
 class Hosts(HostSet):
@@ -52,7 +51,7 @@ def make_keeper(folder: Path) -> tuple[DataFetcher, Hosts]:
 
 def name_data(*urls: str, store: str = "") -> Plan:
     sources = tuple(DataSource(url, f"d{place}") for place, url in enumerate(urls))
-    return replace(make_plan("train"), data=sources, store=store)
+    return change_policy(make_plan("train"), data=sources, store=store)
 
 
 def refusal(keeper: DataFetcher, *urls: str) -> RisemlError:

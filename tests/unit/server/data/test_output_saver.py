@@ -21,10 +21,10 @@ from riseml.planning.launch import output_folder
 from riseml.server.data.output_saver import OutputSaver
 from riseml.spec.config.types import SaveSection
 from tests.support.memory_target import MemoryTarget
-from tests.unit.control.simulation import START, make_experiment, make_plan
+from tests.unit.control.simulation import START, change_policy, make_experiment, make_plan
 from tests.unit.server.data.test_data_fetcher import make_keeper
 
-RUNNING = make_experiment(1, replace(make_plan("master"), save=SaveSection("s3://runs")), state=State.RUNNING)
+RUNNING = make_experiment(1, change_policy(make_plan("master"), save=SaveSection("s3://runs")), state=State.RUNNING)
 H1, H2 = HostName("h1"), HostName("h2")
 ENDED = replace(RUNNING, state=State.FINISHED)
 
@@ -56,7 +56,7 @@ class HalfFilled:
         self.keeper = OutputSaver("5e17e4", hosts, lambda *_: self.target)
         owner = Owner("paul", os.geteuid(), os.getegid())
         section = SaveSection("s3://runs", restore=True)
-        self.first = replace(RUNNING, owner=owner, plan=replace(RUNNING.plan, save=section))
+        self.first = replace(RUNNING, owner=owner, plan=change_policy(RUNNING.plan, save=section))
         self.second = replace(self.first, jobs=tuple(replace(job, attempt=2) for job in self.first.jobs))
         self.output = folder / "output" / output_folder(self.first)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.written_files import WrittenRecord, WrittenStore
 from tests.support.memory_executor import MemoryExecutor
-from tests.unit.control.simulation import START, make_plan
+from tests.unit.control.simulation import START, change_policy, make_plan
 from tests.unit.server.data.test_data_fetcher import make_keeper
 
 KEY = JobKey(1, JobName("train"), 1)
@@ -62,7 +61,7 @@ class Scene:
         self.database = Database(f"sqlite:///{folder}/riseml.db")
         experiments, self.written = ExperimentStore(self.database), WrittenStore(self.database)
         self.logs = LogStore(folder / "logs")
-        plan = replace(make_plan("train"), outputs=outputs)
+        plan = change_policy(make_plan("train"), outputs=outputs)
         owner = Owner("paul", os.geteuid(), os.getegid())
         order = NewExperiments(owner, "toaster", "project: toaster", "", ((plan, first_jobs(plan)),))
         made = experiments.add_experiments(order, START)[0][0].experiment
@@ -156,8 +155,8 @@ def test_the_line_that_is_to_be_added_means_every_lost_file(count: int, below: s
         text = f"project: x\ntrain:\n  image: i\n  run: y\n  {line}\n"
         checked = check_config(text)
         assert checked.spec is not None, (line, checked.problems)
-        assert "asked.bin" in checked.spec.train.outputs
-        order = WrittenOrder(KEY, tuple(map(parse_output_pattern, checked.spec.train.outputs)))
+        assert "asked.bin" in checked.spec.train.policy.outputs
+        order = WrittenOrder(KEY, tuple(map(parse_output_pattern, checked.spec.train.policy.outputs)))
         assert [path for path in paths if not order.wants(path)] == [], line
         assert all(sentence.isprintable() for sentence in describe_written([record]))
 

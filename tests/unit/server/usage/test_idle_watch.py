@@ -15,7 +15,7 @@ from riseml.model import Capacity, ContainerObservation, Experiment, JobKey, Wor
 from riseml.server.usage.idle_watch import IdleWatch
 from tests.support.memory_executor import MemoryExecutor
 from tests.support.waiting import DEADLINE, wait_for
-from tests.unit.control.simulation import make_experiment, make_plan
+from tests.unit.control.simulation import change_policy, make_experiment, make_plan
 
 HOST = HostName("h1")
 KEY = JobKey(1, JobName("train"), 1)
@@ -24,7 +24,7 @@ QUIET = 0.05  # seconds that the tests wait for
 
 def make_running(limit: float | None) -> World:
     """Return an experiment whose job runs on the host."""
-    made = make_experiment(1, replace(make_plan("train"), idle_timeout=limit))
+    made = make_experiment(1, change_policy(make_plan("train"), idle_timeout=limit))
     jobs = tuple(
         job if job.part is JobDuty.PREPARES else replace(job, state=State.RUNNING, host=HOST) for job in made.jobs
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.milestones import Milestone, MilestoneStore
-from tests.unit.control.simulation import make_plan
+from tests.unit.control.simulation import change_policy, make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 ACCURACY, LOSS = MetricCondition("accuracy", Relation.ABOVE, 0.95), MetricCondition("loss", Relation.AT_MOST, 0.1)
@@ -39,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[MilestoneStore]:
     database = Database(f"sqlite:///{tmp_path}/riseml.db")
     for notify in (NotifySection(reached=(ACCURACY, LOSS)), None):
         plan = make_plan("train")
-        new = NewExperiments(Owner("ann", 1, 1), "x", "", "", ((replace(plan, notify=notify), first_jobs(plan)),))
+        new = NewExperiments(Owner("ann", 1, 1), "x", "", "", ((change_policy(plan, notify=notify), first_jobs(plan)),))
         ExperimentStore(database).add_experiments(new, NOW)
     yield MilestoneStore(database)
     database.close()

@@ -31,7 +31,7 @@ from riseml.store.milestones import MilestoneStore
 from tests.support.receiver import Receiver, open_receiver
 from tests.support.searches import LR, SearchRig, make_search
 from tests.support.waiting import DEADLINE, wait_for
-from tests.unit.control.simulation import make_plan
+from tests.unit.control.simulation import change_policy, make_plan
 
 SECRET = "canary-5e1f"
 
@@ -92,7 +92,7 @@ class Scene:
 
     def submit(self, notify: NotifySection | None = None, count: int = 1) -> list[Experiment]:
         """Store one more experiment, or a set of several."""
-        plan = replace(make_plan("train"), notify=notify)
+        plan = change_policy(make_plan("train"), notify=notify)
         plans = tuple((plan, first_jobs(plan)) for _ in range(count))
         concurrency = count if count > 1 else None
         new = NewExperiments(Owner("ann", 1, 1), "toaster", "", "", plans, concurrency=concurrency)

@@ -36,7 +36,7 @@ def test_the_last_one_of_a_name_counts() -> None:
 def test_a_setting_is_read_as_yaml() -> None:
     settings = (("train.resources.gpus", "2"), ("train.parameters.lr", "[1e-6, 2]"), ("train.retry.max", "3"))
     train = load_config(TEXT, overrides=Overrides(settings=settings)).train
-    assert (train.resources.gpus, train.resources.cpus, train.retry.max) == (2, 1.0, 3)
+    assert (train.resources.gpus, train.resources.cpus, train.policy.retry.max) == (2, 1.0, 3)
     assert train.parameters == (Parameter("lr", ("1e-6", "2")),)
 
 
