@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 
@@ -104,36 +104,46 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
         file: the file; problems go there.
         lines: the path and the text of every line of `run`.
     """
+    texts = {**lines, **file.filled}
+    names = {path: [name for name, _, _ in find_placeholders(text)] for path, text in texts.items()}
+    corrections = _refuse_undefined(file, names)
+    _warn_of_odd_braces(file, texts)
+    _check_use(file, corrections.union(*names.values()), "\n".join(lines.values()))
+
+
+def _refuse_undefined(file: SourceFile, names: Mapping[KeyPath, Sequence[str]]) -> set[str]:
+    """Refuse each placeholder without a parameter once. Return the parameters that misspelt ones mean: a misspelt
+    placeholder is one problem, not also an unused parameter.
+    """
     section = file.value_at(_PATH) or {}
     built_in = BUILT_IN_PLACEHOLDERS | list_role_placeholders(list_role_names(file))
-    undefined: set[str] = set()
-    used: set[str] = set()
-    for path, line in {**lines, **file.filled}.items():
+    undefined: dict[str, str | None] = {}
+    for path, used in names.items() if _PATH not in file.bad else ():
         filled = frozenset() if path in file.filled else built_in  # riseml fills them in when the counts are known
-        names = [name for name, _, _ in find_placeholders(line)]
-        used.update(names)
-        for order, name in enumerate(names):
-            if name in section or name in filled or name in undefined or _PATH in file.bad:
-                continue
-            undefined.add(name)
-            near = suggest_word(name, [*section, *sorted(filled)])
-            used |= {near} if near else set()  # a misspelt placeholder is one problem, not also an unused parameter
-            _note_undefined(file, path, order, (name, near))
-        odd = next((text for text in _ODD.findall(line) if not find_placeholders(text)), None)
+        for order, name in enumerate(used):
+            if name not in section and name not in filled and name not in undefined:
+                undefined[name] = suggest_word(name, [*section, *sorted(filled)])
+                _note_undefined(file, path, order, (name, undefined[name]))
+    return {near for near in undefined.values() if near is not None}
+
+
+def _warn_of_odd_braces(file: SourceFile, texts: Mapping[KeyPath, str]) -> None:
+    """Warn of the first text of each line that looks like a placeholder, and is none."""
+    for path, text in texts.items():
+        odd = next((part for part in _ODD.findall(text) if not find_placeholders(part)), None)
         if odd is not None:
             file.warn(path, f"{quote_text(odd)} is not a placeholder and stays as it is", "a placeholder is {{name}}")
-    _check_use(file, section, used, "\n".join(lines.values()))
 
 
-def _check_use(file: SourceFile, section: Collection[str], used: Container[str], script: str) -> None:
+def _check_use(file: SourceFile, used: Container[str], script: str) -> None:
     """Warn of parameters that no line uses, by placeholder or variable; refuse those that only an option names.
 
     Args:
         file: the file; problems go there.
-        section: the names of the parameters.
         used: the names in placeholders.
         script: all lines of `run`.
     """
+    section = file.value_at(_PATH) or {}
     for name in section:
         variable = name_variable(file, name)
         if name in used or (variable and re.search(rf"\$\{{?{re.escape(variable)}\b", script)):
