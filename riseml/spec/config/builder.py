@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from riseml.spec.config.command_lines import read_lines, read_shell
 from riseml.spec.config.environment_section import read_environment
@@ -41,7 +40,7 @@ from riseml.spec.config.types import (
 from riseml.spec.config.variable_names import name_variable, read_variable_names
 from riseml.spec.scalars.quantities import parse_memory
 from riseml.spec.yaml.problems import KeyPath
-from riseml.spec.yaml.values import SourceFile
+from riseml.spec.yaml.values import SourceFile, read_section
 
 _TRAIN: KeyPath = ("train",)
 _LEAST_MEMORY = 6  # MiB of a container; Docker refuses to make one with less
@@ -52,8 +51,8 @@ _SECTIONS = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax"
 def build_spec(file: SourceFile) -> Spec:
     """Return the spec of a file. Problems go to `file`; with an error among them it is unusable."""
     image, install = read_environment(file, _TRAIN)
-    framework = file.value_at((*_TRAIN, "framework"))
-    limits = _read_limits(file)
+    framework = file.read((*_TRAIN, "framework"), str)
+    limits = read_section(file, (*_TRAIN, "limits"), Limits)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow = read_tensorflow(file, image, resources)
     pytorch = read_pytorch(file, image, resources)
@@ -80,9 +79,9 @@ def build_spec(file: SourceFile) -> Spec:
         roles=roles,
         parameters=parameters,
         search=read_search(file, parameters),
-        concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
+        concurrency=file.read((*_TRAIN, "concurrency"), int) or 1,
         env=_read_env(file, parameters),
-        finish_grace=_read_duration(file, "finish_grace", None),
+        finish_grace=file.read((*_TRAIN, "finish_grace"), float),
         policy=_read_policy(file),
     )
     _check_train(file, train)
@@ -95,16 +94,13 @@ def build_spec(file: SourceFile) -> Spec:
 
 
 def _read_policy(file: SourceFile) -> RunPolicy:
-    return RunPolicy(
-        shm_size=file.memory_at((*_TRAIN, "shm_size")),
-        stop_grace=_read_duration(file, "stop_grace", 10.0) or 0.0,
-        max_duration=_read_limit(file, "max_duration"),
-        idle_timeout=_read_limit(file, "idle_timeout"),
+    return read_section(
+        file,
+        _TRAIN,
+        RunPolicy,
         retry=_read_retry(file),
-        priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
         metrics=read_metrics(file),
         data=read_data(file),
-        store=str(file.value_at((*_TRAIN, "store")) or ""),
         notify=read_notify(file),
         save=read_save(file),
         variables=read_variable_names(file),
@@ -112,12 +108,8 @@ def _read_policy(file: SourceFile) -> RunPolicy:
     )
 
 
-def _int_or(value: Any, default: int) -> int:
-    return default if value is None else int(value)
-
-
 def _check_train(file: SourceFile, train: Train) -> None:
-    for check in (_check_memory, _check_limits, _check_gpus, _check_scope):
+    for check in (_check_memory, _check_limits, _check_gpus, _check_durations, _check_scope):
         check(file, train)
 
 
@@ -136,12 +128,6 @@ def _check_framework(file: SourceFile, framework: str | None, image: str | None)
     if image is None and "image" not in train and framework not in _SECTIONS and not has_own_images(file):
         hint = "write `image: python:3.11`, or `framework: tensorflow`, `pytorch` or `jax`, which include one"
         file.refuse_key((*_TRAIN, "image"), "is missing", hint)
-
-
-def _read_limits(file: SourceFile) -> Limits:
-    path = (*_TRAIN, "limits")
-    cpus = file.value_at((*path, "cpus"))
-    return Limits(None if cpus is None else float(cpus), file.memory_at((*path, "mem")))
 
 
 def _default_resources(limits: Limits) -> Resources:
@@ -212,16 +198,10 @@ def _name_parts(section: KeyPath, parts: Mapping[str, Resources]) -> list[tuple[
 
 
 def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvVariable, ...]:
-    path = (*_TRAIN, "env")
     parameter_of = {name_variable(file, parameter.name): parameter.name for parameter in parameters}
-    value = file.value_at(path)
     variables: dict[str, EnvVariable] = {}
-    parts = value if isinstance(value, dict) else range(len(value or ()))
-    for part in parts:
-        inner = (*path, part)
-        text = file.value_at(inner)
-        if text is None:
-            continue
+    for inner, text in file.items_at((*_TRAIN, "env")).items():
+        part = inner[-1]
         name, mark, content = (part, "=", text) if isinstance(part, str) else text.partition("=")
         if name in variables:
             file.refuse(inner, f"{name} is set twice", "keep one of them")
@@ -237,16 +217,15 @@ def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvV
 def _read_retry(file: SourceFile) -> Retry:
     path = (*_TRAIN, "retry")
     value = file.value_at(path)
-    if not isinstance(value, dict):
-        return Retry(max=value or 0)
-    on = file.value_at((*path, "on"))
-    kinds = [file.value_at((*path, "on", index)) for index in range(len(on or ()))]
-    scope = file.value_at((*path, "scope"))
-    return Retry(
-        max=file.value_at((*path, "max")) or 0,
-        on=Retry().on if on is None else frozenset(RetryOn(kind) for kind in kinds if kind is not None),
-        scope=Retry().scope if scope is None else RetryScope(scope),
-    )
+    most = 0 if isinstance(value, dict) else int(value or 0)
+    kinds = frozenset(map(RetryOn, file.items_at((*path, "on")).values()))
+    return read_section(file, path, Retry, Retry(most, kinds or Retry().on))
+
+
+def _check_durations(file: SourceFile, train: Train) -> None:
+    for key in ("max_duration", "idle_timeout"):
+        if getattr(train.policy, key) == 0:
+            file.refuse((*_TRAIN, key), "must be more than 0", "remove it for runs without a limit")
 
 
 def _check_scope(file: SourceFile, train: Train) -> None:
@@ -267,20 +246,6 @@ def _find_fixed_group(train: Train) -> str:
         if group is not None and group.distributed is not None and group.distributed.workers > 1:
             return f"process group of {name}"
     return ""
-
-
-def _read_limit(file: SourceFile, key: str) -> float | None:
-    """Return a duration that ends experiments; None: there is no limit."""
-    limit = _read_duration(file, key, None)
-    if limit == 0:
-        file.refuse((*_TRAIN, key), "must be more than 0", "remove it for runs without a limit")
-    return limit
-
-
-def _read_duration(file: SourceFile, key: str, default: float | None) -> float | None:
-    """Return the duration of a key of `train` in seconds, or the default."""
-    seconds = file.duration_at((*_TRAIN, key))
-    return default if seconds is None else seconds
 
 
 def _uses_horovod(train: Train) -> bool:

@@ -40,13 +40,8 @@ def join_continued_lines(node: Node, *, command: bool = False) -> Node:
 
 def read_lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
     """Return the strings of a string or a list of strings, by path; an empty one is refused."""
-    value = file.value_at(path)
-    paths = [(*path, index) for index in range(len(value))] if isinstance(value, list) else [path]
     commands: dict[KeyPath, str] = {}
-    for place in paths:
-        text = file.value_at(place)
-        if text is None:
-            continue
+    for place, text in file.items_at(path).items():
         if text.strip():
             commands[place] = _unfold_command(file, place, text)
         else:
@@ -62,8 +57,7 @@ def read_shell(file: SourceFile, section: KeyPath, default: Shell = Shell.AUTO) 
         section: `train`, or the path of a role.
         default: for a section without the key.
     """
-    value = file.value_at((*section, "shell"))
-    return default if value is None else Shell(value)
+    return file.read((*section, "shell"), Shell) or default
 
 
 def _unfold_command(file: SourceFile, path: KeyPath, text: str) -> str:

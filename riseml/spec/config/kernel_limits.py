@@ -49,12 +49,7 @@ def _list_steps(file: SourceFile) -> list[KeyPath]:
         ("train",),
         *(("train", "roles", name) for name in file.value_at(("train", "roles")) or {}),
     ]
-    paths: list[KeyPath] = []
-    for section in sections:
-        steps = file.value_at((*section, "install"))
-        paths += [(*section, "install", at) for at in range(len(steps))] if isinstance(steps, list) else []
-        paths += [(*section, "install")] if isinstance(steps, str) else []
-    return [path for path in paths if path not in file.bad]
+    return [path for section in sections for path in file.items_at((*section, "install"))]
 
 
 def _find_env(file: SourceFile, name: str) -> KeyPath:

@@ -11,14 +11,8 @@ from riseml.spec.yaml.values import SourceFile
 
 def read_outputs(file: SourceFile, section: KeyPath) -> tuple[str, ...]:
     """Return the patterns of a section, each once; none without the key. Problems go to `file`."""
-    path = (*section, "outputs")
-    value = file.value_at(path)
-    parts = [(*path, index) for index in range(len(value))] if isinstance(value, list) else [path]
     patterns: list[str] = []
-    for part in parts:
-        text = file.value_at(part)
-        if not isinstance(text, str):
-            continue
+    for part, text in file.items_at((*section, "outputs")).items():
         try:
             refuse_alternatives(text)
             parse_output_pattern(text)

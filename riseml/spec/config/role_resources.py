@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from riseml.spec.config.types import Labels, Resources
 from riseml.spec.yaml.problems import KeyPath
-from riseml.spec.yaml.values import SourceFile
+from riseml.spec.yaml.values import SourceFile, read_section
 
 
 def read_resources(file: SourceFile, path: KeyPath, default: Resources) -> Resources:
     """Return the resources at a path; missing ones come from `default`."""
-    cpus = file.value_at((*path, "cpus"))
-    gpus = file.value_at((*path, "gpus"))
-    mem = file.memory_at((*path, "mem"))
-    return Resources(
-        default.cpus if cpus is None else float(cpus),
-        default.mem if mem is None else mem,
-        default.gpus if gpus is None else gpus,
-        _read_labels(file, (*path, "labels"), default.labels),
-        default.gpu if (gpu := file.value_at((*path, "gpu"))) is None else str(gpu),
-        default.gpu_mem if (gpu_mem := file.memory_at((*path, "gpu_mem"))) is None else gpu_mem,
-    )
+    labels = _read_labels(file, (*path, "labels"), default.labels)
+    return read_section(file, path, Resources, default, labels=labels)
 
 
 def _read_labels(file: SourceFile, path: KeyPath, default: Labels) -> Labels:
     """Return the labels at a path, or those of `default` when it has none. A role's labels replace the default ones."""
-    written = file.value_at(path)
-    if not isinstance(written, dict):
+    if file.value_at(path) is None:
         return default
-    values = ((name, file.value_at((*path, name))) for name in sorted(written))
-    return tuple((name, str(value)) for name, value in values if value is not None)
+    return tuple(sorted((str(place[-1]), str(value)) for place, value in file.items_at(path).items()))

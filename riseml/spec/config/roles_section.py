@@ -185,8 +185,7 @@ def _read_after(file: SourceFile, name: str) -> Waits:
     if isinstance(value, dict):
         written = {other: ((*path, other), file.value_at((*path, other))) for other in value}
     else:
-        parts = [(*path, index) for index in range(len(value or ()))]
-        written = {other: (part, None) for part in parts if (other := file.value_at(part)) is not None}
+        written = {other: (part, None) for part, other in file.items_at(path).items()}
     names = list_role_names(file)
     positions: dict[str, int | None] = {}
     for other, (part, port) in written.items():

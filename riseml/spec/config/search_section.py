@@ -8,8 +8,6 @@ from decimal import Decimal
 
 from riseml.base.metric_names import is_metric_name
 from riseml.spec.config.types import (
-    DEFAULT_AFTER,
-    DEFAULT_FACTOR,
     Distribution,
     Goal,
     Parameter,
@@ -22,7 +20,7 @@ from riseml.spec.config.types import (
 from riseml.spec.scalars.placeholders import find_placeholders
 from riseml.spec.scalars.texts import NO_METRIC_NAME, quote_text
 from riseml.spec.yaml.problems import KeyPath
-from riseml.spec.yaml.values import SourceFile
+from riseml.spec.yaml.values import SourceFile, read_section
 
 _PATH: KeyPath = ("train", "search")
 _STOP: KeyPath = (*_PATH, "stop")
@@ -180,20 +178,15 @@ def _read_trials(file: SourceFile, method: SearchMethod, parameters: Sequence[Pa
 
 
 def _read_stop(file: SourceFile) -> StopRule | None:
-    method = file.value_at((*_STOP, "method"))
-    if method is None:
+    if file.value_at((*_STOP, "method")) is None:
         return None
-    after, factor, most = (file.value_at((*_STOP, key)) for key in ("after", "factor", "most"))
-    rule = StopRule(StopMethod(method), after or DEFAULT_AFTER, factor or DEFAULT_FACTOR, most)
-    if rule.method is StopMethod.HYPERBAND and most is None and (*_STOP, "most") not in file.bad:
+    rule = read_section(file, _STOP, StopRule)
+    if rule.method is StopMethod.HYPERBAND and rule.most is None and (*_STOP, "most") not in file.bad:
         problem = "most is missing: hyperband divides the steps of a whole trial"
         file.refuse_key(_STOP, problem, "write `most: 81`, or use `method: asha`")
-    if most is not None and most < rule.after:
-        file.refuse((*_STOP, "most"), f"most {most} is less than after {rule.after}", "swap them")
-    for key, value, users in (
-        ("most", most, (StopMethod.HYPERBAND,)),
-        ("factor", factor, (StopMethod.ASHA, StopMethod.HYPERBAND)),
-    ):
-        if value is not None and rule.method not in users:
+    if rule.most is not None and rule.most < rule.after:
+        file.refuse((*_STOP, "most"), f"most {rule.most} is less than after {rule.after}", "swap them")
+    for key, users in (("most", (StopMethod.HYPERBAND,)), ("factor", (StopMethod.ASHA, StopMethod.HYPERBAND))):
+        if file.value_at((*_STOP, key)) is not None and rule.method not in users:
             file.warn((*_STOP, key), f"{rule.method.value} has no use for it", "remove it")
     return rule

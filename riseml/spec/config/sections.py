@@ -16,7 +16,6 @@ from riseml.spec.config.horovod_section import read_horovod
 from riseml.spec.config.process_group import read_process_group, runs_command
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.types import (
-    DEFAULT_EVERY,
     JAX,
     ChiefKey,
     DataSource,
@@ -38,7 +37,7 @@ from riseml.spec.scalars.globs import parse_glob, refuse_alternatives
 from riseml.spec.scalars.texts import NO_METRIC_NAME, BadText, quote_text
 from riseml.spec.yaml.document import ScalarNode, find_word_position
 from riseml.spec.yaml.problems import KeyPath, Severity, make_problem
-from riseml.spec.yaml.values import SourceFile
+from riseml.spec.yaml.values import SourceFile, read_section
 
 _TRAIN: KeyPath = ("train",)
 _DATA: KeyPath = ("train", "data")
@@ -67,20 +66,19 @@ def read_data(file: SourceFile) -> tuple[DataSource, ...]:
     `file`.
     """
     sources: dict[str, DataSource] = {}
-    value = file.value_at(_DATA)
-    for index in range(len(value) if isinstance(value, list) else 0):
-        source = file.value_at((*_DATA, index, "from"))
-        folder = file.value_at((*_DATA, index, "to"))
-        if not isinstance(source, str) or not isinstance(folder, str):
+    for entry in file.items_at(_DATA):
+        source = file.read((*entry, "from"), str)
+        folder = file.read((*entry, "to"), str)
+        if source is None or folder is None:
             continue
         try:
             url = parse_data_url(source)
         except BadText as bad:
-            file.refuse((*_DATA, index, "from"), bad.problem, bad.hint)
+            file.refuse((*entry, "from"), bad.problem, bad.hint)
             continue
         if folder in sources:
             problem = f"{sources[folder].url} has the same folder"
-            file.refuse((*_DATA, index, "to"), problem, "give each entry a folder of its own")
+            file.refuse((*entry, "to"), problem, "give each entry a folder of its own")
             continue
         sources[folder] = DataSource(str(url), folder)
     return tuple(sources.values())
@@ -93,11 +91,8 @@ def read_metrics(file: SourceFile) -> tuple[tuple[str, str], ...]:
     How long a pattern takes is not checked here: the server bounds the time that it takes for each line.
     """
     patterns: list[tuple[str, str]] = []
-    for name in file.value_at(_METRICS) or {}:
-        path = (*_METRICS, name)
-        pattern = file.value_at(path)
-        if path in file.bad or not isinstance(pattern, str):
-            continue
+    for path, pattern in file.items_at(_METRICS).items():
+        name = str(path[-1])
         problem, hint = _find_pattern_problem(pattern)
         if name != STEP and not is_metric_name(name):
             problem, hint = NO_METRIC_NAME
@@ -135,21 +130,13 @@ def read_notify(file: SourceFile) -> NotifySection | None:
         return None
     ends: list[State] = []
     reached: list[MetricCondition] = []
-    for at in range(len(file.value_at((*_NOTIFY, "on")) or ())):
-        path = (*_NOTIFY, "on", at)
-        text = file.value_at(path)
-        if path in file.bad or not isinstance(text, str):
-            continue
+    for path, text in file.items_at((*_NOTIFY, "on")).items():
         if text.upper() in {state.value for state in TERMINAL}:
             ends.append(State(text.upper()))
         elif (condition := _read_condition(file, path, text)) is not None:
             reached.append(condition)
-    names = [file.value_at((*_NOTIFY, "to", at)) for at in range(len(file.value_at((*_NOTIFY, "to")) or ()))]
-    return NotifySection(
-        ends=tuple(dict.fromkeys(ends)),
-        reached=tuple(dict.fromkeys(reached)),
-        to=tuple(dict.fromkeys(str(name) for name in names if name is not None)),
-    )
+    names = file.items_at((*_NOTIFY, "to")).values()
+    return NotifySection(tuple(dict.fromkeys(ends)), tuple(dict.fromkeys(reached)), tuple(dict.fromkeys(names)))
 
 
 def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricCondition | None:
@@ -173,7 +160,7 @@ def read_save(file: SourceFile) -> SaveSection | None:
     """
     to = file.value_at((*_SAVE, "to"))
     only = _read_save_patterns(file)
-    every = file.duration_at((*_SAVE, "every"))
+    every = file.read((*_SAVE, "every"), float)
     if every is not None and every < _SHORTEST_INTERVAL:
         file.refuse((*_SAVE, "every"), "must be one second or more", "write for example `every: 5m`")
     if not isinstance(to, str):
@@ -187,18 +174,12 @@ def read_save(file: SourceFile) -> SaveSection | None:
         problem = f"outputs are saved in object stores, and {url.scheme.value}:// is not one"
         file.refuse((*_SAVE, "to"), problem, "write s3://bucket/folder, gs://bucket/folder or az://container/folder")
         return None
-    restore = file.value_at((*_SAVE, "restore")) is True
-    return SaveSection(str(url), DEFAULT_EVERY if every is None else every, only, restore)
+    return read_section(file, _SAVE, SaveSection, to=str(url), only=only)
 
 
 def _read_save_patterns(file: SourceFile) -> tuple[str, ...]:
-    value = file.value_at((*_SAVE, "only"))
     patterns: list[str] = []
-    for index in range(len(value) if isinstance(value, list) else 0):
-        path = (*_SAVE, "only", index)
-        text = file.value_at(path)
-        if not isinstance(text, str):
-            continue
+    for path, text in file.items_at((*_SAVE, "only")).items():
         try:
             refuse_alternatives(text)
             parse_glob(text)
@@ -233,13 +214,14 @@ def _read_tensorboard(file: SourceFile) -> TensorBoard | None:
     written = file.value_at(_TENSORBOARD)
     if not isinstance(written, dict):
         return TensorBoard() if written else None
-    logdir = file.value_at((*_TENSORBOARD, "logdir")) or ""
+    section = read_section(file, _TENSORBOARD, TensorBoard)
+    logdir = section.logdir
     if ".." in logdir.split("/"):
         file.refuse_key((*_TENSORBOARD, "logdir"), "leads out of OUTPUT_DIR", "write a folder below it, such as `logs`")
     if _WHOLE_BUCKET.fullmatch(logdir):
         hint = f"write a folder of it, such as `{logdir.rstrip('/')}/logs`"
         file.refuse_key((*_TENSORBOARD, "logdir"), "is a whole bucket, which TensorBoard does not read", hint)
-    return TensorBoard(logdir, file.value_at((*_TENSORBOARD, "version")))
+    return section
 
 
 def _read_tensorflow_distributed(file: SourceFile, version: str, base: Resources) -> Distributed | None:
@@ -313,7 +295,7 @@ def read_pytorch(file: SourceFile, image: str | None, base: Resources) -> PyTorc
     distributed = _read_pytorch_distributed(file, base)
     if horovod is None and distributed is None:
         _warn_of_single_process(file, base.gpus)
-    return PyTorch(version or PyTorch().version, distributed, horovod)
+    return read_section(file, _PYTORCH, PyTorch, distributed=distributed, horovod=horovod)
 
 
 def _read_pytorch_distributed(file: SourceFile, base: Resources) -> ProcessGroup | None:
@@ -344,8 +326,7 @@ def read_jax(file: SourceFile, base: Resources) -> JAX | None:
     """
     if file.value_at(_JAX) is None:
         return None
-    version = file.value_at((*_JAX, "version"))
-    return JAX(version or JAX().version, read_process_group(file, (*_JAX, "distributed"), base))
+    return read_section(file, _JAX, JAX, distributed=read_process_group(file, (*_JAX, "distributed"), base))
 
 
 def warn_of_bash_words(file: SourceFile, roles: tuple[str, ...]) -> None:

@@ -32,11 +32,7 @@ def read_variable_names(file: SourceFile) -> tuple[tuple[str, str], ...]:
 
 def list_variable_names(file: SourceFile) -> Mapping[str, str]:
     """Return the names that the section gives; empty: jobs get no variable."""
-    section = file.value_at(_PATH)
-    if not isinstance(section, dict):
-        return {}
-    values = {name: file.value_at((*_PATH, name)) for name in section}
-    texts = {name: str(value) for name, value in values.items() if value is not None}
+    texts = {str(path[-1]): str(value) for path, value in file.items_at(_PATH).items()}
     return {name: "" if text.lower() == "false" else text for name, text in texts.items()}
 
 

@@ -14,14 +14,13 @@ from riseml.spec.pool.types import CacheSpec, DiskSpec, HostSpec, Pairs, PoolSpe
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText, quote_text
 from riseml.spec.yaml.problems import KeyPath
-from riseml.spec.yaml.values import SourceFile
+from riseml.spec.yaml.values import SourceFile, read_section
 
 _HOSTS: KeyPath = ("hosts",)
 
 
 def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
     """Return the pool of a file in `folder`. Problems go to `file`; with an error among them it is unusable."""
-    network = file.value_at(("network",))
     value = file.value_at(_HOSTS)
     count = len(value) if isinstance(value, list) else 0
     urls = [_parse_url(file, (*_HOSTS, index)) for index in range(count)]
@@ -34,7 +33,7 @@ def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
         data=_read_storage(file, "data"),
         data_cache=_read_cache(file, slurm),
         disk=_read_disk(file),
-        network=PoolSpec(()).network if network is None else Network(network),
+        network=file.read(("network",), Network) or PoolSpec(()).network,
         encrypted=_read_encrypted(file),
         registry=_read_registry(file),
         engine=engine,
@@ -57,22 +56,20 @@ def _parse_url(file: SourceFile, path: KeyPath) -> EngineUrl | None:
 
 def _build_host(file: SourceFile, index: int, url: EngineUrl | None, folder: Path) -> HostSpec:
     path = (*_HOSTS, index)
-    cpus = file.value_at((*path, "cpus"))
     tls = _build_tls(file, (*path, "tls"), folder)
-    insecure = bool(file.value_at((*path, "insecure")))
     if url is not None:
         _check_tls(file, path, url)
         _check_ssh(file, path, url)
-    return HostSpec(
+    return read_section(
+        file,
+        path,
+        HostSpec,
         name=HostName(str(file.value_at((*path, "name")))),
         url="" if url is None else str(url),
         address=file.value_at((*path, "address")) or ("" if url is None else url.host),
         gpus=_read_gpus(file, (*path, "gpus")),
         labels=_read_pairs(file, (*path, "labels")),
-        cpus=None if cpus is None else float(cpus),
-        mem=file.memory_at((*path, "mem")),
         tls=tls,
-        insecure=insecure,
         identity=read_key_path(file, (*path, "identity"), folder),
         known_hosts=read_file_path(file, (*path, "known_hosts"), folder, needed=False),
     )
@@ -116,23 +113,17 @@ def _check_ssh(file: SourceFile, path: KeyPath, url: EngineUrl) -> None:
 
 def _read_gpus(file: SourceFile, path: KeyPath) -> tuple[str, ...] | None:
     """Return the device ids that jobs may use; None: all of the host's."""
-    value = file.value_at(path)
-    if not isinstance(value, list):
+    if not isinstance(file.value_at(path), list):
         return None
-    gpus: dict[str, int] = {}
-    for index in range(len(value)):
-        device = file.value_at((*path, index))
-        if device in gpus:
-            file.refuse((*path, index), f"GPU {device} is listed twice", "keep one of them")
-        elif device is not None:
-            gpus[device] = index
+    gpus: dict[str, KeyPath] = {}
+    for inner, device in file.items_at(path).items():
+        if gpus.setdefault(device, inner) != inner:
+            file.refuse(inner, f"GPU {device} is listed twice", "keep one of them")
     return tuple(gpus)
 
 
 def _read_pairs(file: SourceFile, path: KeyPath) -> Pairs:
-    value = file.value_at(path) or {}
-    items = ((name, file.value_at((*path, name))) for name in value)
-    return tuple((name, text) for name, text in items if text is not None)
+    return tuple((str(place[-1]), text) for place, text in file.items_at(path).items())
 
 
 def _refuse_duplicates(file: SourceFile, urls: list[EngineUrl | None]) -> None:
@@ -163,16 +154,13 @@ def _read_storage(file: SourceFile, key: str) -> str | Volume | None:
     value = file.value_at(path)
     if not isinstance(value, dict):
         return None if value is None else str(value)
-    driver = file.value_at((*path, "driver")) or Volume("").driver
-    return Volume(str(file.value_at((*path, "volume"))), driver, _read_pairs(file, (*path, "options")))
+    name = str(file.value_at((*path, "volume")))
+    return read_section(file, path, Volume, name=name, options=_read_pairs(file, (*path, "options")))
 
 
 def _read_cache(file: SourceFile, slurm: SlurmSpec | None) -> CacheSpec:
-    size = file.memory_at(("data_cache", "size"))
-    folder = file.value_at(("data_cache", "folder"))
-    if slurm is not None:
-        folder = folder or f"{slurm.folder}/data-cache"  # the nodes do not see riseml's home
-    return CacheSpec(CacheSpec().size if size is None else size, None if folder is None else str(folder))
+    folder = None if slurm is None else f"{slurm.folder}/data-cache"  # the nodes do not see riseml's home
+    return read_section(file, ("data_cache",), CacheSpec, CacheSpec(folder=folder))
 
 
 def _read_disk(file: SourceFile) -> DiskSpec | None:

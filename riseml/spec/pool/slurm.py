@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from riseml.base.names import SLURM_CLUSTER
 from riseml.spec.pool.files import read_file_path, read_key_path
-from riseml.spec.pool.types import BuildPlace, EngineKind, HostSpec, SlurmSpec
+from riseml.spec.pool.types import EngineKind, HostSpec, SlurmSpec
 from riseml.spec.scalars.engine_url import REMOTE_SOCKET, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import KeyPath
-from riseml.spec.yaml.values import SourceFile
+from riseml.spec.yaml.values import SourceFile, read_section
 
 _SECTION: KeyPath = ("slurm",)
 _OF_ENGINES = ("hosts", "network", "encrypted", "registry")
@@ -51,8 +50,7 @@ def make_login_entry(settings: SlurmSpec) -> HostSpec | None:
 
 def read_slurm(file: SourceFile, folder: Path) -> tuple[EngineKind, SlurmSpec | None]:
     """Return what runs the jobs, and the cluster if it is one. Problems go to `file`, which is in `folder`."""
-    written = file.value_at(("engine",))
-    engine = EngineKind.DOCKER if written is None else EngineKind(written)
+    engine = file.read(("engine",), EngineKind) or EngineKind.DOCKER
     value = file.value if isinstance(file.value, dict) else {}
     if engine is EngineKind.DOCKER:
         if "slurm" in value and ("engine",) not in file.bad:
@@ -92,18 +90,15 @@ def find_option_problem(option: str) -> tuple[str, str] | None:
 
 
 def _build_slurm(file: SourceFile, folder: Path) -> SlurmSpec:
-    words = {key: _read_text(file, key) for key in ("partition", "account", "qos", "constraint", "reservation")}
-    return SlurmSpec(
+    return read_section(
+        file,
+        _SECTION,
+        SlurmSpec,
         folder=_read_text(file, "folder").rstrip("/"),
-        **words,
-        time_limit=file.duration_at((*_SECTION, "time_limit")),
         setup=_read_texts(file, "setup"),
         prefix=_read_texts(file, "prefix"),
         options=_read_options(file, "options"),
         step_options=_read_options(file, "step_options"),
-        python=_read_text(file, "python") or SlurmSpec("").python,
-        gpu_packages=bool(file.value_at((*_SECTION, "gpu_packages"))),
-        build_on=_read_build_place(file),
         login=_read_login(file),
         identity=read_key_path(file, (*_SECTION, "identity"), folder),
         known_hosts=read_file_path(file, (*_SECTION, "known_hosts"), folder, needed=False),
@@ -129,22 +124,12 @@ def _read_login(file: SourceFile) -> str:
     return str(url)
 
 
-def _read_build_place(file: SourceFile) -> BuildPlace:
-    path = (*_SECTION, "build_on")
-    value = file.value_at(path)
-    return SlurmSpec("").build_on if value is None or path in file.bad else BuildPlace(value)
-
-
 def _read_text(file: SourceFile, key: str) -> str:
-    value: Any = file.value_at((*_SECTION, key))
-    return "" if value is None else str(value)
+    return file.read((*_SECTION, key), str) or ""
 
 
 def _read_texts(file: SourceFile, key: str) -> tuple[str, ...]:
-    value = file.value_at((*_SECTION, key))
-    count = len(value) if isinstance(value, list) else 0
-    options = (file.value_at((*_SECTION, key, index)) for index in range(count))
-    return tuple(str(text) for text in options if text is not None)
+    return tuple(file.items_at((*_SECTION, key)).values())
 
 
 def _read_options(file: SourceFile, key: str) -> tuple[str, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import enum
+import functools
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from typing import Any, TypeVar
+from dataclasses import field, fields, replace
+from typing import Any, TypeVar, cast
 
 from riseml.base.records import dataclass
 from riseml.spec.scalars.quantities import is_bare_gib, parse_boolean, parse_duration, parse_memory, parse_number
@@ -14,6 +17,8 @@ from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, Severity, 
 
 Schema = Mapping[str, Any]
 T = TypeVar("T")
+_AMOUNTS = (int, float)
+_SCALARS = (*_AMOUNTS, bool, str)
 
 
 @dataclass(slots=True)
@@ -52,19 +57,30 @@ class SourceFile:
             value = value[part]
         return value
 
-    def memory_at(self, path: KeyPath) -> int | None:
-        """Return the memory at a path in MiB; None when there is none, or after noting why it cannot be read.
+    def items_at(self, path: KeyPath) -> dict[KeyPath, Any]:
+        """Return the usable values of a list or a map by their paths; any other value is the only one of its path."""
+        whole = self.value_at(path)
+        keys = whole if isinstance(whole, dict) else range(len(whole)) if isinstance(whole, list) else None
+        paths = [path] if keys is None else [(*path, key) for key in keys]
+        return {inner: value for inner in paths if (value := self.value_at(inner)) is not None}
 
-        A number without a unit that is taken as GiB is noted as a warning.
+    def read(self, path: KeyPath, kind: Callable[[Any], T]) -> T | None:
+        """Return the value at a path as a number, a text, true or false, or a member of an enum; None when it is
+        missing or unusable. A text is an amount: an `int` is memory in MiB, and a `float` is a duration in seconds.
+
+        Example: `file.read(("train", "shm_size"), int)` is 2048 for `shm_size: 2GiB`.
         """
+        value = self.value_at(path)
+        if isinstance(value, str) and kind in _AMOUNTS:
+            value = self._read_memory(path) if kind is int else self._parse_at(path, parse_duration)
+        return None if value is None else kind(value)
+
+    def _read_memory(self, path: KeyPath) -> int | None:
+        """Return the memory at a path in MiB. A number without a unit that is taken as GiB is noted as a warning."""
         mib = self._parse_at(path, parse_memory)
         if mib is not None and is_bare_gib(text := self.value_at(path)):
             self.warn(path, f"{text} has no unit and is read as {text} GiB", f"write {text}GiB, or {text}MiB")
         return mib
-
-    def duration_at(self, path: KeyPath) -> float | None:
-        """Return the duration at a path in seconds; None when there is none, or after noting why it cannot be read."""
-        return self._parse_at(path, parse_duration)
 
     def _parse_at(self, path: KeyPath, parse_text: Callable[[str], T]) -> T | None:
         text = self.value_at(path)
@@ -96,6 +112,35 @@ class SourceFile:
     def warn(self, path: KeyPath, problem: str, hint: str = "") -> None:
         """Note a value that is legal but probably a mistake."""
         self.add_problem(make_problem(self.find_key_position(path), path, problem, hint, Severity.WARNING))
+
+
+def read_section(file: SourceFile, path: KeyPath, kind: type[T], base: T | None = None, **own: object) -> T:
+    """Return a section whose class says what each plain key is: number, text, true or false, or a member of an enum.
+
+    The schema has checked the types before, so that only the rules between several keys are left to the caller.
+
+    Args:
+        file: the file; amounts that cannot be read go there as problems.
+        path: where the section is.
+        kind: a dataclass whose fields have the names of the keys.
+        base: what keys are that the section does not have; None: the defaults of the class.
+        own: the fields that the caller has read.
+    """
+    values: dict[str, Any] = dict(own)
+    for name, scalar in _list_plain_keys(cast(Any, kind)):
+        if name not in own and (value := file.read((*path, name), scalar)) is not None:
+            values[name] = value
+    return kind(**values) if base is None else replace(base, **values)  # type: ignore[type-var]  # a dataclass
+
+
+@functools.cache
+def _list_plain_keys(kind: Any) -> tuple[tuple[str, Callable[[Any], object]], ...]:
+    """Return the fields of a dataclass that hold one scalar, with the class of each."""
+    names = {scalar.__name__: scalar for scalar in _SCALARS} | vars(sys.modules[kind.__module__])
+    classes = {key.name: names.get(key.type.removesuffix(" | None")) for key in fields(kind)}
+    return tuple(
+        (name, scalar) for name, scalar in classes.items() if scalar in _SCALARS or isinstance(scalar, enum.EnumMeta)
+    )
 
 
 def read_values(root: Node, schema: Schema, below: Callable[[Schema, str | int], Schema]) -> SourceFile:

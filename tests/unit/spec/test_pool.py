@@ -38,7 +38,7 @@ hosts:
     identity: keys/id
     known_hosts: ../known
   - {name: gpu2, url: "TCP://GPU2.example.org:2376/", tls: {ca: ca.pem, cert: ca.pem, key: keys/id}, mem: 16384}
-  - {name: lab, url: "tcp://[2001:db8::1]:2375", insecure: true, address: lab.example.org}
+  - {name: lab, url: "tcp://[2001:db8::1]:2375", insecure: true, address: lab.example.org, gpus: all}
 storage:
   output: /mnt/out
   data: {volume: data, driver: nfs, options: {o: "addr=192.0.2.10,ro", hard: yes}}
