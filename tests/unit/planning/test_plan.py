@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from riseml.base.records import dataclass
 from riseml.planning.image import Manifest
-from riseml.planning.plan import first_jobs, make_plan
+from riseml.planning.launch import bind_job
+from riseml.planning.plan import make_plan
 from riseml.spec.config.types import RunPolicy, Spec, Train
 from riseml.spec.yaml.values import SourceFile, read_section
 from riseml.store.codec import from_json, to_json
@@ -24,6 +25,6 @@ def test_a_new_key_of_the_policy_reaches_the_launch_without_being_named_on_the_w
     assert policy == NicePolicy(priority=3, nice=5)
     plan = make_plan(Spec("x", Train(("true",), image="a", policy=policy)), (), Manifest())
     assert plan.policy is policy
-    assert make_experiment(1, plan).plan.policy is policy
-    assert [job.name for job in first_jobs(plan)] == ["build", "train"]
+    experiment = make_experiment(1, plan)
+    assert bind_job(experiment, experiment.gang[0]).experiment.plan.policy is policy
     assert from_json(to_json(plan)["policy"], NicePolicy) == policy
