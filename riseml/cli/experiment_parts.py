@@ -84,8 +84,6 @@ def _fetch_capsule(client: Client, identity: str) -> ViewContent:
 
 def _fetch_saved(command: CommandContext, client: Client, identity: str) -> ViewContent:
     from riseml.cli.output.saved_view import list_saved
-    from riseml.client.saved_client import SavedClient
 
-    with SavedClient(client.address) as saved:
-        saved_view = saved.get_saved(identity)
+    saved_view = client.get_saved(identity)
     return ViewContent(saved_view, list_saved(saved_view, command.now(), command.printer.style), final=True)

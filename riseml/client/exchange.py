@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from riseml import __version__
 from riseml.base.errors import Refused, Unreachable, UsageError
 from riseml.base.folders import check_home, is_private, name_user
 from riseml.base.records import dataclass
 from riseml.base.settings import HEARTBEAT_HEADER, PLAINTEXT_VARIABLE, allows_plaintext
+from riseml.client.answer_check import Answer, AnswerCheck, WrongAnswer
 from riseml.client.answer_reader import AnswerCut
 from riseml.client.refusals import make_error
 from riseml.client.silence_watch import HEARTBEAT, SilenceWatch
@@ -36,6 +38,7 @@ from riseml.client.socket_http import PATIENCE, AnswerOverdue, ServerAnswer, Soc
 if TYPE_CHECKING:
     import httpx
 
+    from riseml import wire
     from riseml.base.settings import Settings
 
 SERVER_VARIABLE = "RISEML_SERVER"
@@ -259,6 +262,7 @@ class Exchange:
     def __init__(self, address: Address, silence: SilenceNotes | None = None, patience: float | None = None) -> None:
         self.address = address
         self.silence = silence or SilenceNotes()
+        self.check = AnswerCheck()  # a client of a server of another version sets one that allows absent keys
         self._patience = patience
         self._server = 0  # id of the server's process, at the newest connection; 0: it is not known
         self._http: httpx.Client | None = None  # to a server that is not on a unix socket
@@ -274,11 +278,27 @@ class Exchange:
             self._http.close()
             self._http = None
 
-    def request_json(self, method: str, path: str, **request: Any) -> object:
-        """Send a request and return the JSON of a successful answer."""
+    def request_answer(self, method: str, path: str, shape: type[Answer], **request: Any) -> Answer:
+        """Send a request and return the JSON of a successful answer, which is checked.
+
+        Args:
+            method: of HTTP.
+            path: below /v1, quoted.
+            shape: a typed dictionary of `riseml.wire`, by the name that `WIRE_NAMES` gives it.
+            request: see `socket_http.make_request`.
+        """
         with self.open_response(method, path, **request) as response:
             self.raise_refusal(response)
-            return self._read_json(response)
+            answer = self._read_json(response)
+            try:
+                return self.check.check(answer, shape)
+            except (WrongAnswer, RecursionError) as error:
+                raise self._make_strange_error(response, str(error)) from None
+
+    def send(self, method: str, path: str, **request: Any) -> None:
+        """Send a request whose successful answer tells nothing."""
+        with self.open_response(method, path, **request) as response:
+            self.raise_refusal(response)
 
     @contextmanager
     def open_response(self, method: str, path: str, timeout: float = _ANSWER, **request: Any) -> Iterator[ServerAnswer]:
@@ -405,8 +425,8 @@ class Exchange:
         except (ValueError, RecursionError):
             raise self._make_strange_error(response) from None
 
-    def read_lines(self, response: ServerAnswer) -> Iterator[Any]:
-        """Yield the JSON of each line of an answer, as it comes, and note when its heartbeat stays away."""
+    def read_entries(self, response: ServerAnswer) -> Iterator[wire.Entry]:
+        """Yield the entry in each line of an answer, as it comes, and note when its heartbeat stays away."""
         try:
             with ExitStack() as stack:
                 pieces = response.iter_bytes()
@@ -414,7 +434,9 @@ class Exchange:
                     watch = stack.enter_context(SilenceWatch(lambda: self.silence.begin(self._server)))
                     pieces = self._end_silences(watch.watch(pieces))
                 for line in _split_lines(pieces):
-                    yield json.loads(line)
+                    yield self.check.check_entry(json.loads(line))
+        except WrongAnswer as error:
+            raise self._make_strange_error(response, str(error)) from None
         except (ValueError, RecursionError):
             raise self._make_strange_error(response) from None
 
@@ -433,11 +455,12 @@ class Exchange:
             f"check the address in {SERVER_VARIABLE}; without it, riseml uses your own server",
         )
 
-    def _make_strange_error(self, response: ServerAnswer) -> Unreachable:
-        return Unreachable(
-            f"{self.address} answered {response.status_code}, but not as a riseml server does",
-            f"check {SERVER_VARIABLE}" if self.address.socket is None else "`riseml server stop`, then try again",
-        )
+    def _make_strange_error(self, response: ServerAnswer, difference: str = "") -> Unreachable:
+        message = f"{self.address} answered {response.status_code}, but not as a riseml server does"
+        hint = f"check {SERVER_VARIABLE}" if self.address.socket is None else "`riseml server stop`, then try again"
+        if difference and self.address.socket is None:
+            hint = f"{hint}, and whether the server has the version of this command ({__version__})"
+        return Unreachable(f"{message}: {difference}" if difference else message, hint)
 
 
 def _make_http_client(address: Address) -> httpx.Client:

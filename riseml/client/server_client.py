@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
+from riseml import __version__
 from riseml.base.errors import RisemlError, Unreachable
 from riseml.base.records import dataclass
+from riseml.client.answer_check import AnswerCheck
 from riseml.client.exchange import (
     LOG_SILENCE,
     Address,
@@ -29,6 +31,9 @@ from riseml.client.socket_http import PATIENCE
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.client.file_client import FileClient, StoragePlace
+else:
+    from riseml.client.answer_check import WIRE_NAMES as wire  # the import of `riseml.wire` would take 30 ms
 
 Answer = TypeVar("Answer")
 
@@ -95,7 +100,7 @@ class Client:
         def ask() -> None:
             while not stop.wait(HEARTBEAT):
                 try:
-                    probe.request_json("GET", "/server")
+                    probe.send("GET", "/server")
                 except RisemlError:  # the stream says what is wrong
                     probe.close()
 
@@ -107,8 +112,10 @@ class Client:
             probe.close()
 
     def get_server(self) -> wire.ServerView:
-        """Return the server that answers."""
-        self._server = cast("wire.ServerView", self._get("/server"))
+        """Return the server that answers. One of another version may lack keys in its answers, this one included."""
+        self._exchange.check = AnswerCheck(allows_absent=True)
+        self._server = self._get("/server", wire.ServerView)
+        self._exchange.check = AnswerCheck(allows_absent=self._server["version"] != __version__)
         return self._server
 
     def recall_server(self) -> wire.ServerView:
@@ -117,7 +124,7 @@ class Client:
 
     def stop_server(self) -> wire.ServerView:
         """Stop the server; training goes on."""
-        return cast("wire.ServerView", self._post("/server/stop"))
+        return self._post("/server/stop", wire.ServerView)
 
     def rotate_key(self) -> None:
         """Replace the key with which the server seals the variables of users."""
@@ -148,8 +155,9 @@ class Client:
         self._send("POST", f"/packs/{name}")
 
     def _send_pieces(self, method: str, path: str, data: Iterable[bytes]) -> list[str]:
-        answer = self._exchange.request_json(method, path, timeout=_SLOW_ANSWER, content=self._cut_pieces(data))
-        return cast("wire.MissingContents", answer)["missing"]
+        return self._exchange.request_answer(
+            method, path, wire.MissingContents, timeout=_SLOW_ANSWER, content=self._cut_pieces(data)
+        )["missing"]
 
     def _cut_pieces(self, data: Iterable[bytes]) -> Iterator[bytes]:
         from riseml.files.archives.pieces import write_pieces
@@ -158,7 +166,7 @@ class Client:
 
     def plan_submission(self, submission: wire.Submission) -> wire.PlanView:
         """Return what `submit` would run."""
-        return cast("wire.PlanView", self._post("/plans", timeout=_SLOW_ANSWER, json=submission))
+        return self._post("/plans", wire.PlanView, timeout=_SLOW_ANSWER, json=submission)
 
     def check_submission(self, submission: wire.Submission) -> None:
         """Raise the error that `submit` would raise, as far as the server knows it without the project's files."""
@@ -180,7 +188,7 @@ class Client:
         lost: AnswerLost | None = None
         for turn in range(_REPEATS if "key" in order else 1):
             try:
-                return cast("wire.ExperimentView", self._post(path, timeout=_SLOW_ANSWER, json=order))
+                return self._post(path, wire.ExperimentView, timeout=_SLOW_ANSWER, json=order)
             except (AnswerLost, ServerAbsent) as error:
                 lost = error if isinstance(error, AnswerLost) else lost
                 if lost is None:  # else the server may have stored the first request before it ended
@@ -204,62 +212,82 @@ class Client:
         """
         query = {"all": "true" if ended else None, "project": project, "limit": limit, "before": before}
         query |= {} if companions else {"companions": "false"}
-        answer = cast("wire.ExperimentList", self._get("/experiments", params=_drop_missing(query)))
+        answer = self._get("/experiments", wire.ExperimentList, params=_drop_missing(query))
         return answer["experiments"]
 
     def get_experiment(self, identity: str) -> wire.ExperimentView:
         """Return one experiment or set."""
-        return cast("wire.ExperimentView", self._get(_format_path("experiments", identity)))
+        return self._get(_format_path("experiments", identity), wire.ExperimentView)
 
     def kill_experiment(self, identity: str) -> wire.ExperimentView:
         """Kill an experiment. The answer comes before its jobs have ended."""
-        return cast("wire.ExperimentView", self._post(_format_path("experiments", identity, "kill")))
+        return self._post(_format_path("experiments", identity, "kill"), wire.ExperimentView)
 
     def add_trials(self, identity: str, order: wire.TrialOrder) -> wire.ExperimentView:
         """Add trials to a set whose points a search chooses, and return the set. It is not repeated."""
-        return cast("wire.ExperimentView", self._post(_format_path("experiments", identity, "trials"), json=order))
+        return self._post(_format_path("experiments", identity, "trials"), wire.ExperimentView, json=order)
 
     def compare_experiments(self, identities: Sequence[str]) -> wire.ComparisonView:
         """Return what differs between experiments."""
-        return cast("wire.ComparisonView", self._get("/comparison", params={"of": list(identities)}))
+        return self._get("/comparison", wire.ComparisonView, params={"of": list(identities)})
 
     def get_results(self, query: Mapping[str, object]) -> wire.ResultList:
         """Return the results of experiments. `query` has the parameters of the route."""
-        return cast("wire.ResultList", self._get("/results", params=query))
+        return self._get("/results", wire.ResultList, params=query)
 
     def get_samples(self, identity: str | None) -> wire.Samples:
         """Return what the jobs of an experiment use now; None: every job that has a place."""
         path = "/samples" if identity is None else _format_path("experiments", identity, "samples")
-        return cast("wire.Samples", self._get(path))
+        return self._get(path, wire.Samples)
 
     def get_sample_history(self, identity: str, span: Mapping[str, object]) -> wire.SampleHistory:
         """Return what jobs have used. `span` has the parameters of the route, one of them at least."""
-        return cast("wire.SampleHistory", self._get(_format_path("experiments", identity, "samples"), params=span))
+        return self._get(_format_path("experiments", identity, "samples"), wire.SampleHistory, params=span)
 
     def get_metrics(self, identity: str) -> wire.MetricsList:
         """Return what the jobs of an experiment, or of each experiment of a set, have reported."""
-        return cast("wire.MetricsList", self._get(_format_path("experiments", identity, "metrics")))
+        return self._get(_format_path("experiments", identity, "metrics"), wire.MetricsList)
 
     def get_metric_history(self, identity: str, metric: str) -> wire.MetricHistoryView:
         """Return the history of one metric of an experiment."""
         path = _format_path("experiments", identity, "metrics", "history")
-        return cast("wire.MetricHistoryView", self._get(path, params={"metric": metric}))
+        return self._get(path, wire.MetricHistoryView, params={"metric": metric})
 
     def get_tf_configs(self, identity: str) -> wire.TfConfigs:
         """Return the TF_CONFIG of each job of an experiment."""
-        return cast("wire.TfConfigs", self._get(_format_path("experiments", identity, "tfconfig")))
+        return self._get(_format_path("experiments", identity, "tfconfig"), wire.TfConfigs)
 
     def get_job_environments(self, identity: str) -> wire.JobEnvironments:
         """Return the variables of each job of an experiment, without secrets."""
-        return cast("wire.JobEnvironments", self._get(_format_path("experiments", identity, "environment")))
+        return self._get(_format_path("experiments", identity, "environment"), wire.JobEnvironments)
 
     def get_capsule(self, identity: str) -> wire.CapsuleView:
         """Return what is needed to run an experiment again; of a set, its first one's."""
-        return cast("wire.CapsuleView", self._get(_format_path("experiments", identity, "capsule")))
+        return self._get(_format_path("experiments", identity, "capsule"), wire.CapsuleView)
 
     def check_rerun(self, needs: wire.RerunNeeds) -> list[wire.MissingPart]:
         """Return the parts of a run that the server cannot get. Takes some seconds when the server asks a registry."""
-        return cast("wire.MissingParts", self._post("/reruns/check", timeout=_SLOW_ANSWER, json=needs))["missing"]
+        return self._post("/reruns/check", wire.MissingParts, timeout=_SLOW_ANSWER, json=needs)["missing"]
+
+    def get_saved(self, identity: str) -> wire.SavedView:
+        """Return what of an experiment's output is in its store."""
+        return self._get(_format_path("experiments", identity, "saved"), wire.SavedView)
+
+    def save_output(self, identity: str, keys: wire.StoreKeys | None = None) -> None:
+        """Let the server copy an experiment's output into its store now; it continues after the answer.
+
+        Args:
+            identity: of the experiment.
+            keys: of the user, for this copy alone; None: those of the server, or that the experiment passed on.
+        """
+        order: wire.SaveRequest = {} if keys is None else {"keys": keys}
+        self._send("POST", _format_path("experiments", identity, "save"), json=order)
+
+    def open_files(self, place: StoragePlace) -> FileClient:
+        """Return what lists, reads and writes the files of a storage, over the connections of this client."""
+        from riseml.client.file_client import FileClient
+
+        return FileClient(self._exchange, place, self._retry)
 
     def fetch_snapshot(self, digest: str, target: IO[bytes], most: int) -> None:
         """Write the tar of a project's files, as the server has them, into a file of at most `most` bytes."""
@@ -267,28 +295,28 @@ class Client:
 
     def explain_experiment(self, identity: str) -> wire.ExplanationView:
         """Return why an experiment waits, or why its jobs run where they run."""
-        return cast("wire.ExplanationView", self._get(_format_path("experiments", identity, "explain")))
+        return self._get(_format_path("experiments", identity, "explain"), wire.ExplanationView)
 
     def get_system(self) -> wire.SystemView:
         """Return the server and its hosts."""
-        return cast("wire.SystemView", self._get("/system"))
+        return self._get("/system", wire.SystemView)
 
     def get_gpus(self, identity: str | None = None) -> wire.GpuList:
         """Return the GPUs of all hosts, or those of an experiment's jobs. Takes some seconds on hosts elsewhere."""
         query = {} if identity is None else {"of": identity}
-        return cast("wire.GpuList", self._get("/gpus", params=query, timeout=_SLOW_ANSWER))
+        return self._get("/gpus", wire.GpuList, params=query, timeout=_SLOW_ANSWER)
 
     def get_pool(self) -> wire.PoolView:
         """Return the pool and its hosts."""
-        return cast("wire.PoolView", self._get("/pool"))
+        return self._get("/pool", wire.PoolView)
 
     def check_pool(self) -> list[wire.PoolFinding]:
         """Check whether the hosts do what the pool needs. Takes some seconds."""
-        return cast("wire.PoolFindings", self._post("/pool/check", timeout=_SLOW_ANSWER))["findings"]
+        return self._post("/pool/check", wire.PoolFindings, timeout=_SLOW_ANSWER)["findings"]
 
     def join_pool(self) -> list[wire.PoolMember]:
         """Make one Docker swarm of the hosts. Takes some seconds."""
-        return cast("wire.PoolMembers", self._post("/pool/join", timeout=_SLOW_ANSWER))["members"]
+        return self._post("/pool/join", wire.PoolMembers, timeout=_SLOW_ANSWER)["members"]
 
     def recover_pool(self, host: str, *, dry_run: bool) -> wire.PoolRecovery:
         """Give the swarm of the pool a new majority of managers; with `dry_run` only return what that costs.
@@ -298,80 +326,78 @@ class Client:
             dry_run: change nothing.
         """
         query = {"host": host, "dry_run": str(dry_run).lower()}
-        return cast("wire.PoolRecovery", self._post("/pool/recover", params=query, timeout=_SLOW_ANSWER))
+        return self._post("/pool/recover", wire.PoolRecovery, params=query, timeout=_SLOW_ANSWER)
 
     def add_host(self, host: wire.NewHost) -> wire.AddedHost:
         """Check a host and add it to the pool. Takes some seconds; a host that does not answer takes longer."""
-        return cast("wire.AddedHost", self._post("/pool/hosts", timeout=_SLOW_ANSWER, json=host))
+        return self._post("/pool/hosts", wire.AddedHost, timeout=_SLOW_ANSWER, json=host)
 
     def remove_host(self, name: str, *, force: bool, dry_run: bool) -> wire.RemovedHost:
         """Take a host out of the pool; with `dry_run` only return what would happen."""
         query = {"force": str(force).lower(), "dry_run": str(dry_run).lower()}
         path = _format_path("pool", "hosts", name, "remove")
-        return cast("wire.RemovedHost", self._post(path, params=query, timeout=_SLOW_ANSWER))
+        return self._post(path, wire.RemovedHost, params=query, timeout=_SLOW_ANSWER)
 
     def get_host_keys(self, name: str) -> wire.HostKeys:
         """Return the keys that the host shows to ssh now. Takes some seconds."""
         path = _format_path("pool", "hosts", name, "keys")
-        return cast("wire.HostKeys", self._get(path, timeout=_SLOW_ANSWER))
+        return self._get(path, wire.HostKeys, timeout=_SLOW_ANSWER)
 
     def pin_host(self, name: str, fingerprints: Sequence[str]) -> wire.HostKeys:
         """Pin the keys of a host that have these fingerprints."""
         path = _format_path("pool", "hosts", name, "keys")
         query = {"fingerprint": list(fingerprints)}
-        return cast("wire.HostKeys", self._post(path, params=query, timeout=_SLOW_ANSWER))
+        return self._post(path, wire.HostKeys, params=query, timeout=_SLOW_ANSWER)
 
     def drain_host(self, name: str) -> wire.HostView:
         """Let a host take no new jobs."""
-        return cast("wire.HostView", self._post(_format_path("pool", "hosts", name, "drain")))
+        return self._post(_format_path("pool", "hosts", name, "drain"), wire.HostView)
 
     def resume_host(self, name: str) -> wire.HostView:
         """Let a drained host take new jobs again."""
-        return cast("wire.HostView", self._post(_format_path("pool", "hosts", name, "resume")))
+        return self._post(_format_path("pool", "hosts", name, "resume"), wire.HostView)
 
     def open_web_page(self, port: int | None) -> wire.WebView:
         """Let the server listen for browsers, and return the address for one of them."""
-        return cast("wire.WebView", self._post("/web", json={} if port is None else {"port": port}))
+        return self._post("/web", wire.WebView, json={} if port is None else {"port": port})
 
     def list_web_sessions(self) -> wire.WebSessions:
         """Return the sessions of the web page."""
-        return cast("wire.WebSessions", self._get("/web/sessions"))
+        return self._get("/web/sessions", wire.WebSessions)
 
     def end_web_session(self, name: str) -> wire.WebSessions:
         """End one session of the web page; return the others."""
-        return cast("wire.WebSessions", self._post(f"/web/sessions/{quote(name, safe='')}/end"))
+        return self._post(f"/web/sessions/{quote(name, safe='')}/end", wire.WebSessions)
 
     def close_web_page(self) -> wire.WebView:
         """Close the web page, and end its sessions."""
-        return cast("wire.WebView", self._post("/web/close"))
+        return self._post("/web/close", wire.WebView)
 
     def list_leftovers(self, query: Mapping[str, str]) -> wire.LeftoversView:
         """Return what no experiment owns. `query` has the parameters of the route."""
-        answer = self._get("/leftovers", timeout=_SLOW_ANSWER, params=query)
-        return cast("wire.LeftoversView", answer)
+        return self._get("/leftovers", wire.LeftoversView, timeout=_SLOW_ANSWER, params=query)
 
     def remove_leftovers(self, query: Mapping[str, str]) -> wire.LeftoversView:
         """Remove what no experiment owns, and return it. `query` has the parameters of the route."""
-        answer = self._post("/leftovers/remove", timeout=_SLOW_ANSWER, params=query)
-        return cast("wire.LeftoversView", answer)
+        return self._post("/leftovers/remove", wire.LeftoversView, timeout=_SLOW_ANSWER, params=query)
 
     def list_outputs(self, query: Mapping[str, str]) -> wire.OutputPage:
         """Return outputs that a clean-up may remove. `query` has the parameters of the route."""
-        return cast("wire.OutputPage", self._get("/outputs", timeout=_SLOW_ANSWER, params=query))
+        return self._get("/outputs", wire.OutputPage, timeout=_SLOW_ANSWER, params=query)
 
     def remove_output(self, identity: str) -> wire.OutputView:
         """Remove what is in the output of an experiment, or a part of it."""
         path = _format_path("experiments", identity, "output", "remove")
-        return cast("wire.OutputView", self._post(path, timeout=_SLOW_ANSWER))
+        return self._post(path, wire.OutputView, timeout=_SLOW_ANSWER)
 
     def list_kept(self) -> wire.KeptView:
         """Return the experiments whose outputs are kept."""
-        return cast("wire.KeptView", self._get("/kept"))
+        return self._get("/kept", wire.KeptView)
 
     def keep_output(self, identity: str, *, keep: bool) -> wire.KeptView:
         """Keep an output, or keep it no longer."""
         path = _format_path("experiments", identity, "keep")
-        return cast("wire.KeptView", self._post(path, params={"keep": str(keep).lower()}))
+        return self._post(path, wire.KeptView, params={"keep": str(keep).lower()})
 
     def stream_log(
         self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
@@ -428,15 +454,14 @@ class Client:
                 timer.wait(error, on_cut)
 
     def _send(self, method: str, path: str, **request: Any) -> None:
-        """Send a request whose successful answer has no body."""
-        with self._exchange.open_response(method, path, timeout=_SLOW_ANSWER, **request) as response:
-            self._exchange.raise_refusal(response)
+        """Send a request whose successful answer tells nothing."""
+        self._exchange.send(method, path, timeout=_SLOW_ANSWER, **request)
 
-    def _get(self, path: str, **request: Any) -> object:
-        return self._exchange.request_json("GET", path, **request)
+    def _get(self, path: str, shape: type[Answer], **request: Any) -> Answer:
+        return self._exchange.request_answer("GET", path, shape, **request)
 
-    def _post(self, path: str, **request: Any) -> object:
-        return self._exchange.request_json("POST", path, **request)
+    def _post(self, path: str, shape: type[Answer], **request: Any) -> Answer:
+        return self._exchange.request_answer("POST", path, shape, **request)
 
     def _request_log(self, identity: str, query: LogQuery, cursor: str) -> Iterator[wire.Entry]:
         """Yield the entries that come over one connection."""
@@ -454,7 +479,7 @@ class Client:
         present = _drop_missing(parameters)
         with self._exchange.open_response("GET", path, timeout=LOG_SILENCE, params=present) as response:
             self._exchange.raise_refusal(response)
-            yield from self._exchange.read_lines(response)
+            yield from self._exchange.read_entries(response)
 
 
 def _format_path(*parts: str) -> str:

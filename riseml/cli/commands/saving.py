@@ -14,7 +14,7 @@ from riseml.cli.context import CommandContext, Exit
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.client.saved_client import SavedClient
+    from riseml.client.server_client import Client
 
 _INTERVAL = 0.5  # seconds between two requests
 
@@ -37,15 +37,14 @@ def save_output(
     While the experiment runs, and after its end when the last copy failed. Only what has changed travels.
     """
     from riseml.cli.output.saved_view import list_saved
-    from riseml.client.saved_client import SavedClient
 
     command: CommandContext = context.obj
     keys = _read_keys(command.environ) if pass_keys else None
-    with command.connect() as client, SavedClient(client.address) as saved:
+    with command.connect() as client:
         chosen = choose_experiment_id(command, client, identity)
-        saved.save_output(chosen, keys)
+        client.save_output(chosen, keys)
         try:
-            saved_view = _wait(command, saved, chosen)
+            saved_view = _wait(command, client, chosen)
         except KeyboardInterrupt:
             command.printer.say("", f"The copy goes on. `riseml show {chosen} --saved` shows how far it is.")
             raise Exit(Interrupted.exit_code) from None
@@ -57,9 +56,9 @@ def save_output(
         raise Exit(Unreachable.exit_code)
 
 
-def _wait(command: CommandContext, saved: SavedClient, identity: str) -> wire.SavedView:
+def _wait(command: CommandContext, client: Client, identity: str) -> wire.SavedView:
     while True:
-        saved_view = saved.get_saved(identity)
+        saved_view = client.get_saved(identity)
         if saved_view["state"] != "saving":
             return saved_view
         command.wait(_INTERVAL)

@@ -266,17 +266,14 @@ def _finish_host_run(client: Client, run: _TestRun) -> _TestRun:
 
 def _check_file(client: Client, identity: str, digest: str) -> list[str]:
     """Return what is wrong with the file that a job left in OUTPUT_DIR, as the server reads it."""
-    from riseml.client.file_client import FileClient, StoragePlace
+    from riseml.client.file_client import StoragePlace
 
-    files = FileClient(client.address, StoragePlace("output", identity))
     try:
-        pieces = files.read_file("system-test")
+        pieces = client.open_files(StoragePlace("output", identity)).read_file("system-test")
         size = int(next(pieces).split()[0])  # a header comes first, a proof last
         content = b"".join(pieces)[:size]
     except RisemlError as error:
         return [f"the server cannot read what the job wrote to OUTPUT_DIR: {error.message}"]
-    finally:
-        files.close()
     if hashlib.sha256(content).hexdigest() != digest:
         return ["the server reads something else in OUTPUT_DIR than the job wrote: is the folder the same on the host?"]
     return []

@@ -15,12 +15,12 @@ from riseml.cli.files.addresses import StorageAddress, check_project, parse_stor
 from riseml.cli.files.copies import CopyLocation
 from riseml.cli.files.names import join_paths, to_path
 from riseml.cli.files.sides import LocalEndpoint, split_local
-from riseml.client.file_client import FileClient, StoragePlace
 from riseml.files.storage_files import MOST_ENTRIES, ListOrder
 from riseml.job_programs.folder_paths import FileInfo, show_name
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
+    from riseml.client.file_client import FileClient, StoragePlace
     from riseml.client.server_client import Client
 
 _HIDDEN = "."
@@ -105,9 +105,7 @@ class PathOpener:
             check_project(address, view["user"], view["project"])
 
     def _connect_storage(self, place: StoragePlace) -> FileClient:
-        side = FileClient(self._connect().address, place)
-        self._stack.callback(side.close)
-        return side
+        return self._connect().open_files(place)
 
     def _connect(self) -> Client:
         if self._client is None:

@@ -37,9 +37,6 @@ class CopyEndpoint(Protocol):
     def write_file(self, order: FileUpload, content: Content) -> None:
         """Write a file; it has its final name when this returns."""
 
-    def close(self) -> None:
-        """Close what is open."""
-
 
 class LocalEndpoint:
     """The files below a folder of this machine. No link below it is followed.

@@ -92,6 +92,27 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
     return {**experiment, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 
 
+def make_search(**changes: Any) -> wire.SearchView:
+    search: wire.SearchView = {
+        "method": "grid",
+        "metric": "accuracy",
+        "goal": "maximize",
+        "seed": 0,
+        "trials": 2,
+        "made": 2,
+        "running": 0,
+        "complete": 0,
+        "stopped": 0,
+        "failed": 0,
+        "best": None,
+        "end": None,
+        "message": "trial 2 of 2",
+        "next": "",
+        "variables": [],
+    }
+    return {**search, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
+
+
 def line(text: str, number: int = 0, job: str = "4.master") -> wire.LineEntry:
     return {"type": "line", "cursor": str(number), "id": job, "time": NOW, "stream": "stdout", "text": text}
 
@@ -192,9 +213,10 @@ class FakeServer:
     def _answer(self, request: Request, parts: list[str], body: bytes) -> Response:
         match request.method, parts:
             case "GET", ["server"] | ["system"]:
-                return JSONResponse(self.server if parts[0] == "server" else {"server": self.server, "hosts": HOSTS})
+                server = {name: value for name, value in self.server.items() if value is not None}  # None: not sent
+                return JSONResponse(server if parts[0] == "server" else {"server": server, "hosts": HOSTS})
             case "GET", ["pool"]:
-                return JSONResponse({"trouble": "", "gone": [], "hosts": HOSTS})
+                return JSONResponse(POOL)
             case _, ["snapshots", digest, *rest]:
                 return self._answer_files(request.method, digest, rest, body)
             case "POST", ["packs", name]:
@@ -273,12 +295,17 @@ async def _half() -> AsyncIterator[bytes]:
     raise Cut
 
 
-HOSTS = [
+HOSTS: list[wire.HostView] = [
     {
         "name": "local",
         "state": "up",
         "drained": False,
         "message": "",
+        "url": "unix:///var/run/docker.sock",
+        "address": "127.0.0.1",
+        "swarm": "",
+        "labels": {},
+        "jobs": [],
         "engine": "Docker 20.10.24",
         "cpus": 2.0,
         "mem_mib": 16384,
@@ -288,6 +315,17 @@ HOSTS = [
         "gpus_used": 0,
     }
 ]
+POOL: wire.PoolView = {
+    "file": None,
+    "trouble": "",
+    "network": "bridge",
+    "swarm_trouble": "",
+    "output": "/output",
+    "data": "/data",
+    "shared_output": True,
+    "hosts": HOSTS,
+    "gone": [],
+}
 
 
 @contextmanager

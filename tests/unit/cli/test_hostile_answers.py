@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from riseml import __version__
 from riseml.base import errors
+from riseml.client.answer_check import WIRE_NAMES
 from riseml.client.exchange import Address, Exchange
 from riseml.client.refusals import make_error
 from riseml.client.server_client import Client, LogQuery, RetryPolicy
-from tests.unit.cli.fake_server import FakeServer
+from tests.unit.cli.fake_server import FakeServer, make_experiment
 
 BODY: dict[str, Any] = {"kind": "QuotaSpent", "message": "m", "hint": None, "exit_code": 4}
 PROBLEM = {"file": "f", "line": 1, "column": 2, "path": "a.b", "problem": "p", "hint": "h", "severity": "warning"}
@@ -90,15 +92,51 @@ def test_json_that_python_cannot_read_is_not_an_answer_of_riseml(
         client.get_server()
 
 
+@pytest.mark.parametrize(
+    ("answer", "difference"),
+    [
+        ([], "it is a list"),
+        ({}, "experiments is absent"),
+        ({"experiments": [make_experiment(), make_experiment(jobs=3)]}, r"experiments\[1\].jobs is a number"),
+    ],
+    ids=str,
+)
+def test_an_answer_of_another_shape_is_named_with_the_server_and_the_field(
+    client: Client, fake_server: FakeServer, answer: object, difference: str
+) -> None:
+    fake_server.answers["GET /experiments"] = (200, answer)
+    with pytest.raises(errors.Unreachable, match=rf"server.sock answered 200, but .* does: {difference}$") as raised:
+        client.list_experiments()
+    assert raised.value.hint == "`riseml server stop`, then try again"
+    with Client(Address(None, fake_server.url)) as remote, pytest.raises(errors.Unreachable) as raised:
+        remote.list_experiments()
+    assert raised.value.message.startswith(fake_server.url)
+    assert f"whether the server has the version of this command ({__version__})" in str(raised.value.hint)
+
+
+def test_a_server_of_another_version_may_lack_keys(client: Client, fake_server: FakeServer) -> None:
+    fake_server.server["version"] = "1.9.0"
+    del fake_server.server["searches"]
+    fake_server.answers["GET /experiments"] = (200, {"experiments": [{"id": "4"}]})
+    assert client.get_server()["version"] == "1.9.0"
+    assert [sorted(experiment) for experiment in client.list_experiments()] == [["id"]]
+    fake_server.server["version"] = __version__
+    client.get_server()
+    with pytest.raises(errors.Unreachable, match=r"experiments\[0\].user is absent"):
+        client.list_experiments()
+
+
 @pytest.mark.parametrize("status", [200, 400])
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     exchange = Exchange(Address(Path("/x/server.sock")))
     monkeypatch.setattr(exchange, "open_response", lambda *_: EndlessAnswer(status))
     with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
-        exchange.request_json("GET", "/server")
+        exchange.request_answer("GET", "/server", WIRE_NAMES.ServerView)
 
 
-@pytest.mark.parametrize("line", [DEEP, "{no", "1" * 5000], ids=["lists", "text", "digits"])
+@pytest.mark.parametrize(
+    "line", [DEEP, "{no", "1" * 5000, '{"type": "end"}'], ids=["lists", "text", "digits", "no cursor"]
+)
 def test_an_invalid_log_is_not_an_answer_of_riseml(fake_server: FakeServer, line: str) -> None:
     fake_server.answers["GET /experiments/4/logs"] = (200, f"{line}\n")
     address, moments = Address(fake_server.home / "server.sock"), iter(range(0, 1000, 50))
@@ -112,7 +150,7 @@ def test_an_invalid_log_is_not_an_answer_of_riseml(fake_server: FakeServer, line
 def test_an_entry_of_a_log_without_end_is_not_read_to_its_end() -> None:
     exchange = Exchange(Address(Path("/x/server.sock")))
     with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
-        list(exchange.read_lines(EndlessAnswer(200, 1 << 24)))
+        list(exchange.read_entries(EndlessAnswer(200, 1 << 24)))
 
 
 def test_a_body_that_cannot_be_unpacked_is_a_broken_connection() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import signal
@@ -330,6 +331,8 @@ def test_a_server_that_stands_still_is_named_once_and_waited_for(
 ) -> None:
     monkeypatch.setattr(socket_http, "PATIENCE", 0.01)
     told: list[int] = []
+    body = json.dumps({"version": __version__, "pid": 7, "executor": "docker", "active": 0})
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "server.sock"))
         listener.listen()
@@ -338,7 +341,7 @@ def test_a_server_that_stands_still_is_named_once_and_waited_for(
             told.append(pid)
             door, _ = listener.accept()
             with door:
-                door.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\n" + b'{"pid": 7}')
+                door.sendall(f"{head}{body}".encode())
 
         with Client(Address(tmp_path / "server.sock")) as client:
             client.call_on_silence(answer_late)

@@ -26,7 +26,7 @@ from riseml.client.server_client import Address
 from tests.support.screen import read_screen
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.fake_server import NOW, FakeServer, finish, line, make_experiment, state
+from tests.unit.cli.fake_server import NOW, FakeServer, finish, line, make_experiment, make_search, state
 
 MB = 10**6
 
@@ -230,7 +230,7 @@ def test_a_set_is_explained_by_its_members_and_its_search(riseml: Riseml, fake_s
     states = {"4.1": "FINISHED", "4.2": "RUNNING", "4.3": "PENDING"}
     members = [make_experiment(name, state=state, started_at=None) for name, state in states.items()]
     members[1]["started_at"] = NOW
-    search = {"next": "makes trial 4 of 9 when 4.3 has got a place"}
+    search = make_search(next="makes trial 4 of 9 when 4.3 has got a place")
     fake_server.experiments["4"] = make_experiment(type="set", state="RUNNING", experiments=members, search=search)
     host = {"host": "gpu1", "obstacle": "drained", "text": "is drained", "jobs": []}
     waits = explain(id="4.3", phase="waits", state="PENDING", summary="no room now", hosts=[host])

@@ -14,7 +14,7 @@ from riseml.cli.output.printer import Printer
 from tests.support.screen import read_screen
 from tests.unit.cli.commands.test_results import make_metric
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment, make_job
+from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment, make_job, make_search
 
 
 def test_status_lists(riseml: Riseml, fake_server: FakeServer) -> None:
@@ -240,6 +240,7 @@ SAMPLE = {
     "project": "ai-toaster",
     "state": "RUNNING",
     "host": "local",
+    "node": None,
     "time": None,
     "cpu": 37.25,
     "mem": 12.0,
@@ -378,13 +379,6 @@ def test_status_shows_metrics(riseml: Riseml, fake_server: FakeServer) -> None:
     rows = [line.split() for line in riseml("status", "4").out.splitlines()[-3:]]
     assert rows[0] == ["EXP", "ID", "STATE", "AGE", "accuracy", "PARAMS"]
     assert [row[-1] for row in rows[1:]] == ["0.25", "-"]
-    search = {
-        "metric": "accuracy",
-        "goal": "maximize",
-        "method": "grid",
-        "seed": 0,
-        "best": None,
-        "message": "trial 2 of 2",
-    }
+    search = make_search()
     fake_server.experiments["4"] = make_experiment(type="set", experiments=members, jobs=[], search=search)
     assert riseml("status", "4").out.splitlines()[-2].split()[-1] == "0.5"

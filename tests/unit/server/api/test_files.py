@@ -15,6 +15,7 @@ from riseml.base.errors import Conflict, NotFound, RisemlError, UsageError
 from riseml.base.settings import Settings
 from riseml.client.exchange import Address, RetryPolicy
 from riseml.client.file_client import FileClient, StoragePlace
+from riseml.client.server_client import Client
 from riseml.files.storage_files import ListOrder
 from riseml.job_programs.folder_contents import FileUpload, read_pieces
 from riseml.server.app import make_application
@@ -106,10 +107,14 @@ def scissors(served: tuple[str, Scissors]) -> Scissors:
 
 
 @pytest.fixture
-def files(served: tuple[str, Scissors]) -> Iterator[FileClient]:
-    client = FileClient(Address(None, served[0]), StoragePlace("data"), RetryPolicy(wait=lambda _: None))
-    yield client
-    client.close()
+def client(served: tuple[str, Scissors]) -> Iterator[Client]:
+    with Client(Address(None, served[0]), RetryPolicy(wait=lambda _: None)) as client:
+        yield client
+
+
+@pytest.fixture
+def files(client: Client) -> FileClient:
+    return client.open_files(StoragePlace("data"))
 
 
 def content_of(path: Path, offset: int) -> Iterator[bytes]:
@@ -129,26 +134,28 @@ def send(files: FileClient, path: Path, target: str) -> None:
 
 
 def test_a_content_that_is_cut_goes_on_where_it_was(
-    files: FileClient, scissors: Scissors, home: Path, tmp_path: Path
+    client: Client, files: FileClient, scissors: Scissors, home: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "big").write_bytes(BIG)
-    files.close()
+    client.close()
     scissors.cuts = [6_000_000, 3_000_000]
     send(files, tmp_path / "big", "models/big")
     assert (home / "data/models/big").read_bytes() == BIG
     assert os.listdir(home / "data/models") == ["big"]
     assert (scissors.cuts, scissors.passed < 16_000_000) == ([], True)
-    files.close()
+    client.close()
     scissors.passed, scissors.cuts = 0, [6_000_000, 3_000_000]
     header, *pieces, proof = files.read_file("models/big")
     assert (int(header.split()[0]), b"".join(pieces), proof[:1]) == (len(BIG), BIG, b"0")
     assert (scissors.cuts, scissors.passed < 16_000_000) == ([], True)
 
 
-def test_a_file_that_is_replaced_after_a_break_is_refused(files: FileClient, scissors: Scissors, home: Path) -> None:
+def test_a_file_that_is_replaced_after_a_break_is_refused(
+    client: Client, files: FileClient, scissors: Scissors, home: Path
+) -> None:
     (home / "data").mkdir(exist_ok=True)
     (home / "data/x").write_bytes(BIG)
-    files.close()
+    client.close()
     scissors.cuts = [4_000_000]
     reading = files.read_file("x")
     next(reading)
@@ -185,7 +192,5 @@ def test_what_cannot_be_is_said_in_one_sentence(files: FileClient, served: tuple
         list(files.read_file("folder"))
     with pytest.raises(RisemlError, match="root of a storage"):
         files.remove_files("")
-    other = FileClient(Address(None, served[0]), StoragePlace("output", "7"))
-    with pytest.raises(NotFound, match="no experiment 7"):
-        other.list_files(ListOrder(""))
-    other.close()
+    with Client(Address(None, served[0])) as client, pytest.raises(NotFound, match="no experiment 7"):
+        client.open_files(StoragePlace("output", "7")).list_files(ListOrder(""))
