@@ -8,18 +8,22 @@ from __future__ import annotations
 import os
 import zlib
 
+_ADDRESSES = ("file_client.py", "server_client.py", "stream_client.py")
+"""The modules of the client that have the addresses of the API."""
+
 
 def read_revision() -> str:
-    """Return a digest of the modules of `riseml.wire` on the disk. It takes about half a millisecond.
+    """Return a digest of the modules on the disk that have the shapes and the addresses. It takes half a millisecond.
 
-    They have every shape and every address, so that a client and a server with the same digest understand each other.
+    A client and a server with the same digest understand each other.
     """
-    folder = os.path.join(find_package(), "wire")
+    package = find_package()
+    folder = os.path.join(package, "wire")
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".py")]
     modules = []
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".py"):
-            with open(os.path.join(folder, name), "rb", buffering=0) as file:
-                modules.append(file.read())
+    for path in [*paths, *(os.path.join(package, "client", name) for name in _ADDRESSES)]:
+        with open(path, "rb", buffering=0) as file:
+            modules.append(file.read())
     content = b"".join(modules)
     return f"{zlib.crc32(content):08x}{zlib.adler32(content):08x}"
 
