@@ -6,14 +6,18 @@ Run it after a change of `riseml.wire`: `.venv/bin/python -m scripts.wire_shapes
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+from unittest.mock import MagicMock
 
+from fastapi.routing import APIRoute
 from typing_extensions import is_typeddict
 
 from riseml import wire
+from riseml.server.api.routes.router import make_router
 from riseml.wire import command_output
 
 PACKAGE = Path(wire.__file__).parents[1]
@@ -37,7 +41,27 @@ def write_types() -> str:
     for name, shape in _list_shapes():
         keys = "; ".join(f"{key}: {kind}" for key, kind in _list_kinds(shape, _name_type).items())
         lines.append(f"export type {name} = {{ {keys} }};\n")
-    return "".join(lines)
+    return "".join([*lines, _write_routes()])
+
+
+def list_routes() -> list[APIRoute]:
+    """Return every route below /v1 of a server, of which none is answered; without streams into jobs."""
+    return [route for route in make_router(MagicMock()).routes if isinstance(route, APIRoute)]
+
+
+def _write_routes() -> str:
+    """Return a type that names the answer to a request such as `GET /experiments/4`."""
+    answers = {
+        f"{method} {re.sub('{[^}]*}', '${string}', route.path.removeprefix('/v1'))}": route.response_model
+        for route in list_routes()
+        for method in sorted(route.methods or ())
+    }
+    lines = [
+        f"  Request extends `{request}` ? {_name_type(answer)} :\n"
+        for request, answer in sorted(answers.items(), key=lambda item: (-item[0].count("/"), item[0]))  # longest first
+        if get_origin(answer) in (Union, UnionType) or is_typeddict(answer)
+    ]
+    return "".join(["export type AnswerTo<Request extends string> =\n", *lines, "  unknown;\n"])
 
 
 def _list_shapes() -> list[tuple[str, Any]]:

@@ -3,6 +3,11 @@
 
 import { noteDate } from "./clock.js";
 
+/** @import { AnswerTo } from "../wire.js" */
+
+/** @typedef {string | number | boolean | null | undefined} QueryValue */
+/** @typedef {Record<string, QueryValue | QueryValue[]>} Query an array is repeated; null is left out */
+
 const STORED = "riseml-session"; // `<session>.<page key>`
 const TRIES = 4; // of a request: browsers drop pending ones when a network of the machine changes
 const FIRST_PAUSE = 80; // milliseconds before the second try
@@ -40,10 +45,11 @@ export async function takeSession() {
 
 /**
  * Return an answer of the server.
- * @param {string} path below /api/v1, such as `/experiments`
- * @param {Record<string, any>} [query] an array is repeated; null is left out
+ * @template {string} Path
+ * @param {Path} path below /api/v1, such as `/experiments`
+ * @param {Query} [query]
  * @param {AbortSignal} [signal]
- * @returns {Promise<any>}
+ * @returns {Promise<AnswerTo<`GET ${Path}`>>}
  */
 export async function get(path, query = {}, signal) {
   return (await getResponse(path, query, signal)).json();
@@ -52,7 +58,7 @@ export async function get(path, query = {}, signal) {
 /**
  * Return a response whose body the caller reads.
  * @param {string} path
- * @param {Record<string, any>} query
+ * @param {Query} query
  * @param {AbortSignal} [signal]
  * @returns {Promise<Response>}
  */
@@ -62,9 +68,10 @@ export function getResponse(path, query, signal) {
 
 /**
  * Send a request, and return the answer. The request is repeated when no answer comes, so it must be idempotent.
- * @param {string} path
- * @param {any} [body]
- * @returns {Promise<any>}
+ * @template {string} Path
+ * @param {Path} path
+ * @param {object} [body]
+ * @returns {Promise<AnswerTo<`POST ${Path}`>>}
  */
 export async function post(path, body) {
   const options = body === undefined ? {} : { body: JSON.stringify(body), type: "application/json" };
@@ -96,7 +103,7 @@ export async function openSocket(path) {
   return socket;
 }
 
-/** @param {string} path @param {Record<string, any>} query */
+/** @param {string} path @param {Query} query */
 function makeUrl(path, query) {
   const url = new URL(`/api/v1${path}`, location.origin);
   for (const [name, value] of Object.entries(query)) {

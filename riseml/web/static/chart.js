@@ -4,6 +4,8 @@
 import { draw } from "./dom.js";
 import { formatNumber, formatSpan } from "./format.js";
 
+/** @import { MetricBucket } from "../wire.js" */
+
 const [WIDTH, HEIGHT] = [560, 240];
 const PLOT = { left: 56, right: 550, top: 10, bottom: 210 };
 const COLOURS = 8; // of lines, in style.css
@@ -13,7 +15,8 @@ const MOST_COUNTED = 2 ** 50; // steps up to a tick; from 2 ** 53 on, a number a
  * @typedef {{x: number, y: number, low: number, high: number}} Point
  * @typedef {{name: string, points: Point[]}} Line
  * @typedef {{isLog: boolean, isTime: boolean, smoothing: number}} ChartOptions
- * @typedef {{name: string, buckets: any[]}} Series
+ * @typedef {Pick<MetricBucket, "mean" | "min" | "max" | "last_step" | "first_at" | "last_at">} Bucket
+ * @typedef {{name: string, buckets: Bucket[]}} Series
  */
 
 /** @param {Series} series @param {ChartOptions} options @returns {Line} */
@@ -23,8 +26,9 @@ export function makeLine({ name, buckets }, { isTime, smoothing }) {
   let mean = Number.NaN;
   const points = known.map((bucket, at) => {
     const x = isTime ? (Date.parse(bucket.last_at) - start) / 1000 : (bucket.last_step ?? at);
-    mean = Number.isNaN(mean) ? bucket.mean : smoothing * mean + (1 - smoothing) * bucket.mean;
-    return { x, y: mean, low: bucket.min, high: bucket.max };
+    const value = /** @type {number} */ (bucket.mean);
+    mean = Number.isNaN(mean) ? value : smoothing * mean + (1 - smoothing) * value;
+    return { x, y: mean, low: bucket.min ?? value, high: bucket.max ?? value };
   });
   return { name, points };
 }

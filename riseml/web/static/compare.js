@@ -7,6 +7,8 @@ import { fill, make } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { makeLink, makeState, makeTable } from "./parts.js";
 
+/** @import { ComparisonView as Comparison, MetricBucket, MetricView } from "../wire.js" */
+
 const PAUSE = 3000; // milliseconds between two readings at least
 
 /** @param {HTMLElement} main @param {import("./app.js").Page} page */
@@ -33,7 +35,7 @@ class ComparisonView {
     this.names = [];
     /** @type {Map<string, ChartPanel>} by metric */
     this.panels = new Map();
-    /** @type {Map<string, {count: number, buckets: any[]}>} curves by metric and ID, as JSON */
+    /** @type {Map<string, {count: number, buckets: MetricBucket[]}>} curves by metric and ID, as JSON */
     this.curves = new Map();
     /** @type {Set<string>} metrics with further values than their charts show */
     this.grown = new Set();
@@ -44,8 +46,8 @@ class ComparisonView {
 
   async read() {
     const found = await get("/comparison", { of: this.ids }, this.signal);
-    this.names = found.experiments.map((/** @type {any} */ one) => one.id);
-    const rows = found.experiments.map((/** @type {any} */ one) => [makeLink(one.id), one.project, makeState(one.state)]);
+    this.names = found.experiments.map((one) => one.id);
+    const rows = found.experiments.map((one) => [makeLink(one.id), one.project, makeState(one.state)]);
     fill(this.states, makeTable(["ID", "Project", "State"], rows, { caption: "Experiments" }));
     fill(this.differences, makeDifferences(found, ["Name", ...this.names]));
     if (!this.states.parentNode) fill(this.main, make("h1", {}, "Comparison"), this.states, this.charts, this.differences);
@@ -66,7 +68,7 @@ class ComparisonView {
     for (const [name, series] of found) if (this.grown.delete(name)) this.findPanel(name).show(series);
   }
 
-  /** Read a curve unless it is known; return true if it has further values. @param {string} id @param {any} metric */
+  /** Read a curve unless it is known; return true if it has further values. @param {string} id @param {MetricView} metric */
   async readCurve(id, { name, count }) {
     const key = JSON.stringify([name, id]);
     if (this.curves.get(key)?.count === count) return false;
@@ -86,14 +88,14 @@ class ComparisonView {
   }
 }
 
-/** @param {any} found @param {string[]} heads */
+/** @param {Comparison} found @param {string[]} heads */
 function makeDifferences(found, heads) {
   return [
-    makeSection("Parameters", heads, found.parameters.map((/** @type {any} */ one) => [one.name, ...one.values.map(showValue)])),
-    makeSection("Metrics", heads, found.metrics.map((/** @type {any} */ one) => [one.name, ...one.metrics.map((/** @type {any} */ metric) => formatNumber(metric?.last))])),
-    makeSection("Configuration", heads, found.config.map((/** @type {any} */ one) => [one.name, ...one.values.map(showValue)])),
-    makeSection("Environment", heads, found.environment.map((/** @type {any} */ one) => [one.name, ...one.values.map(showValue)])),
-    makeSection("Code", heads, found.code.map((/** @type {any} */ one) => [one.path, ...one.versions.map(showValue)])),
+    makeSection("Parameters", heads, found.parameters.map((one) => [one.name, ...one.values.map(showValue)])),
+    makeSection("Metrics", heads, found.metrics.map((one) => [one.name, ...one.metrics.map((metric) => formatNumber(metric?.last))])),
+    makeSection("Configuration", heads, found.config.map((one) => [one.name, ...one.values.map(showValue)])),
+    makeSection("Environment", heads, found.environment.map((one) => [one.name, ...one.values.map(showValue)])),
+    makeSection("Code", heads, found.code.map((one) => [one.path, ...one.versions.map(showValue)])),
   ];
 }
 
@@ -102,7 +104,7 @@ function showValue(value) {
   return value === null ? make("span", { class: "soft" }, "none") : value;
 }
 
-/** @param {string} title @param {string[]} heads @param {any[][]} rows */
+/** @param {string} title @param {string[]} heads @param {import("./parts.js").Cell[][]} rows */
 function makeSection(title, heads, rows) {
   return rows.length ? make("section", { "aria-label": title }, make("h2", {}, title), makeTable(heads, rows, { caption: title })) : null;
 }

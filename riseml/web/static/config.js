@@ -6,9 +6,11 @@ import { showSoon } from "./experiment.js";
 import { make } from "./dom.js";
 import { makeTable } from "./parts.js";
 
+/** @import { Capsule, ExperimentView, GitState, JobEnvironment } from "../wire.js" */
+
 /** @type {import("./experiment.js").Tab} */
 export function showConfig(page) {
-  const path = `/experiments/${encodeURIComponent(page.view.id)}`;
+  const path = /** @type {const} */ (`/experiments/${encodeURIComponent(page.view.id)}`);
   const file = make("section", { "aria-label": "The file" });
   const variables = make("section", { "aria-label": "Variables" });
   const tensorflow = make("section", { "aria-label": "TF_CONFIG" });
@@ -29,7 +31,7 @@ export function showConfig(page) {
   return {};
 }
 
-/** @param {any} git */
+/** @param {GitState} git */
 function describeState(git) {
   if (git.missing?.length) {
     return `, without ${git.missing.join(", ")}`;
@@ -37,7 +39,7 @@ function describeState(git) {
   return git.clean === false ? ", changed" : "";
 }
 
-/** @param {any} capsule @param {any} view */
+/** @param {Capsule} capsule @param {ExperimentView} view */
 function makeFacts(capsule, view) {
   const git = capsule.code.git;
   const rows = [
@@ -62,9 +64,9 @@ function makeFold(name, content) {
   return make("details", {}, make("summary", {}, name), content);
 }
 
-/** @param {string} name @param {any} found */
+/** @param {string} name @param {JobEnvironment} found */
 function makeVariables(name, found) {
   const shown = Object.entries(found.variables);
-  const hidden = found.hidden.map((/** @type {string} */ one) => [one, make("span", { class: "soft" }, "hidden")]);
+  const hidden = found.hidden.map((one) => [one, make("span", { class: "soft" }, "hidden")]);
   return makeTable(["Name", "Value"], [...shown, ...hidden], { caption: `Variables of ${name}` });
 }

@@ -7,7 +7,7 @@
  * Return a new element.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {Record<string, any>} [fields] attributes; `on...` are listeners, `false` and `null` are left out
+ * @param {Record<string, unknown>} [fields] attributes; `on...` are listeners, `false` and `null` are left out
  * @param {...(Child | Child[])} children
  * @returns {HTMLElementTagNameMap[Tag]}
  */
@@ -21,7 +21,7 @@ export function make(tag, fields = {}, ...children) {
 /**
  * Return a new element of an SVG picture.
  * @param {string} tag
- * @param {Record<string, any>} [fields]
+ * @param {Record<string, unknown>} [fields]
  * @param {...(Child | Child[])} children
  * @returns {SVGElement}
  */
@@ -70,12 +70,12 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** @param {Element} element @param {Record<string, any>} fields */
+/** @param {Element} element @param {Record<string, unknown>} fields */
 function setFields(element, fields) {
   for (const [name, value] of Object.entries(fields)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "checked" || name === "value") /** @type {any} */ (element)[name] = value;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    else if (name === "checked" || name === "value") Reflect.set(element, name, value);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
 }

@@ -15,10 +15,12 @@ import { showShell } from "./shell.js";
 import { numberOf } from "./store.js";
 import { makeBoardLink } from "./tensorboard.js";
 
+/** @import { Capsule, ExperimentView, Submission } from "../wire.js" */
+
 /**
  * @typedef {object} ExperimentPage what a tab gets
  * @property {string} id
- * @property {any} view the experiment; it is replaced when it changes
+ * @property {ExperimentView} view the experiment; it is replaced when it changes
  * @property {AbortSignal} signal
  * @property {import("./feed.js").Feed} feed
  * @property {HTMLElement} place
@@ -74,7 +76,7 @@ function makeTabs(id, part) {
   return make("nav", { class: "tabs", "aria-label": `Parts of experiment ${id}` }, links);
 }
 
-/** @param {HTMLElement} head @param {any} view */
+/** @param {HTMLElement} head @param {ExperimentView} view */
 function fillHead(head, view) {
   const set = view.id.includes(".") && make("span", { class: "soft" }, " of set ", makeLink(String(numberOf(view.id))));
   const kind = view.type === "set" ? "Set" : view.type === "experiment" ? "Experiment" : view.type;
@@ -84,12 +86,12 @@ function fillHead(head, view) {
   fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, times);
 }
 
-/** @param {any} view @returns {string} what it does now, in one sentence */
+/** @param {ExperimentView} view @returns {string} what it does now, in one sentence */
 export function describe(view) {
-  const jobs = view.jobs.filter((/** @type {any} */ job) => job.name !== "build");
-  const hosts = new Set(jobs.map((/** @type {any} */ job) => job.host).filter(Boolean));
+  const jobs = view.jobs.filter((job) => job.name !== "build");
+  const hosts = new Set(jobs.map((job) => job.host).filter(Boolean));
   if (view.state === "RUNNING" && jobs.length) {
-    const running = jobs.filter((/** @type {any} */ job) => job.state === "RUNNING").length;
+    const running = jobs.filter((job) => job.state === "RUNNING").length;
     const where = hosts.size === 1 ? [...hosts][0] : countNoun(hosts.size, "host");
     return `${running === jobs.length ? "" : `${running} of `}${countNoun(jobs.length, "job")} ${jobs.length === 1 ? "runs" : "run"} on ${where}.`;
   }
@@ -97,7 +99,7 @@ export function describe(view) {
   return /[.!?]$/.test(first) || !first ? first : `${first}.`;
 }
 
-/** @param {any} view */
+/** @param {ExperimentView} view */
 function makeActions(view) {
   const kill = make("button", { type: "button", class: "danger", "data-action": "kill", onclick: () => askKill(view) }, "Kill");
   const rerun = make("button", { type: "button", "data-action": "rerun", onclick: () => askRerun(view) }, "Rerun");
@@ -106,7 +108,7 @@ function makeActions(view) {
   return make("div", { class: "actions" }, board && makeBoardLink([view.id]), !isDone && kill, view.type === "experiment" && rerun);
 }
 
-/** @param {any} view */
+/** @param {ExperimentView} view */
 function askKill(view) {
   const text = view.type === "set" ? "All of its experiments end now, and no further ones begin. What they have written stays." : "All of its jobs end now. What they have written stays.";
   ask({ title: `Kill ${view.id}?`, text, yes: "Kill", isDangerous: true }, async () => {
@@ -114,7 +116,7 @@ function askKill(view) {
   });
 }
 
-/** @param {any} view */
+/** @param {ExperimentView} view */
 async function askRerun(view) {
   const text = "A new experiment runs with the same code, parameters and image. This one stays as it is.";
   ask({ title: `Run ${view.id} again?`, text, yes: "Rerun" }, async () => {
@@ -130,9 +132,9 @@ async function askRerun(view) {
   });
 }
 
-/** @param {any} capsule @param {string} config */
+/** @param {Capsule} capsule @param {string} config @returns {Submission} */
 function makeSubmission(capsule, config) {
-  const pinned = capsule.environments.filter((/** @type {any} */ one) => one.digest !== null);
+  const pinned = capsule.environments.flatMap(({ image, digest }) => (digest === null ? [] : [{ image, digest }]));
   return {
     project: capsule.project,
     file: capsule.code.file || "riseml.yml",
@@ -140,7 +142,7 @@ function makeSubmission(capsule, config) {
     key: crypto.randomUUID(),
     parameters: Object.entries(capsule.parameters),
     rerun_of: capsule.experiment,
-    pinned: pinned.map((/** @type {any} */ one) => ({ image: one.image, digest: one.digest })),
+    pinned,
     ...(capsule.code.digest ? { snapshot: capsule.code.digest } : {}),
     ...(capsule.code.git ? { git: capsule.code.git } : {}),
   };

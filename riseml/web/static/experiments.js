@@ -12,13 +12,15 @@ import { ExperimentList, numberOf } from "./store.js";
 import { makeBoardLink } from "./tensorboard.js";
 import { VirtualRows } from "./virtual.js";
 
+/** @import { ExperimentView } from "../wire.js" */
+
 const ROW_HEIGHT = 34; // pixels; style.css has the same
 const MOST_COMPARED = 20; // experiments that the server puts side by side
 const TEXTS = new Intl.Collator(undefined, { numeric: true }); // localeCompare would create one for each comparison
 const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAILED: 5, KILLED: 6, FINISHED: 7 };
 
 /** @typedef {import("./filter.js").Row} Row */
-/** @typedef {{key: string, label: string, class?: string, value: (row: Row, table: ExperimentTable) => string | number, cell: (row: Row, table: ExperimentTable) => any}} Column */
+/** @typedef {{key: string, label: string, class?: string, value: (row: Row, table: ExperimentTable) => string | number, cell: (row: Row, table: ExperimentTable) => import("./parts.js").Cell}} Column */
 
 /** @type {Column[]} */
 const COLUMNS = [
@@ -48,7 +50,7 @@ function durationValue({ view }) {
 function describe({ view }) {
   if (view.search) return view.search.message;
   if (view.type === "set") {
-    const ended = view.experiments.filter((/** @type {any} */ one) => hasEnded(one.state)).length;
+    const ended = view.experiments.filter((one) => hasEnded(one.state)).length;
     return `${ended} of ${countNoun(view.experiments.length, "experiment")} ended`;
   }
   const shown = Object.entries(view.parameters).map(([name, value]) => `${name}=${value}`);
@@ -57,8 +59,8 @@ function describe({ view }) {
 
 /** @param {Row} row the first metric of a visible row, or the best value of a search */
 function makeFirstMetric({ metrics, view }) {
-  const best = view.search?.best;
-  if (best) return [make("span", { class: "soft" }, `best ${view.search.metric} `), formatNumber(best.value)];
+  const { search } = view;
+  if (search?.best) return [make("span", { class: "soft" }, `best ${search.metric} `), formatNumber(search.best.value)];
   const first = metrics[0];
   if (!first) return "";
   const step = first.last_step === null ? "" : ` at ${formatNumber(first.last_step)}`;
@@ -142,7 +144,7 @@ class ExperimentTable {
   /** @param {Row} row @returns {number} the chosen metric; of a set, the value that comes first in the order */
   metricValue(row) {
     const sign = this.sort.startsWith("-") ? -1 : 1;
-    const values = [row, ...row.view.experiments.map((/** @type {any} */ one) => this.makeRow(one, true))].map((one) => this.readMetric(one)).filter((value) => value !== null);
+    const values = [row, ...row.view.experiments.map((one) => this.makeRow(one, true))].map((one) => this.readMetric(one)).filter((value) => value !== null);
     return values.length ? sign * Math.min(...values.map((value) => sign * /** @type {number} */ (value))) : sign * Number.MAX_VALUE;
   }
 
@@ -224,7 +226,7 @@ class ExperimentTable {
     /** @type {Row[]} */
     const rows = [];
     for (const top of tops.sort(order)) {
-      const members = top.view.experiments.map((/** @type {any} */ one) => this.makeRow(one, true)).filter(matches);
+      const members = top.view.experiments.map((one) => this.makeRow(one, true)).filter(matches);
       if (!matches(top) && !members.length) continue;
       rows.push(top);
       if (this.open.has(top.id)) rows.push(...members.sort(order));
@@ -256,7 +258,7 @@ class ExperimentTable {
     fill(this.note, make("p", { class: "empty" }, hint));
   }
 
-  /** @param {any} view @param {boolean} isMember @returns {Row} */
+  /** @param {ExperimentView} view @param {boolean} isMember @returns {Row} */
   makeRow(view, isMember) {
     return { id: view.id, view, isMember, metrics: this.list.metrics.get(view.id) ?? view.metrics, lasts: this.list.lasts };
   }

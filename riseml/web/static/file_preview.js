@@ -34,7 +34,7 @@ const PROOF = 33; // bytes after a content: whether it is complete, and its SHA-
  * @typedef {object} ShownFile
  * @property {string} id of the experiment
  * @property {string} path
- * @property {import("./files.js").FileView} file
+ * @property {import("../wire.js").FileView} file
  * @property {AbortSignal} signal
  */
 

@@ -2,7 +2,7 @@
 /** The files of OUTPUT_DIR: folders to browse, and one file at a time beside them. */
 
 import { showName } from "./ansi.js";
-import { get } from "./api.js";
+import { ApiError, get } from "./api.js";
 import { fill, make } from "./dom.js";
 import { showFile } from "./file_preview.js";
 import { formatBytes, formatMoment, toTime } from "./format.js";
@@ -10,7 +10,7 @@ import { linkTo, makeProblem, makeTable } from "./parts.js";
 
 const PAGE = 500; // entries of one request
 
-/** @typedef {{path: string, kind: string, size: number, mtime: number, target: string | null, etag: string}} FileView */
+/** @import { FileView } from "../wire.js" */
 
 /** @type {import("./experiment.js").Tab} */
 export function showFiles(page) {
@@ -52,7 +52,7 @@ class FileBrowser {
 
   /** @param {unknown} error */
   explain(error) {
-    const status = /** @type {any} */ (error)?.status;
+    const status = error instanceof ApiError ? error.status : 0;
     if (status !== 404 || this.path) return makeProblem(error);
     return make("p", { class: "empty" }, "No job has written anything into OUTPUT_DIR so far.");
   }

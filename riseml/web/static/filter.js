@@ -1,12 +1,14 @@
 // @ts-check
 /** The filter of the experiments: `state:running lr<0.1 project:toaster`. Words without a sign match anything. */
 
+/** @import { ExperimentView, MetricView } from "../wire.js" */
+
 /**
  * @typedef {object} Row what one row of the table shows
  * @property {string} id
- * @property {any} view the experiment, as the server shows it
+ * @property {ExperimentView} view the experiment, as the server shows it
  * @property {boolean} isMember it is one experiment of a set
- * @property {any[]} metrics read only for visible rows
+ * @property {MetricView[]} metrics read only for visible rows
  * @property {Map<string, Map<string, number | null>>} lasts last values by the name of the metric in lower case and by ID
  */
 
@@ -107,14 +109,14 @@ function compare(value, sign, wanted) {
   }
 }
 
-/** @param {any} view @returns {string[]} hosts of its jobs, without the host that made its environment */
+/** @param {ExperimentView} view @returns {string[]} hosts of its jobs, without the host that made its environment */
 export function listHosts(view) {
-  const jobs = [...view.jobs, ...view.experiments.flatMap((/** @type {any} */ one) => one.jobs)];
-  return [...new Set(jobs.filter((job) => job.name !== "build").map((job) => job.host).filter(Boolean))];
+  const jobs = [...view.jobs, ...view.experiments.flatMap((one) => one.jobs)];
+  return [...new Set(jobs.filter((job) => job.name !== "build").flatMap((job) => job.host ?? []))];
 }
 
-/** @param {any} view @returns {number} GPUs that its jobs have asked for */
+/** @param {ExperimentView} view @returns {number} GPUs that its jobs have asked for */
 export function countGpus(view) {
-  const ofJobs = view.jobs.reduce((/** @type {number} */ sum, /** @type {any} */ job) => sum + job.gpus, 0);
-  return view.experiments.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + countGpus(one), ofJobs);
+  const ofJobs = view.jobs.reduce((sum, job) => sum + job.gpus, 0);
+  return view.experiments.reduce((sum, one) => sum + countGpus(one), ofJobs);
 }

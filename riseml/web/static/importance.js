@@ -5,6 +5,8 @@ import { get } from "./api.js";
 import { fill, make } from "./dom.js";
 import { countNoun } from "./format.js";
 
+/** @import { ImportanceView, SearchView } from "../wire.js" */
+
 export class ImportancePanel {
   /** @param {string} id of the set @param {AbortSignal} signal */
   constructor(id, signal) {
@@ -14,7 +16,7 @@ export class ImportancePanel {
     this.element = make("section", { class: "panel", "aria-label": "Parameter importance", hidden: true });
   }
 
-  /** Read it again if further trials have a value. @param {any} search */
+  /** Read it again if further trials have a value. @param {SearchView} search */
   async update(search) {
     const known = `${search.complete} ${search.stopped} ${search.made}`;
     if (known === this.known) return;
@@ -22,11 +24,11 @@ export class ImportancePanel {
     this.known = known;
   }
 
-  /** @param {any} found */
+  /** @param {ImportanceView} found */
   show({ metric, parameters, trials, stopped, message }) {
     const early = stopped ? `, ${stopped} of them stopped early, which count with the best value that they reported` : "";
     const source = `Optuna's PED-ANOVA over ${countNoun(trials, "trial")}${early}. It compares the best trials with all: what decides them comes first.`;
-    const bars = parameters.map((/** @type {any} */ one) => makeShare(one.name, one.importance));
+    const bars = parameters.map((one) => makeShare(one.name, one.importance));
     this.element.hidden = false;
     fill(this.element, make("div", { class: "line" }, make("h2", {}, `What decides ${metric}`)), bars, make("p", { class: "soft" }, message || source));
   }

@@ -10,6 +10,8 @@ import { countNoun, formatClock, formatMoment, formatNumber } from "./format.js"
 import { linkTo, makeProblem } from "./parts.js";
 import { VirtualRows } from "./virtual.js";
 
+/** @import { ExperimentView, LinePage, NumberedLine } from "../wire.js" */
+
 const ROW_HEIGHT = 20; // pixels; views.css has the same
 const CHUNK = 500; // lines that are asked for at once
 const END = 2 * CHUNK; // lines of the end that are asked for at once: more than a screen has, and always a whole chunk
@@ -20,7 +22,6 @@ const LONGEST_SOUGHT = 200; // characters that the server searches for
 const COLOURS = 8;
 const LEVELS = { "": "all lines", info: "info and worse", warning: "warnings and errors", error: "errors" };
 
-/** @typedef {{number: number, whole: number, id: string, time: string, stream: string, text: string}} LogLine */
 
 /** @type {import("./experiment.js").Tab} */
 export function showLog(page) {
@@ -33,7 +34,7 @@ class LogView {
   /** @param {import("./experiment.js").ExperimentPage} page */
   constructor(page) {
     this.page = page;
-    /** @type {Map<number, LogLine[]>} by number of the chunk */
+    /** @type {Map<number, NumberedLine[]>} by number of the chunk */
     this.chunks = new Map();
     this.total = 0;
     const query = new URLSearchParams(location.search);
@@ -66,7 +67,7 @@ class LogView {
   }
 
   get path() {
-    return `/experiments/${encodeURIComponent(this.page.id)}/lines`;
+    return /** @type {const} */ (`/experiments/${encodeURIComponent(this.page.id)}/lines`);
   }
 
   arrange() {
@@ -100,9 +101,9 @@ class LogView {
     fill(this.jobs, options.map(([value, label]) => make("option", { value, selected: value === id }, label)));
   }
 
-  /** @param {any} view @param {string} base @returns {string[][]} */
+  /** @param {ExperimentView} view @param {string} base @returns {string[][]} */
   listJobs(view, base) {
-    const known = view.jobs.map((/** @type {any} */ job) => [job.id, job.name]);
+    const known = view.jobs.map((job) => [job.id, job.name]);
     const isOne = this.page.id !== base && !known.some((/** @type {string[]} */ [id]) => id === this.page.id);
     return isOne ? [...known, [this.page.id, this.page.id.slice(base.length + 1)]] : known;
   }
@@ -130,7 +131,7 @@ class LogView {
     return { level: this.level || null };
   }
 
-  /** @param {number} first @param {number} count @returns {Promise<{total: number, lines: LogLine[]}>} */
+  /** @param {number} first @param {number} count @returns {Promise<LinePage>} */
   ask(first, count) {
     return get(this.path, { first, count, ...this.filter }, this.page.signal);
   }
@@ -175,7 +176,7 @@ class LogView {
     return chunk * CHUNK + (this.chunks.get(chunk)?.length ?? 0);
   }
 
-  /** Keep lines that follow each other; not those of a chunk of which former ones are lacking. @param {LogLine[]} lines */
+  /** Keep lines that follow each other; not those of a chunk of which former ones are lacking. @param {NumberedLine[]} lines */
   keep(lines) {
     for (let at = 0; at < lines.length; ) {
       const [chunk, place] = [Math.floor(lines[at].number / CHUNK), lines[at].number % CHUNK];
@@ -186,7 +187,7 @@ class LogView {
     }
   }
 
-  /** @param {number} chunk @param {LogLine[]} lines */
+  /** @param {number} chunk @param {NumberedLine[]} lines */
   keepChunk(chunk, lines) {
     this.chunks.delete(chunk);
     this.chunks.set(chunk, lines);
@@ -222,7 +223,7 @@ class LogView {
 
   /** @param {string} id */
   colourOf(id) {
-    return Math.max(0, this.page.view.jobs.findIndex((/** @type {any} */ job) => job.id === id)) % COLOURS;
+    return Math.max(0, this.page.view.jobs.findIndex((job) => job.id === id)) % COLOURS;
   }
 
   /** Return a line; if it is missing, return nothing and request its chunk. @param {number} number */
@@ -232,7 +233,7 @@ class LogView {
     return line;
   }
 
-  /** @param {number} number @returns {LogLine | undefined} */
+  /** @param {number} number @returns {NumberedLine | undefined} */
   readKept(number) {
     return this.chunks.get(Math.floor(number / CHUNK))?.[number % CHUNK];
   }

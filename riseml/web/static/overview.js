@@ -10,6 +10,8 @@ import { hasEnded, linkTo, makeDuration, makeState, makeTable } from "./parts.js
 import { ResourcePanel } from "./resources.js";
 import { makeTimeline } from "./timeline.js";
 
+/** @import { EventView, ExperimentView } from "../wire.js" */
+
 const METRIC_PAUSE = 500; // milliseconds between two readings at least: a training may print without a pause
 const LEAST_PAUSE = 10_000; // milliseconds between two redraws of the timeline of running jobs
 
@@ -28,7 +30,7 @@ export function showOverview(page) {
   const timeline = new TimelinePanel(life, page);
   const update = () => {
     fill(failure, makeFailure(page.view));
-    fill(written, (page.view.written?.sentences ?? []).map((/** @type {string} */ sentence) => make("p", {}, stripControls(sentence))));
+    fill(written, (page.view.written?.sentences ?? []).map((sentence) => make("p", {}, stripControls(sentence))));
     fill(jobs, make("h2", {}, "Jobs ", make("span", { class: "soft" }, countRoles(page.view.jobs))), makeJobs(page.view));
     fill(parameters, makeParameters(page.view));
     timeline.read();
@@ -39,7 +41,7 @@ export function showOverview(page) {
   return { update, grow: () => panels.update() };
 }
 
-/** @param {any} view */
+/** @param {ExperimentView} view */
 function makeFailure(view) {
   if (view.state !== "FAILED") return null;
   const lines = make("pre", { class: "lines", tabindex: "0" });
@@ -47,14 +49,14 @@ function makeFailure(view) {
     appendColoured(lines, takeLastState(line));
     lines.append("\n");
   }
-  const others = view.jobs.filter((/** @type {any} */ job) => job.reason === "CASCADE").length;
+  const others = view.jobs.filter((job) => job.reason === "CASCADE").length;
   return make("section", { class: "failure", "aria-label": "Failure" },
     make("h2", {}, view.cause ? `${view.cause} failed first` : "It failed"),
     make("p", {}, view.message),
     view.advice && make("p", { class: "advice" }, view.advice),
     view.last_lines.length > 0 && lines,
     others > 0 && make("details", {}, make("summary", {}, `${others} ${view.cause ? "other " : ""}${others === 1 ? "job" : "jobs"} ended because of it`),
-      make("ul", {}, view.jobs.filter((/** @type {any} */ job) => job.reason === "CASCADE").map((/** @type {any} */ job) => make("li", {}, job.name)))),
+      make("ul", {}, view.jobs.filter((job) => job.reason === "CASCADE").map((job) => make("li", {}, job.name)))),
     make("p", {}, make("a", { href: linkTo(view.cause ? `${view.id}.${view.cause}` : view.id, "log") }, "Its log")),
   );
 }
@@ -68,9 +70,9 @@ function countRoles(jobs) {
   return counts.size > 1 ? [...counts].map(([role, count]) => `${count} ${role}`).join(", ") : "";
 }
 
-/** @param {any} view */
+/** @param {ExperimentView} view */
 function makeJobs(view) {
-  const rows = view.jobs.map((/** @type {any} */ job) => [
+  const rows = view.jobs.map((job) => [
     make("a", { href: linkTo(job.id, "log"), title: "its log" }, job.name),
     makeState(job.state),
     stripControls(job.message.split("\n")[0]),
@@ -85,7 +87,7 @@ function makeJobs(view) {
   return makeTable(heads, rows, { caption: "Jobs", numbers: [4, 5, 6, 7, 8] });
 }
 
-/** @param {any} view */
+/** @param {ExperimentView} view */
 function makeParameters(view) {
   const found = Object.entries(view.parameters);
   if (!found.length) return null;
@@ -99,7 +101,7 @@ class TimelinePanel {
     this.place = place;
     this.page = page;
     this.drawnAt = Infinity;
-    /** @type {any[]} */
+    /** @type {EventView[]} */
     this.events = [];
     this.read = page.feed.makeReading(async () => {
       const { events } = await get(`/experiments/${encodeURIComponent(page.id)}/events`, {}, page.signal);
@@ -140,7 +142,7 @@ class MetricPanels {
 
   async readAll() {
     const { id, signal } = this.page;
-    const path = `/experiments/${encodeURIComponent(id)}/metrics`;
+    const path = /** @type {const} */ (`/experiments/${encodeURIComponent(id)}/metrics`);
     const { experiments } = await get(path, {}, signal);
     const metrics = experiments[0]?.metrics ?? [];
     for (const metric of metrics) {

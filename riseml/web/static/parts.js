@@ -55,7 +55,7 @@ export function tick() {
 
 /** @param {unknown} error @returns {HTMLElement} */
 export function makeProblem(error) {
-  const hint = /** @type {any} */ (error)?.hint;
+  const hint = error instanceof Error && "hint" in error && typeof error.hint === "string" ? error.hint : "";
   const message = error instanceof Error ? error.message : String(error);
   return make("div", { class: "problem", role: "alert" }, make("p", {}, message), hint && make("p", { class: "soft" }, hint));
 }
@@ -86,9 +86,11 @@ export function ask({ title, text, yes, isDangerous }, act) {
   dialog.showModal();
 }
 
+/** @typedef {import("./dom.js").Child | import("./dom.js").Child[]} Cell of a table */
+
 /**
  * @param {string[]} heads
- * @param {(import("./dom.js").Child | import("./dom.js").Child[])[][]} rows
+ * @param {Cell[][]} rows
  * @param {{caption: string, numbers?: number[]}} options `numbers` are the columns that are aligned to the right
  */
 export function makeTable(heads, rows, { caption, numbers = [] }) {

@@ -11,6 +11,8 @@ import { countNoun, formatMemory, formatNumber } from "./format.js";
 import { ask, makeAge, makeLink, makeProblem, makeTable } from "./parts.js";
 import { makeUsage } from "./usage.js";
 
+/** @import { HostView, PoolUsage, PoolView as Pool, QueueView } from "../wire.js" */
+
 const USAGE_AGE = 60_000; // milliseconds: the server's history has a value for each minute
 const PAUSE = 300; // milliseconds between two readings at least
 
@@ -29,10 +31,10 @@ class PoolView {
   /** @param {HTMLElement} main @param {import("./app.js").Page} page */
   constructor(main, page) {
     this.page = page;
-    /** @type {any} */
+    /** @type {PoolUsage | null} */
     this.usage = null;
     this.usageAt = -Infinity;
-    /** @type {any} */
+    /** @type {Pool | null} */
     this.pool = null;
     this.facts = make("p", { class: "soft" });
     this.hours = make("select", { id: "hours", onchange: () => this.chooseHours() }, [1, 6, 24, 168].map((count) => make("option", { value: count, selected: count === 6 }, count === 168 ? "7 days" : countNoun(count, "hour"))));
@@ -88,10 +90,10 @@ class PoolView {
 
   showHosts() {
     const hosts = this.pool?.hosts ?? [];
-    fill(this.hosts, hosts.map((/** @type {any} */ host) => this.makeHost(host)));
+    fill(this.hosts, hosts.map((host) => this.makeHost(host)));
   }
 
-  /** @param {any} host */
+  /** @param {HostView} host */
   makeHost(host) {
     const words = { up: "up", silent: "silent", draining: "draining", drained: "drained" };
     const state = make("span", { class: "state", "data-state": host.state }, make("span", { class: "dot", "aria-hidden": "true" }), words[/** @type {keyof typeof words} */ (host.state)] ?? host.state);
@@ -102,13 +104,14 @@ class PoolView {
       makeBar("Memory", host.mem_mib_used, host.mem_mib, formatMemory),
       host.gpus > 0 && makeBar("GPUs", host.gpus_used, host.gpus, formatNumber),
     ];
-    const jobs = host.jobs.length ? host.jobs.map((/** @type {string} */ id) => make("li", {}, makeLink(experimentOf(id), id))) : [make("li", { class: "soft" }, "no job")];
-    const used = this.usage?.hosts.find((/** @type {any} */ one) => one.name === host.name);
+    const jobs = host.jobs.length ? host.jobs.map((id) => make("li", {}, makeLink(experimentOf(id), id))) : [make("li", { class: "soft" }, "no job")];
+    const { usage } = this;
+    const used = usage?.hosts.find((one) => one.name === host.name);
     const head = make("div", { class: "line" }, make("h2", {}, host.name), make("div", { class: "actions" }, state, button));
-    return make("article", { class: "panel host" }, head, make("p", { class: "soft" }, host.message || host.engine), bars, make("h3", {}, "Holds it"), make("ul", { class: "holders" }, jobs), used && makeUsage(used, this.usage));
+    return make("article", { class: "panel host" }, head, make("p", { class: "soft" }, host.message || host.engine), bars, make("h3", {}, "Holds it"), make("ul", { class: "holders" }, jobs), usage && used && makeUsage(used, usage));
   }
 
-  /** @param {any} host */
+  /** @param {HostView} host */
   askDrain(host) {
     const text = `${host.name} gets no new jobs until it is resumed. ${host.jobs.length ? `Its ${countNoun(host.jobs.length, "job")} run on.` : "It runs none now."}`;
     ask({ title: `Drain ${host.name}?`, text, yes: "Drain" }, async () => {
@@ -141,9 +144,9 @@ function makeBar(label, used, total, show) {
   return make("div", { class: "meter" }, make("span", {}, label), bar, make("span", { class: "number" }, words));
 }
 
-/** @param {HTMLElement} place @param {any} queue */
+/** @param {HTMLElement} place @param {QueueView} queue */
 function showQueue(place, { length, waiting }) {
-  const rows = waiting.map((/** @type {any} */ one) => [one.position, makeLink(one.id), one.project, makeAge(one.created_at), one.summary]);
+  const rows = waiting.map((one) => [one.position, makeLink(one.id), one.project, makeAge(one.created_at), one.summary]);
   const rest = length - rows.length;
   const empty = make("p", { class: "soft" }, "Nothing waits.");
   fill(place, make("h2", {}, "Queue"), rows.length ? makeTable(["Place", "ID", "Project", "Submitted", "Why it waits"], rows, { caption: "Queue", numbers: [0] }) : empty, rest > 0 && make("p", { class: "soft" }, `and ${formatNumber(rest)} more`));

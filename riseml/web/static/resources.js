@@ -8,12 +8,14 @@ import { makeCoalesced } from "./feed.js";
 import { formatBytes, formatNumber } from "./format.js";
 import { hasEnded, linkTo, makeTable } from "./parts.js";
 
+/** @import { ExperimentView, JobSamples, RemarkView, SampleHistory } from "../wire.js" */
+
 const SPAN = 3600; // seconds that are shown of what runs
 const LEAST_PAUSE = 8000; // milliseconds between two reads; the server keeps a sample each ten seconds
 const [WIDTH, HEIGHT] = [96, 22]; // of a sparkline, in its own unit
 
 /**
- * @typedef {{title: string, amount: string, asked: (job: any) => number, format: (value: number) => string}} Column
+ * @typedef {{title: string, amount: "cpu" | "mem_used" | "gpu" | "gpu_mem_used" | "net_in" | "net_out" | "disk_read" | "disk_write", asked: (job: JobSamples) => number, format: (value: number) => string}} Column
  * `asked` is what the sparkline reaches at least
  */
 
@@ -31,8 +33,6 @@ const COLUMNS = [
 
 /** Words beside a job that slows the others down, by the kind of the remark. @type {Record<string, string>} */
 const MARKS = { behind: "furthest behind", "full-link": "line rate" };
-
-/** @typedef {{job: string, text: string, kind: string}} Remark */
 
 /** Shows what jobs use, and updates it whenever something arrives from the server, at least every 15 s. */
 export class ResourcePanel {
@@ -55,25 +55,26 @@ export class ResourcePanel {
 
   async readAll() {
     const { view, signal } = this.page;
-    const path = `/experiments/${encodeURIComponent(view.id)}`;
+    const path = /** @type {const} */ (`/experiments/${encodeURIComponent(view.id)}`);
     const created = Date.parse(view.created_at) / 1000;
     const hasNow = hasEnded(view.state);
     const since = hasNow ? created : Math.max(created, readClock() / 1000 - SPAN);
-    const { jobs } = await get(`${path}/samples`, { since: new Date(since * 1000).toISOString() }, signal);
+    const history = await get(`${path}/samples`, { since: new Date(since * 1000).toISOString() }, signal);
+    const { jobs } = /** @type {SampleHistory} */ (history);
     const { remarks } = view.state === "RUNNING" ? await get(`${path}/remarks`, {}, signal) : { remarks: [] };
     this.isFinal = hasNow;
     if (!signal.aborted) fill(this.place, jobs.length ? [make("h2", {}, "Resources"), ...makeRemarks(remarks), makeUse(jobs, view, remarks)] : []);
   }
 }
 
-/** @param {Remark[]} remarks */
+/** @param {RemarkView[]} remarks */
 function makeRemarks(remarks) {
   return remarks.map((one) => make("p", { class: "remark" }, one.text));
 }
 
-/** @param {any[]} jobs @param {any} view @param {Remark[]} remarks */
+/** @param {JobSamples[]} jobs @param {ExperimentView} view @param {RemarkView[]} remarks */
 function makeUse(jobs, view, remarks) {
-  const shown = COLUMNS.filter((column) => jobs.some((job) => job[column.amount].some((/** @type {number | null} */ value) => value !== null)));
+  const shown = COLUMNS.filter((column) => jobs.some((job) => job[column.amount].some((value) => value !== null)));
   const marked = new Map(remarks.map((one) => [one.job, MARKS[one.kind]]));
   const rows = jobs.map((job) => {
     const name = job.id.slice(view.id.length + 1);
@@ -83,9 +84,8 @@ function makeUse(jobs, view, remarks) {
   return make("div", { class: "use" }, makeTable(["Job", ...shown.map((column) => column.title)], rows, { caption: "Resources" }));
 }
 
-/** @param {any} job @param {string} name @param {Column} column */
+/** @param {JobSamples} job @param {string} name @param {Column} column */
 function makeCell(job, name, column) {
-  /** @type {(number | null)[]} */
   const values = job[column.amount];
   const known = values.filter((value) => value !== null);
   if (!known.length) return "";

@@ -13,6 +13,8 @@ import { ImportancePanel } from "./importance.js";
 import { ParallelPanel } from "./parallel.js";
 import { makeDuration, makeLink, makeProblem, makeState, makeTable } from "./parts.js";
 
+/** @import { Curve, ResultList, ResultView } from "../wire.js" */
+
 const PAUSE = 1000; // milliseconds between two readings at least: a set prints without a pause
 const FEW_ROWS = 100; // of the leaderboard, before the user asks for all
 
@@ -78,18 +80,18 @@ class SetView {
     if (view.search) await this.importance.update(view.search);
   }
 
-  /** @param {any} found */
+  /** @param {ResultList} found */
   pickMetric(found) {
     const names = found.metrics;
     this.chosen ||= this.page.view.search?.metric ?? found.objective?.metric ?? names[0] ?? "";
     if (this.select.options.length !== names.length) {
-      fill(this.select, names.map((/** @type {string} */ name) => make("option", { value: name, selected: name === this.chosen }, name)));
+      fill(this.select, names.map((name) => make("option", { value: name, selected: name === this.chosen }, name)));
     }
     this.picker.hidden = names.length < 2;
     return names.includes(this.chosen) ? this.chosen : "";
   }
 
-  /** @param {any} found @param {string} metric @param {string} goal */
+  /** @param {ResultList} found @param {string} metric @param {string} goal */
   async drawCurves(found, metric, goal) {
     const { id, signal } = this.page;
     let { curves, best } = this;
@@ -98,30 +100,30 @@ class SetView {
       this.best = best = new ChartPanel(`best ${metric} so far`);
       fill(this.charts, curves.element, best.element, this.importance.element);
     }
-    const stopped = new Set(found.experiments.filter(isStopped).map((/** @type {any} */ one) => one.id));
+    const stopped = new Set(found.experiments.filter(isStopped).map((one) => one.id));
     const answer = await get(`/experiments/${encodeURIComponent(id)}/curves`, { metric }, signal);
-    curves.show(answer.curves.map((/** @type {any} */ one) => makeSeries(one, stopped.has(one.id))));
+    curves.show(answer.curves.map((one) => makeSeries(one, stopped.has(one.id))));
     best.show([{ name: "best", buckets: listBest(found.experiments, metric, goal) }]);
     best.element.hidden = !goal;
   }
 
-  /** @param {any} found @param {string} metric @param {string} goal */
+  /** @param {ResultList} found @param {string} metric @param {string} goal */
   showTrials(found, metric, goal) {
-    const ended = found.experiments.filter((/** @type {any} */ one) => one.ended_at && findMetric(one, metric));
+    const ended = found.experiments.filter((one) => one.ended_at && findMetric(one, metric));
     const sign = goal === "minimize" ? 1 : -1;
-    const trials = ended.map((/** @type {any} */ one) => ({
+    const trials = ended.map((one) => ({
       id: one.id,
-      values: [...found.parameters.map((/** @type {string} */ name) => one.parameters[name] ?? null), bestOf(one, metric, goal)],
+      values: [...found.parameters.map((name) => one.parameters[name] ?? null), bestOf(one, metric, goal)],
     }));
     const last = found.parameters.length;
-    const value = (/** @type {any} */ trial) => (trial.values[last] === null ? Infinity : sign * trial.values[last]);
-    trials.sort((/** @type {any} */ one, /** @type {any} */ other) => value(one) - value(other));
+    const value = (/** @type {import("./parallel.js").Trial} */ trial) => (trial.values[last] === null ? Infinity : sign * Number(trial.values[last]));
+    trials.sort((one, other) => value(one) - value(other));
     this.parallel.element.hidden = !found.parameters.length || trials.length < 2;
     const best = { minimize: "least ", maximize: "best " }[goal] ?? "last ";
     this.parallel.show([...found.parameters, `${best}${metric}`], trials);
   }
 
-  /** @param {any} found @param {string} metric */
+  /** @param {ResultList} found @param {string} metric */
   showEarly(found, metric) {
     const stopped = found.experiments.filter(isStopped);
     this.early.hidden = !stopped.length;
@@ -132,14 +134,14 @@ class SetView {
       const step = findMetric(one, metric)?.last_step;
       if (typeof step === "number") steps.set(step, (steps.get(step) ?? 0) + 1);
     }
-    const longest = Math.max(0, ...found.experiments.map((/** @type {any} */ one) => findMetric(one, metric)?.last_step ?? 0));
+    const longest = Math.max(0, ...found.experiments.map((one) => findMetric(one, metric)?.last_step ?? 0));
     const parts = [...steps].sort(([one], [other]) => one - other).map(([step, count]) => `${count} at step ${formatNumber(step)}`);
     const where = parts.length ? `: ${parts.join(", ")}; the longest experiment has ${countNoun(longest, "step")}` : "";
     const sentence = `${stopped.length} of ${countNoun(found.experiments.length, "experiment")} ${stopped.length === 1 ? "was" : "were"} stopped early, because others did better${where}.`;
     fill(this.early, make("h2", {}, "Stopped early"), make("p", {}, sentence));
   }
 
-  /** @param {any} found */
+  /** @param {ResultList} found */
   showBoard(found) {
     const rows = listBoard(found);
     const shown = this.showsAll ? rows : rows.slice(0, FEW_ROWS);
@@ -148,50 +150,53 @@ class SetView {
     fill(this.board, make("h2", {}, "Leaderboard"), makeTable(heads, shown, { caption: "Leaderboard", numbers }), shown.length < rows.length && more);
   }
 
-  /** @param {any} found */
+  /** @param {ResultList} found */
   showAll(found) {
     this.showsAll = true;
     this.showBoard(found);
   }
 }
 
-/** @param {any} experiment */
+/** @param {ResultView} experiment */
 function isStopped(experiment) {
   return experiment.reason === "STOPPED_EARLY";
 }
 
-/** @param {any} experiment @param {string} name */
+/** @param {ResultView} experiment @param {string} name */
 function findMetric(experiment, name) {
-  return experiment.metrics.find((/** @type {any} */ metric) => metric.name === name);
+  return experiment.metrics.find((metric) => metric.name === name);
 }
 
-/** @param {any} experiment @param {string} metric @param {string} goal @returns {number | null} */
+/** @param {ResultView} experiment @param {string} metric @param {string} goal @returns {number | null} */
 function bestOf(experiment, metric, goal) {
   const found = findMetric(experiment, metric);
   const value = goal === "minimize" ? found?.min : goal ? found?.max : found?.last;
   return typeof value === "number" ? value : null;
 }
 
-/** @param {{id: string, step: (number | null)[], at: string[], mean: (number | null)[]}} curve @param {boolean} stopped */
+/** @param {Curve} curve @param {boolean} stopped */
 function makeSeries({ id, step, at, mean }, stopped) {
   const buckets = mean.map((value, place) => ({ mean: value, min: value, max: value, last_step: step[place], first_at: at[place], last_at: at[place] }));
   return { name: stopped ? `${id} (stopped early)` : id, buckets };
 }
 
-/** @param {any[]} experiments @param {string} metric @param {string} goal @returns {any[]} one value for each that ended */
+/** @param {ResultView[]} experiments @param {string} metric @param {string} goal @returns {import("./chart.js").Bucket[]} one value for each that ended */
 function listBest(experiments, metric, goal) {
-  const ended = experiments.filter((one) => one.ended_at && bestOf(one, metric, goal) !== null).sort((one, other) => one.ended_at.localeCompare(other.ended_at));
+  const ended = experiments.flatMap((one) => {
+    const value = bestOf(one, metric, goal);
+    return one.ended_at && value !== null ? [{ end: one.ended_at, value }] : [];
+  });
+  ended.sort((one, other) => one.end.localeCompare(other.end));
   let best = Number.NaN;
-  return ended.flatMap((one, at) => {
-    const value = /** @type {number} */ (bestOf(one, metric, goal));
+  return ended.flatMap(({ end, value }, at) => {
     const former = best;
     if (Number.isNaN(best) || (goal === "minimize" ? value < best : value > best)) best = value;
     const steps = Number.isNaN(former) || former === best ? [best] : [former, best]; // draw a step, not a slope
-    return steps.map((mean) => ({ mean, min: mean, max: mean, last_step: at + 1, first_at: one.ended_at, last_at: one.ended_at }));
+    return steps.map((mean) => ({ mean, min: mean, max: mean, last_step: at + 1, first_at: end, last_at: end }));
   });
 }
 
-/** @param {any} found */
+/** @param {ResultList} found */
 function listHeads(found) {
   const heads = ["Rank", "ID", "State", ...found.metrics, ...found.parameters, "Duration"];
   const first = 3 + found.metrics.length;
@@ -199,15 +204,15 @@ function listHeads(found) {
   return { heads, numbers };
 }
 
-/** @param {any} found @returns {any[][]} */
+/** @param {ResultList} found @returns {import("./parts.js").Cell[][]} */
 function listBoard(found) {
-  const rows = found.experiments.map((/** @type {any} */ one) => [
+  const rows = found.experiments.map((one) => [
     one.rank ?? "",
     makeLink(one.id),
     isStopped(one) ? [makeState(one.state), make("span", { class: "soft" }, " stopped early")] : makeState(one.state),
-    ...found.metrics.map((/** @type {string} */ name) => formatNumber(findMetric(one, name)?.last)),
-    ...found.parameters.map((/** @type {string} */ name) => one.parameters[name] ?? ""),
+    ...found.metrics.map((name) => formatNumber(findMetric(one, name)?.last)),
+    ...found.parameters.map((name) => one.parameters[name] ?? ""),
     makeDuration(one.started_at, one.ended_at),
   ]);
-  return rows.sort((/** @type {any} */ one, /** @type {any} */ other) => (Number(one[0]) || Infinity) - (Number(other[0]) || Infinity) || 0);
+  return rows.sort((one, other) => (Number(one[0]) || Infinity) - (Number(other[0]) || Infinity) || 0);
 }

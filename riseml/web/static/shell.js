@@ -6,6 +6,8 @@ import { fill, make, setText } from "./dom.js";
 import { makeProblem } from "./parts.js";
 import { LONGEST_PIECE, WINDOW, decodeMessage, encodeGrant, encodeInput, encodeShell, encodeSize } from "./stream_messages.js";
 
+/** @import { FitModule, Terminal, TerminalModule } from "../xterm.js" */
+
 const MOST_LINES = 10_000; // that can be scrolled back
 const LACKING = "A file of the page did not come: load the page again."; // the server may have been upgraded meanwhile
 
@@ -34,11 +36,11 @@ class ShellView {
 
   showJobs() {
     const { view, id } = this.page;
-    const running = view.jobs.filter((/** @type {any} */ job) => job.state === "RUNNING" && job.name !== "build");
+    const running = view.jobs.filter((job) => job.state === "RUNNING" && job.name !== "build");
     const chosen = this.jobs.value || id;
-    const names = running.map((/** @type {any} */ job) => job.id);
+    const names = running.map((job) => job.id);
     if ([...this.jobs.options].map((one) => one.value).join() !== names.join()) {
-      fill(this.jobs, running.map((/** @type {any} */ job) => make("option", { value: job.id, selected: job.id === chosen }, job.name)));
+      fill(this.jobs, running.map((job) => make("option", { value: job.id, selected: job.id === chosen }, job.name)));
     }
     this.jobs.disabled = !names.length || this.session !== null;
     this.button.disabled = !names.length || this.session !== null;
@@ -98,8 +100,8 @@ class ShellSession {
     const socket = await openSocket(`/experiments/${encodeURIComponent(job)}/command`);
     this.socket = socket;
     if (this.signal.aborted) return socket.close();
-    terminal.onData((/** @type {string} */ text) => this.type(new TextEncoder().encode(text)));
-    terminal.onBinary((/** @type {string} */ text) => this.type(Uint8Array.from(text, (one) => one.charCodeAt(0))));
+    terminal.onData((text) => this.type(new TextEncoder().encode(text)));
+    terminal.onBinary((text) => this.type(Uint8Array.from(text, (one) => one.charCodeAt(0))));
     terminal.onResize(() => this.send(encodeSize(terminal.rows, terminal.cols)));
     try {
       await this.talk(socket, terminal, onReady);
@@ -110,7 +112,7 @@ class ShellSession {
     }
   }
 
-  /** @param {WebSocket} socket @param {any} terminal @param {() => void} onReady @returns {Promise<void>} */
+  /** @param {WebSocket} socket @param {Terminal} terminal @param {() => void} onReady @returns {Promise<void>} */
   talk(socket, terminal, onReady) {
     return new Promise((resolve, reject) => {
       const fail = () => reject(new Error("The server broke the stream; the job runs on."));
@@ -124,7 +126,7 @@ class ShellSession {
     });
   }
 
-  /** @param {import("./stream_messages.js").StreamMessage} message @param {any} terminal @param {() => void} onReady */
+  /** @param {import("./stream_messages.js").StreamMessage} message @param {Terminal} terminal @param {() => void} onReady */
   take(message, terminal, onReady) {
     if (message.kind === "piece") {
       terminal.write(message.content, () => this.send(encodeGrant(message.content.length)));
@@ -164,9 +166,11 @@ class ShellSession {
   }
 }
 
-/** @param {HTMLElement} box @param {HTMLElement} exit @param {AbortSignal} signal @returns {Promise<any>} */
+/** @param {HTMLElement} box @param {HTMLElement} exit @param {AbortSignal} signal @returns {Promise<Terminal>} */
 async function makeTerminal(box, exit, signal) {
-  const [{ Terminal }, { FitAddon }] = await Promise.all([loadModule("xterm"), loadModule("addon-fit"), loadStyle()]);
+  const xterm = /** @type {Promise<TerminalModule>} */ (loadModule("xterm"));
+  const addon = /** @type {Promise<FitModule>} */ (loadModule("addon-fit"));
+  const [{ Terminal }, { FitAddon }] = await Promise.all([xterm, addon, loadStyle()]);
   const terminal = new Terminal({
     fontFamily: readStyle("--mono"),
     fontSize: 13,
@@ -179,7 +183,7 @@ async function makeTerminal(box, exit, signal) {
   const fit = new FitAddon();
   terminal.loadAddon(fit);
   terminal.open(box);
-  terminal.attachCustomKeyEventHandler((/** @type {KeyboardEvent} */ event) => {
+  terminal.attachCustomKeyEventHandler((event) => {
     if (event.key !== "F6") return true;
     if (event.type === "keydown") exit.focus();
     event.preventDefault();
@@ -209,7 +213,7 @@ function makeTheme() {
   return { background: readStyle("--panel"), foreground: readStyle("--text"), cursor: accent, selectionBackground: `${accent}55` };
 }
 
-/** @param {string} name @returns {Promise<any>} a module of another project, which only a shell needs */
+/** @param {string} name @returns {Promise<unknown>} a module of another project, which only a shell needs */
 function loadModule(name) {
   return import(`./vendor/${name}.mjs`).catch(() => {
     throw new Error(LACKING); // a browser says only that it could not fetch a module

@@ -4,6 +4,8 @@
 import { get } from "./api.js";
 import { makeCoalesced } from "./feed.js";
 
+/** @import { ExperimentView, MetricView } from "../wire.js" */
+
 const FIRST_PAGE = 100;
 const PAGE = 500;
 const MOST_SINGLE = 20; // changed experiments that are read one by one
@@ -15,9 +17,9 @@ export class ExperimentList {
   /** @param {import("./feed.js").Feed} feed */
   constructor(feed) {
     this.feed = feed;
-    /** @type {Map<number, any>} by number */
+    /** @type {Map<number, ExperimentView>} by number */
     this.views = new Map();
-    /** @type {Map<string, any[]>} metrics by ID */
+    /** @type {Map<string, MetricView[]>} metrics by ID */
     this.metrics = new Map();
     /** @type {Set<string>} IDs whose metrics must be read */
     this.wanted = new Set();
@@ -69,7 +71,7 @@ export class ExperimentList {
 
   /** Read all pages, unless a newer reading begins meanwhile. @param {number} reading */
   async readPages(reading) {
-    /** @type {Map<number, any>} */
+    /** @type {Map<number, ExperimentView>} */
     const found = new Map();
     let before = null;
     for (let limit = FIRST_PAGE; ; limit = PAGE) {
@@ -79,7 +81,7 @@ export class ExperimentList {
       for (const view of experiments) this.views.set(numberOf(view.id), view);
       this.onChange();
       if (!experiments.length) break;
-      before = Math.min(...experiments.map((/** @type {any} */ view) => numberOf(view.id)));
+      before = Math.min(...experiments.map((view) => numberOf(view.id)));
       if (before <= 1) break;
     }
     this.views = found;
@@ -140,7 +142,7 @@ export class ExperimentList {
       const { experiments } = await get("/experiments", { all: true, limit: Math.min(PAGE, before - oldest), before }, this.signal);
       if (!experiments.length) return;
       for (const view of experiments) this.views.set(numberOf(view.id), view);
-      before = Math.min(...experiments.map((/** @type {any} */ view) => numberOf(view.id)));
+      before = Math.min(...experiments.map((view) => numberOf(view.id)));
     }
   }
 

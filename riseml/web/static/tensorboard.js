@@ -6,6 +6,8 @@ import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { hasEnded, linkTo, makeProblem, makeState } from "./parts.js";
 
+/** @import { ExperimentView, JobView } from "../wire.js" */
+
 const KIND = "tensorboard";
 const NOT_YET = [0, 404, 409]; // answers about a TensorBoard that does not listen yet; 0: the server does not answer
 
@@ -47,10 +49,10 @@ export function showBoard(main, page) {
  */
 async function findBoard(ids, signal) {
   const views = await Promise.all(ids.map((id) => get(`/experiments/${encodeURIComponent(id)}`, {}, signal)));
-  const isOwn = (/** @type {any} */ job) => job.name === KIND && job.state === "RUNNING";
+  const isOwn = (/** @type {JobView} */ job) => job.name === KIND && job.state === "RUNNING";
   if (views.length === 1 && (views[0].type === KIND || (views[0].type === "experiment" && views[0].jobs.some(isOwn)))) return views[0].id;
   const { experiments } = await get("/experiments", {}, signal);
-  const known = experiments.find((/** @type {any} */ one) => one.type === KIND && !hasEnded(one.state) && one.shows.join() === ids.join());
+  const known = experiments.find((one) => one.type === KIND && !hasEnded(one.state) && one.shows.join() === ids.join());
   return known ? known.id : (await post("/tensorboards", { experiments: ids, key: crypto.randomUUID() })).id;
 }
 
@@ -62,7 +64,7 @@ async function findBoard(ids, signal) {
  * @returns {Promise<void>}
  */
 function open(id, place, { feed, signal }) {
-  const path = `/experiments/${encodeURIComponent(id)}`;
+  const path = /** @type {const} */ (`/experiments/${encodeURIComponent(id)}`);
   let isOver = false;
   return new Promise((_, reject) => {
     const fail = (/** @type {unknown} */ error) => {
@@ -89,7 +91,7 @@ function open(id, place, { feed, signal }) {
   });
 }
 
-/** @param {HTMLElement} place @param {string} id @param {any} view */
+/** @param {HTMLElement} place @param {string} id @param {ExperimentView} view */
 function showWait(place, id, view) {
   const text = `TensorBoard ${id} is about to listen. ${view.message.split("\n")[0]}`;
   fill(place, make("p", { class: "sentence" }, makeState(view.state), make("span", {}, text)), make("p", {}, make("a", { href: linkTo(id, "log") }, "Its log")));

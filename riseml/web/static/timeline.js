@@ -6,6 +6,8 @@ import { draw, make } from "./dom.js";
 import { formatMoment, formatSpan } from "./format.js";
 import { hasEnded } from "./parts.js";
 
+/** @import { EventView, ExperimentView } from "../wire.js" */
+
 const WIDTH = 1000; // of the picture, in its own unit
 const ROW = 26;
 const BAR = 12;
@@ -17,7 +19,7 @@ const WORDS = { CREATED: "accepted", BUILDING: "environment", PENDING: "queued",
  * @typedef {{name: string, spans: Span[], end: string}} Life
  */
 
-/** @param {any[]} events @param {any} view @returns {HTMLElement} */
+/** @param {EventView[]} events @param {ExperimentView} view @returns {HTMLElement} */
 export function makeTimeline(events, view) {
   const lives = listLives(events, view);
   if (!lives.length) return make("p", { class: "soft" }, "Nothing has happened so far.");
@@ -60,14 +62,14 @@ function makeLegend() {
   return make("p", { class: "legend soft" }, parts);
 }
 
-/** @param {any[]} events @param {any} view @returns {Life[]} */
+/** @param {EventView[]} events @param {ExperimentView} view @returns {Life[]} */
 function listLives(events, view) {
-  const jobs = view.jobs.map((/** @type {any} */ job) => [job.id, job.name]);
+  const jobs = view.jobs.map((job) => [job.id, job.name]);
   const rows = [[view.id, "experiment"], ...jobs];
   return rows.map(([id, name]) => makeLife(name, events.filter((event) => event.id === id))).filter((life) => life.spans.length);
 }
 
-/** @param {string} name @param {any[]} events @returns {Life} */
+/** @param {string} name @param {EventView[]} events @returns {Life} */
 function makeLife(name, events) {
   /** @type {Life} */
   const life = { name, spans: [], end: "" };

@@ -4,12 +4,14 @@
 import { draw, make } from "./dom.js";
 import { formatMemory, formatMoment, formatNumber } from "./format.js";
 
+/** @import { HostUsage, PoolUsage } from "../wire.js" */
+
 const [WIDTH, HEIGHT] = [480, 54];
 const MIB = 1024 * 1024;
 
 /** @typedef {{label: string, total: number, busy: number[], held: number[], show: (value: number) => string}} Amount */
 
-/** @param {any} host one of `PoolUsage` @param {any} usage @returns {HTMLElement} */
+/** @param {HostUsage} host @param {PoolUsage} usage @returns {HTMLElement} */
 export function makeUsage(host, usage) {
   /** @type {Amount[]} */
   const amounts = [
