@@ -99,7 +99,7 @@ def open_footer(
 
 def get_exit_code(end: wire.EndEntry | None) -> int:
     """Return the exit code of a command that followed an experiment to this end."""
-    return 0 if end is None else _EXIT_CODES[end["state"]]
+    return 0 if end is None else _EXIT_CODES.get(end["state"], ExperimentFailed.exit_code)
 
 
 def make_reconnect(context: CommandContext, client: Client) -> Callable[[int], None]:

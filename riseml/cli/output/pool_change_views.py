@@ -38,7 +38,9 @@ _DEPARTURES = {
 def list_keys(keys: wire.HostKeys, style: Style) -> list[str]:
     """Return a table of the keys that a host shows to ssh."""
     return build_table(
-        _KEYS, [[key["kind"], key["fingerprint"], _PINNED[key["pinned"]]] for key in keys["keys"]], style
+        _KEYS,
+        [[key["kind"], key["fingerprint"], _PINNED.get(key["pinned"], key["pinned"])] for key in keys["keys"]],
+        style,
     )
 
 
@@ -53,7 +55,11 @@ def list_findings(findings: Sequence[wire.PoolFinding], style: Style) -> list[st
 
 def list_members(members: Sequence[wire.PoolMember], style: Style) -> list[str]:
     """Return a table of what was done with each host for the swarm."""
-    return build_table(_MEMBERS, [[member["host"], _MEMBERSHIPS[member["membership"]]] for member in members], style)
+    return build_table(_MEMBERS, [[member["host"], _describe_membership(member)] for member in members], style)
+
+
+def _describe_membership(member: wire.PoolMember) -> str:
+    return _MEMBERSHIPS.get(member["membership"], member["membership"])  # a newer server may have a further one
 
 
 def describe_recovery(recovery: wire.PoolRecovery) -> list[str]:
@@ -80,7 +86,7 @@ def describe_added(added: wire.AddedHost) -> list[str]:
     gpus = f" and {count_noun(added['gpus'], 'GPU')}" if added["gpus"] else ""
     amount = f"{added['cpus']:g} cores, {added['mem_mib'] / 1024:.1f} GiB of memory{gpus}"
     lines = ["", f"{added['name']}: {added['engine']}, {amount}."]
-    lines += [f"{member['host']} {_MEMBERSHIPS[member['membership']]}." for member in added["members"]]
+    lines += [f"{member['host']} {_describe_membership(member)}." for member in added["members"]]
     if added["state"] == "added":
         lines.append(f"{added['name']} is in {added['file']} and takes jobs:")
     else:

@@ -101,7 +101,10 @@ def _read_int(text: str) -> int:
 def make_columns(results: wire.ResultList) -> Columns:
     """Return the finder of columns for these results."""
     objective = results["objective"]
-    goals = {objective["metric"]: Goal(objective["goal"])} if objective else {}
+    goal = next(
+        (goal for goal in Goal if objective and goal.value == objective["goal"]), None
+    )  # None: of a newer server
+    goals = {objective["metric"]: goal} if objective and goal else {}
     return Columns(frozenset((*results["parameters"], *results["same"])), frozenset(results["metrics"]), goals)
 
 

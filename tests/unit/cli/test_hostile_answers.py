@@ -15,11 +15,15 @@ import pytest
 
 from riseml import __version__
 from riseml.base import errors
+from riseml.cli.log_follower import get_exit_code
+from riseml.cli.output.pool_change_views import list_keys, list_members
+from riseml.cli.output.results_view import make_columns
+from riseml.cli.output.style import Style
 from riseml.client.answer_check import WIRE_NAMES
 from riseml.client.exchange import Address, Exchange
 from riseml.client.refusals import make_error
 from riseml.client.server_client import Client, LogQuery, RetryPolicy
-from tests.unit.cli.fake_server import FakeServer, make_experiment
+from tests.unit.cli.fake_server import FakeServer, end, make_experiment
 
 BODY: dict[str, Any] = {"kind": "QuotaSpent", "message": "m", "hint": None, "exit_code": 4}
 PROBLEM = {"file": "f", "line": 1, "column": 2, "path": "a.b", "problem": "p", "hint": "h", "severity": "warning"}
@@ -124,6 +128,17 @@ def test_a_server_of_another_version_may_lack_keys(client: Client, fake_server: 
     client.get_server()
     with pytest.raises(errors.Unreachable, match=r"experiments\[0\].user is absent"):
         client.list_experiments()
+
+
+def test_texts_that_only_a_newer_server_knows_end_no_command() -> None:
+    style = Style(colour=False)
+    keys: Any = {"host": "a", "known_hosts": "", "keys": [{"kind": "X", "fingerprint": "f", "pinned": "later"}]}
+    members: Any = [{"host": "a", "membership": "later"}]
+    results: Any = {"objective": {"metric": "loss", "goal": "later"}, "parameters": [], "same": {}, "metrics": ["loss"]}
+    assert "later" in "".join(list_keys(keys, style))
+    assert "later" in "".join(list_members(members, style))
+    assert get_exit_code(end("PAUSED")) == errors.ExperimentFailed.exit_code
+    assert make_columns(results) is not None
 
 
 @pytest.mark.parametrize("status", [200, 400])
