@@ -1,6 +1,6 @@
-"""Which job slows the others down, according to the server's measurements. Each remark names what was measured. Pure.
+"""Which job slows the others down, according to the server's measurements. Each warning names what was measured. Pure.
 
-Two remarks, from what a live view has seen in the last minute (`riseml monitor`, and the web page through the server):
+Two warnings, from what a live view has seen in the last minute (`riseml monitor`, and the web page through the server):
 
 - **The worker furthest behind.** Of the jobs that train (master or chief, and workers), at least three. They are
   compared by the lines that they print, because a training loop prints a line for so many steps. Jobs that print fewer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from riseml import wire
 
 WINDOW = 60.0  # seconds that are compared
-_SHORTEST = 15.0  # seconds; below that no remark is made
+_SHORTEST = 15.0  # seconds; below that it warns of nothing
 _FEWEST_LINES = 10  # of the median job, for a comparison by lines
 _FEWEST_JOBS = 3  # the fewest jobs for a meaningful median
 _LEAST_CPU = 10.0  # percent of a core of the median job, for a comparison by processor time
@@ -39,7 +39,7 @@ _FULL = 0.9  # part of a link's rate
 _TRAINING = frozenset({"master", "chief", "worker"})
 
 
-class RemarkKind(enum.Enum):
+class StragglerKind(enum.Enum):
     """How a job slows the others down."""
 
     BEHIND = "behind"  # it prints or computes less than the others
@@ -52,20 +52,20 @@ class StragglerWarning:
 
     job: str  # its ID
     text: str  # what was measured
-    kind: RemarkKind = RemarkKind.BEHIND
+    kind: StragglerKind = StragglerKind.BEHIND
 
 
 def find_stragglers(samples: Sequence[wire.SampleView], trends: Trends) -> list[StragglerWarning]:
-    """Return the remarks about each experiment."""
-    remarks: list[StragglerWarning] = []
+    """Return the warnings about each experiment."""
+    warnings: list[StragglerWarning] = []
     for _, jobs in groupby(samples, key=lambda sample: _split_id(sample["id"])[0]):
         gang = list(jobs)
         training = [sample["id"] for sample in gang if sample["state"] == "RUNNING" and _find_role(sample) in _TRAINING]
         behind = _find_behind(training, trends)
-        remarks += [] if behind is None else [behind]
+        warnings += [] if behind is None else [behind]
         if len({sample["host"] for sample in gang}) > 1:
-            remarks += _find_full_links([sample["id"] for sample in gang if _find_role(sample) == "ps"], trends)
-    return remarks
+            warnings += _find_full_links([sample["id"] for sample in gang if _find_role(sample) == "ps"], trends)
+    return warnings
 
 
 def _find_behind(jobs: Sequence[str], trends: Trends) -> StragglerWarning | None:
@@ -108,7 +108,7 @@ def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[StragglerW
             if link is not None:
                 mean = format_bytes(sum(amounts) / len(amounts))
                 yield StragglerWarning(
-                    job, f"{job} {verb} {mean}/s, as much as a link of {link:g} Gbit/s carries", RemarkKind.FULL_LINK
+                    job, f"{job} {verb} {mean}/s, as much as a link of {link:g} Gbit/s carries", StragglerKind.FULL_LINK
                 )
 
 

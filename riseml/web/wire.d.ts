@@ -107,8 +107,6 @@ export type ProblemShape = { file: string; line: number; column: number; path: s
 export type QueuePlaceView = { position: number; length: number; ahead: Array<string> };
 export type QueueView = { length: number; waiting: Array<QueuedView> };
 export type QueuedView = { position: number; id: string; project: string; created_at: string; summary: string };
-export type RemarkView = { job: string; text: string; kind: "behind" | "full-link" };
-export type Remarks = { remarks: Array<RemarkView> };
 export type RemovalView = { path: string; files: number; folders: number; size: number; done: boolean };
 export type RemovedHost = { name: string; removed: boolean; file: string; jobs: Array<string>; answers: boolean; containers: number; networks: number; environments: number; size: number; swarm: "" | "member" | "manager"; departure: "" | "none" | "left" | "removed" | "shared" | "services" | "kept"; output: string; shared_output: boolean; known_hosts: string };
 export type ReportEntry = { type: "report"; cursor: string; id: string; time: string; step: number | null; values: Record<string, number | string> };
@@ -130,6 +128,8 @@ export type SetExplanation = { id: string; state: StateName; counts: Record<stri
 export type ShortageView = { lack: "cpus" | "mem" | "gpus" | "label" | "gpu"; needs: number; free: number; total: number; held_by: Array<string>; text: string };
 export type StateEntry = { type: "state"; cursor: string; id: string; time: string; state: StateName; reason: string; sentence: string; message: string; exit_code: number | null };
 export type StoreKeys = { AWS_ACCESS_KEY_ID: string; AWS_SECRET_ACCESS_KEY: string; AWS_SESSION_TOKEN?: string };
+export type StragglerView = { job: string; text: string; kind: "behind" | "full-link" };
+export type Stragglers = { stragglers: Array<StragglerView> };
 export type Submission = { project: string; file: string; config: string; key?: string; snapshot?: string; parameters?: Array<[string, string]>; pull?: boolean; settings?: Array<[string, string]>; environment?: Record<string, string>; notebook?: NotebookOrder; executor?: "docker" | "process" | "slurm"; git?: GitState; pinned?: Array<PinnedImage>; rerun_of?: string };
 export type SystemView = { server: ServerView; hosts: Array<HostView> };
 export type TensorBoardOrder = { experiments: Array<string>; key?: string; left_after?: number; executor?: "docker" | "process" | "slurm" };
@@ -159,9 +159,9 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /experiments/${string}/importance` ? ImportanceView :
   Request extends `GET /experiments/${string}/lines` ? LinePage :
   Request extends `GET /experiments/${string}/metrics` ? MetricsList :
-  Request extends `GET /experiments/${string}/remarks` ? Remarks :
   Request extends `GET /experiments/${string}/samples` ? Samples | SampleHistory :
   Request extends `GET /experiments/${string}/saved` ? SavedView :
+  Request extends `GET /experiments/${string}/stragglers` ? Stragglers :
   Request extends `GET /experiments/${string}/tfconfig` ? TfConfigs :
   Request extends `POST /experiments/${string}/address` ? GuestAddress :
   Request extends `POST /experiments/${string}/keep` ? KeptView :

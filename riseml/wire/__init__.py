@@ -139,8 +139,8 @@ from riseml.wire.pool_changes import AddedHost as AddedHost, NewHost as NewHost,
 from riseml.wire.results import ObjectiveView as ObjectiveView, ResultList as ResultList, ResultView as ResultView
 from riseml.wire.samples import (
     JobSamples as JobSamples,
-    Remarks as Remarks,
-    RemarkView as RemarkView,
+    Stragglers as Stragglers,
+    StragglerView as StragglerView,
     SampleHistory as SampleHistory,
     Samples as Samples,
     SampleView as SampleView,

@@ -79,7 +79,7 @@ class SampleHistory(TypedDict):
     jobs: list[JobSamples]  # in the order of the experiments and their jobs, without those that have no samples
 
 
-class RemarkView(TypedDict):
+class StragglerView(TypedDict):
     """What was measured of a job that holds the others of its experiment up."""
 
     job: str  # ID: `4.worker.1`
@@ -87,7 +87,7 @@ class RemarkView(TypedDict):
     kind: Literal["behind", "full-link"]  # it does less than the others; or its network carries no more
 
 
-class Remarks(TypedDict):
+class Stragglers(TypedDict):
     """The jobs that slow others down, as in `riseml monitor`; empty until a client has requested it for 15 seconds."""
 
-    remarks: list[RemarkView]
+    stragglers: list[StragglerView]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from riseml import wire
 
 _UNKNOWN = "-"
-_MARK = "!"  # marks a job that a remark is about
+_MARK = "!"  # marks a job that a warning is about
 _ATTENTION = "1;33"
 _HEADS = (Column("ID"), Column("STATE", states=True), Column("PROJECT"))
 _HOST = Column("HOST")
@@ -78,12 +78,12 @@ def list_use(
     Args:
         samples: one for each job.
         style: has the width.
-        trends: the samples of a live view so far; they add the rate of lines, and remarks about jobs that slow others
+        trends: the samples of a live view so far; they add the rate of lines, and warnings about jobs that slow others
         down.
         sparks: draw the last minutes beside each amount, where there is room.
     """
-    remarks = [] if trends is None else find_stragglers(samples, trends)
-    columns, heads = _make_heads(samples, {remark.job for remark in remarks})
+    warnings = [] if trends is None else find_stragglers(samples, trends)
+    columns, heads = _make_heads(samples, {warning.job for warning in warnings})
     cells = [_list_cells(sample, trends) for sample in samples]
     visible = [at for at, series in enumerate(_SERIES) if series.always or any(row[at] != _UNKNOWN for row in cells)]
     count, columns = len(columns), columns + [_SERIES[at].column for at in visible]
@@ -95,7 +95,7 @@ def list_use(
             row[count:] = [
                 f"{_draw_spark(_SERIES[at], sampled, trends, size)}{row[count + i]}" for i, at in enumerate(visible)
             ]
-    return [*build_cards(columns, rows, count, style), *_list_remarks(remarks, style)]
+    return [*build_cards(columns, rows, count, style), *_list_warnings(warnings, style)]
 
 
 def _make_heads(samples: Sequence[wire.SampleView], marked: set[str]) -> tuple[list[Column], list[list[str]]]:
@@ -170,10 +170,10 @@ def _draw_spark(series: Series, sample: wire.SampleView, trends: Trends, size: i
     return draw_sparkline(trends.list_amounts(sample["id"], series.amount), size, series.requested(sample)) + " "
 
 
-def _list_remarks(remarks: Sequence[StragglerWarning], style: Style) -> list[str]:
+def _list_warnings(warnings: Sequence[StragglerWarning], style: Style) -> list[str]:
     lines: list[str] = []
-    for remark in remarks:
-        text = clean_text(f"{_MARK} {remark.text}")
+    for warning in warnings:
+        text = clean_text(f"{_MARK} {warning.text}")
         folded = [text] if style.width is None else wrap_to_width(text, style.width)
         lines += [paint(line, _ATTENTION, colour=style.colour) for line in folded]
     return ["", *lines] if lines else []

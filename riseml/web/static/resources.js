@@ -8,7 +8,7 @@ import { makeCoalesced } from "./feed.js";
 import { formatBytes, formatNumber } from "./format.js";
 import { hasEnded, linkTo, makeTable } from "./parts.js";
 
-/** @import { ExperimentView, JobSamples, RemarkView, SampleHistory } from "../wire.js" */
+/** @import { ExperimentView, JobSamples, StragglerView, SampleHistory } from "../wire.js" */
 
 const SPAN = 3600; // seconds that are shown of what runs
 const LEAST_PAUSE = 8000; // milliseconds between two reads; the server keeps a sample each ten seconds
@@ -31,7 +31,7 @@ const COLUMNS = [
   { title: "Disk write", amount: "disk_write", asked: () => 0, format: formatSpeed },
 ];
 
-/** Words beside a job that slows the others down, by the kind of the remark. @type {Record<string, string>} */
+/** Words beside a job that slows the others down, by the kind of the warning. @type {Record<string, string>} */
 const MARKS = { behind: "furthest behind", "full-link": "line rate" };
 
 /** Shows what jobs use, and updates it whenever something arrives from the server, at least every 15 s. */
@@ -61,21 +61,21 @@ export class ResourcePanel {
     const since = hasNow ? created : Math.max(created, readClock() / 1000 - SPAN);
     const history = await get(`${path}/samples`, { since: new Date(since * 1000).toISOString() }, signal);
     const { jobs } = /** @type {SampleHistory} */ (history);
-    const { remarks } = view.state === "RUNNING" ? await get(`${path}/remarks`, {}, signal) : { remarks: [] };
+    const { stragglers } = view.state === "RUNNING" ? await get(`${path}/stragglers`, {}, signal) : { stragglers: [] };
     this.isFinal = hasNow;
-    if (!signal.aborted) fill(this.place, jobs.length ? [make("h2", {}, "Resources"), ...makeRemarks(remarks), makeUse(jobs, view, remarks)] : []);
+    if (!signal.aborted) fill(this.place, jobs.length ? [make("h2", {}, "Resources"), ...makeWarnings(stragglers), makeUse(jobs, view, stragglers)] : []);
   }
 }
 
-/** @param {RemarkView[]} remarks */
-function makeRemarks(remarks) {
-  return remarks.map((one) => make("p", { class: "remark" }, one.text));
+/** @param {StragglerView[]} stragglers */
+function makeWarnings(stragglers) {
+  return stragglers.map((one) => make("p", { class: "straggler" }, one.text));
 }
 
-/** @param {JobSamples[]} jobs @param {ExperimentView} view @param {RemarkView[]} remarks */
-function makeUse(jobs, view, remarks) {
+/** @param {JobSamples[]} jobs @param {ExperimentView} view @param {StragglerView[]} stragglers */
+function makeUse(jobs, view, stragglers) {
   const shown = COLUMNS.filter((column) => jobs.some((job) => job[column.amount].some((value) => value !== null)));
-  const marked = new Map(remarks.map((one) => [one.job, MARKS[one.kind]]));
+  const marked = new Map(stragglers.map((one) => [one.job, MARKS[one.kind]]));
   const rows = jobs.map((job) => {
     const name = job.id.slice(view.id.length + 1);
     const mark = marked.has(job.id) && make("span", { class: "mark", title: "it slows the others down" }, marked.get(job.id));

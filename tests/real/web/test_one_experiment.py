@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from riseml.results.stragglers import RemarkKind
+from riseml.results.stragglers import StragglerKind
 from tests.support.rig import Rig, gang, single
 from tests.support.web_scene import WAIT, enter, find_barriers, make_home, show
 
@@ -80,10 +80,10 @@ def make_png() -> bytes:
 
 
 def add_full_link(route: Route) -> None:
-    """Give the server's answer, with a remark about the ps more."""
+    """Give the server's answer, with a warning about the ps more."""
     answer = route.fetch()
-    remark = {"job": "2.ps.1", "text": FULL_LINK, "kind": RemarkKind.FULL_LINK.value}
-    route.fulfill(response=answer, json={"remarks": [*answer.json()["remarks"], remark]})
+    warning = {"job": "2.ps.1", "text": FULL_LINK, "kind": StragglerKind.FULL_LINK.value}
+    route.fulfill(response=answer, json={"stragglers": [*answer.json()["stragglers"], warning]})
 
 
 def is_clean(page: Page) -> bool:
@@ -107,11 +107,11 @@ def test_the_overview_shows_what_jobs_use_and_which_one_is_behind(scene: Rig, en
     expect(table.get_by_role("img", name=re.compile("^Memory of master: last "))).to_be_visible()
     expect(page.get_by_role("region", name="Jobs", exact=True)).to_contain_text("1 master, 2 worker, 1 ps")
     expect(table.get_by_role("row").filter(has_text="furthest behind")).to_contain_text("worker.2")
-    expect(page.locator(".remark")).to_contain_text("2.worker.2 is furthest behind: it prints")
-    page.route("**/experiments/2/remarks", add_full_link)  # the jobs of one host fill no link
+    expect(page.locator(".straggler")).to_contain_text("2.worker.2 is furthest behind: it prints")
+    page.route("**/experiments/2/stragglers", add_full_link)  # the jobs of one host fill no link
     expect(table.get_by_role("row").filter(has_text="line rate")).to_contain_text("ps.1")
-    expect(page.locator(".remark").filter(has_text=FULL_LINK)).to_be_visible()
-    page.unroute("**/experiments/2/remarks")
+    expect(page.locator(".straggler").filter(has_text=FULL_LINK)).to_be_visible()
+    page.unroute("**/experiments/2/stragglers")
     scene.post("/v1/experiments/2/kill")
     scene.wait_closed("2")
 

@@ -30,7 +30,7 @@ NOT_PRINTED |= {
     "TrialOrder",
 }
 NOT_PRINTED |= {"Curve", "CurveList", "HostUsage", "ImportanceView", "MetricLastValues", "MetricNames"}
-NOT_PRINTED |= {"ParameterImportance", "PoolUsage", "QueuedView", "QueueView", "Remarks", "RemarkView"}
+NOT_PRINTED |= {"ParameterImportance", "PoolUsage", "QueuedView", "QueueView", "Stragglers", "StragglerView"}
 NOT_PRINTED |= {"Changes", "EventList", "EventView", "LineMatches", "LinePage", "NumberedLine", "WebOrder"}
 SHAPES = {name: shape for name, shape in vars(wire).items() if is_typeddict(shape) and name not in NOT_PRINTED}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}

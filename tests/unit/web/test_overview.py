@@ -20,7 +20,7 @@ const asked = [];
 serve((path, query) => {
   if (path.endsWith("/samples")) asked.push(query.get("since"));
   if (path.endsWith("/samples")) return { jobs: [{ id: "4.master", time: [0], cpu: [50], ...amounts }] };
-  if (path.endsWith("/remarks")) return { remarks: [{ job: "4.master", kind: "behind", text: "4.master is furthest behind" }] };
+  if (path.endsWith("/stragglers")) return { stragglers: [{ job: "4.master", kind: "behind", text: "4.master is furthest behind" }] };
   if (path.endsWith("/events")) return { events };
   return path.endsWith("/metrics") ? { experiments: [] } : view;
 });
@@ -32,9 +32,9 @@ await settle();
 """  # noqa: E501  # one definition each
 
 
-def test_the_end_takes_the_remarks_away_and_shows_the_use_of_the_whole_life() -> None:
+def test_the_end_takes_the_warnings_away_and_shows_the_use_of_the_whole_life() -> None:
     script = """
-    const former = main.querySelectorAll("p.remark").length;
+    const former = main.querySelectorAll("p.straggler").length;
     now += 10_000;
     view.state = "FINISHED";
     view.ended_at = "2025-01-01T10:00:05Z";
@@ -43,7 +43,7 @@ def test_the_end_takes_the_remarks_away_and_shows_the_use_of_the_whole_life() ->
     now += 10_000;
     feed.pulse();
     await settle();
-    return [former, main.querySelectorAll("p.remark").length, asked.at(0), asked.at(-1)];
+    return [former, main.querySelectorAll("p.straggler").length, asked.at(0), asked.at(-1)];
     """
     assert run_page(OVERVIEW + script) == [1, 0, "2025-01-01T09:00:00.000Z", "2025-01-01T02:00:00.000Z"]
 

@@ -170,20 +170,24 @@ def add_metric_routes(router: APIRouter, stores: Stores) -> None:
         return show_history(identity, metric, stores.metrics.read_history(experiment.id, metric))
 
 
-def add_remark_routes(router: APIRouter, services: Services) -> None:
-    """Add /experiments/{name}/remarks: which jobs of an experiment slow the others down."""
+def add_straggler_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/stragglers: which jobs of an experiment slow the others down."""
     trends = SeenTrends()
 
-    @router.get("/experiments/{name}/remarks")
-    def read_remarks(name: Name) -> wire.Remarks:
+    @router.get("/experiments/{name}/stragglers")
+    def read_stragglers(name: Name) -> wire.Stragglers:
         experiment = find_single_experiment(parse_id(name), services.stores)
         lines = services.loops.pump.count_lines()
         keys = [(job, experiment.key_of(job)) for job in experiment.gang]
         samples = [
             show_sample(experiment, job, services.watchers.samples.find_last(key), lines.get(key)) for job, key in keys
         ]
-        remarks = trends.find_remarks(experiment.id, samples)
-        return {"remarks": [{"job": remark.job, "text": remark.text, "kind": remark.kind.value} for remark in remarks]}
+        warnings = trends.find_warnings(experiment.id, samples)
+        return {
+            "stragglers": [
+                {"job": warning.job, "text": warning.text, "kind": warning.kind.value} for warning in warnings
+            ]
+        }
 
 
 class SeenTrends:
@@ -201,8 +205,8 @@ class SeenTrends:
         self._lock = threading.Lock()
         self._trends: OrderedDict[int, Trends] = OrderedDict()  # by experiment, the most recently requested one last
 
-    def find_remarks(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[StragglerWarning]:
-        """Remember samples of an experiment's jobs, and return the remarks that follow from all remembered samples."""
+    def find_warnings(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[StragglerWarning]:
+        """Remember samples of an experiment's jobs, and return the warnings that follow from all remembered samples."""
         with self._lock:
             trends = self._trends.pop(experiment, None) or Trends()
             self._trends[experiment] = trends

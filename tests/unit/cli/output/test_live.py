@@ -231,9 +231,9 @@ GANG = ("4.master", "4.worker.1", "4.worker.2")
     ],
 )
 def test_the_worker_furthest_behind(uses: list[dict[str, float]], said: str | None) -> None:
-    remarks = find_stragglers(*watch(dict(zip(GANG, uses, strict=True))))
-    assert [remark.job for remark in remarks] == ([] if said is None else ["4.worker.2"])
-    assert said is None or remarks[0].text.startswith(said)
+    warnings = find_stragglers(*watch(dict(zip(GANG, uses, strict=True))))
+    assert [warning.job for warning in warnings] == ([] if said is None else ["4.worker.2"])
+    assert said is None or warnings[0].text.startswith(said)
 
 
 def test_nothing_is_said_of_two_jobs_of_the_first_seconds_or_of_a_ps() -> None:
@@ -251,5 +251,5 @@ def test_a_ps_at_its_line_rate(rate: float, hosts: int, *, full: bool) -> None:
         ps = make_sample("4.ps.1", host="gpu1", net_out=rate)
         samples = [ps, make_sample("4.master", host=f"gpu{hosts}", net_out=0.0)]
         trends.add_samples(samples, float(now))
-    said = [remark.text for remark in find_stragglers(samples, trends)]
+    said = [warning.text for warning in find_stragglers(samples, trends)]
     assert said == (["4.ps.1 sends 113 MiB/s, as much as a link of 1 Gbit/s carries"] if full else [])

@@ -1,4 +1,4 @@
-"""The remarks about jobs that slow others down, as each client sees them."""
+"""The warnings about jobs that slow others down, as each client sees them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from riseml.base.states import State
-from riseml.results.stragglers import RemarkKind
+from riseml.results.stragglers import StragglerKind
 from riseml.server.api.routes.sample_routes import SeenTrends
 from tests.unit.cli.output.test_live import make_sample
 
@@ -18,9 +18,9 @@ def test_several_looks_tell_which_job_is_behind() -> None:
     for at in range(4):
         counted = {"4.master": 100 * at, "4.worker.1": 90 * at, "4.worker.2": 20 * at}
         samples = [make_sample(name, state=State.RUNNING.value, lines=lines) for name, lines in counted.items()]
-        found.append([one.job for one in seen.find_remarks(4, samples)])
+        found.append([one.job for one in seen.find_warnings(4, samples)])
     assert found == [[], [], ["4.worker.2"], ["4.worker.2"]], "two looks of ten seconds are too few"
-    assert seen.find_remarks(5, samples) == [], "another experiment has its own trends"
+    assert seen.find_warnings(5, samples) == [], "another experiment has its own trends"
 
 
 def test_looks_at_the_interval_of_a_page_report_a_full_link() -> None:
@@ -31,13 +31,13 @@ def test_looks_at_the_interval_of_a_page_report_a_full_link() -> None:
     for rate in (118e6, 118e6, 120e6, 60e6, 118e6):
         ps = make_sample("4.ps.1", host="gpu1", net_out=rate)
         found.append(
-            [one.kind for one in seen.find_remarks(4, [ps, make_sample("4.master", host="gpu2", net_out=0.0)])]
+            [one.kind for one in seen.find_warnings(4, [ps, make_sample("4.master", host="gpu2", net_out=0.0)])]
         )
-    assert found == [[], [], [RemarkKind.FULL_LINK], [], []]
+    assert found == [[], [], [StragglerKind.FULL_LINK], [], []]
 
 
 def test_looks_at_few_experiments_are_remembered() -> None:
     seen = SeenTrends(lambda: 0.0)
     for experiment in range(100):
-        seen.find_remarks(experiment, [])
+        seen.find_warnings(experiment, [])
     assert len(seen._trends) == 32
