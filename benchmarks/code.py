@@ -96,6 +96,8 @@ class _Round:
         self._executor = DockerExecutor(
             HostSpec(HostName("here"), context.engine), self._server, Engine(context.engine)
         )
+        assert self._executor.capabilities.inventory is not None
+        self._inventory = self._executor.capabilities.inventory
         self._project = project
         self._store = store
 
@@ -156,7 +158,7 @@ class _Round:
         """Return the MB that the code layers and the files written by the containers take."""
         filters = {"label": labels.label_filter(labels.SERVER, self._server)}
         written = sum(int(row.get("SizeRw") or 0) for row in self._engine.api.containers(filters=filters, size=True))
-        items = self._executor.list_inventory(frozenset())
+        items = self._inventory.list_inventory(frozenset())
         layers = (item for item in items if item.kind is InventoryKind.CODE and item.server == self._server)
         return (written + sum(layer.size or 0 for layer in layers)) / _MB
 
@@ -165,6 +167,6 @@ class _Round:
 
     def _clean_up(self) -> None:
         self._remove_jobs()
-        for item in self._executor.list_inventory(frozenset()):
+        for item in self._inventory.list_inventory(frozenset()):
             if item.kind is InventoryKind.CODE and item.server == self._server:
-                self._executor.discard_item(item)
+                self._inventory.discard_item(item)

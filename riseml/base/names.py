@@ -26,9 +26,6 @@ THIS_MACHINE = HostName("this-machine")
 """The host of the process executor. It differs from the host of the local engine, so that neither executor takes the
 jobs of the other one for vanished."""
 
-SLURM_CLUSTER = HostName("slurm")
-"""The cluster of a pool.yml with `engine: slurm`."""
-
 HOST_LABEL = "host"
 """The label that every host has without being given it: its own name."""
 

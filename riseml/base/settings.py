@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from riseml.base.errors import Refused, UsageError
 from riseml.base.names import SUBNETS
@@ -36,6 +36,10 @@ PLAINTEXT_VARIABLE = "RISEML_ALLOW_PLAINTEXT"
 
 ExecutorName = Literal["docker", "process", "slurm"]
 """What runs jobs: containers of a Docker Engine, processes of this machine, or a Slurm cluster."""
+
+DOCKER: Final = "docker"
+PROCESS: Final = "process"
+SLURM: Final = "slurm"
 
 _LEAST_BUILD_MEM = 64 * 2**20  # bytes; pip alone needs about as much
 _POSTGRES = "postgresql+psycopg"

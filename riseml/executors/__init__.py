@@ -2,8 +2,8 @@
 nothing.
 
 Here: the interface (`base`, `capabilities`), all hosts together (`pool`), and one package for each kind of executor:
-`docker`, `process` and `slurm`. What several of them share has rooms by subject: `logs`, `gpus`, `this_machine`;
-`environments` makes virtual environments for the last two; `supervision` keeps processes of this machine that outlive
-the server, and has the programs that run on nodes, too; `transports` has the connections to engines.
+`kinds` names them and makes them. What several of them share has rooms by subject: `logs`, `gpus`, `this_machine`;
+`environments` makes virtual environments for kinds without containers; `supervision` keeps processes of this machine
+that outlive the server, and has the programs that run on nodes, too; `transports` has the connections to engines.
 Not here: decisions (`control`), records (`store`), HTTP and the loop (`server`).
 """

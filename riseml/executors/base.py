@@ -1,8 +1,8 @@
 """The interface between the control loop and what runs jobs: `Executor` is one host as the loop uses it.
 
-A host that can do more has a capability of `executors.capabilities`; a caller tests for it with
-`isinstance(executor, ImageMover)`. What only one kind of executor does is a capability there: Slurm, which starts whole
-gangs, has `GangRunner`. This Protocol grows only when the loop cannot work with a host that lacks the method.
+A host that can do more has an object for it in `Executor.capabilities`. What only one kind of executor does is a
+capability: a cluster that starts whole gangs has `gangs`. This Protocol grows only when the loop cannot work with a
+host that lacks the method.
 
 Every method may raise `Unreachable` (the effect is unknown) or `EngineError` (the engine refused). A repeated call
 finds what the first call made, and changes nothing.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
@@ -22,6 +22,9 @@ from riseml.base.states import Network
 from riseml.control.actions import Signal
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Frame, HostObservation, Image, JobKey, Launch, LogCursor, Mount, Sample
+
+if TYPE_CHECKING:
+    from riseml.executors.capabilities import Capabilities
 
 Emit = Callable[[str], None]
 """Receives one line of a build's output."""
@@ -167,6 +170,24 @@ class Executor(Protocol):
 
     name: HostName
     contained: bool  # True: a job sees /output and /data; False: a job sees the folders of the host
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the host can do beyond these methods."""
+
+    @property
+    def url(self) -> str:
+        """Where the server reaches the host; empty without a connection of its own."""
+
+    @property
+    def is_local(self) -> bool:
+        """True when the server sees the files of the host."""
+
+    def reconnect(self) -> None:
+        """Try a connection that is down again at once, instead of after its pause."""
+
+    def close(self) -> None:
+        """Close the connections, at the latest some time after what uses them has finished. Jobs and builds run on."""
 
     def describe(self) -> str:
         """Return what runs jobs there, for people: `Docker 20.10.24`."""

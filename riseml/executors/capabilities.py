@@ -1,12 +1,12 @@
-"""Optional capabilities of hosts beyond `executors.base.Executor`. A caller tests for a capability before using it.
+"""What a host can do beyond `executors.base.Executor`: one object for each capability. A caller asks for it first.
 
 Example:
-    >>> if isinstance(executor, Inventory):
-    ...     items = executor.list_inventory(references)
+    >>> inventory = executor.capabilities.inventory
+    >>> items = [] if inventory is None else inventory.list_inventory(references)
 
-A new capability is a Protocol of at most five methods here, with the records that it exchanges. An executor implements
-it by having its methods; processes, for example, do not move environments. The errors are those of
-`executors.base`: `Unreachable` and `EngineError`.
+A new capability is a Protocol of at most five methods here, with the records that it exchanges, and a field of
+`Capabilities`. An executor that has it gives an object; processes, for example, do not move environments. The errors
+are those of `executors.base`: `Unreachable` and `EngineError`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from riseml.base.records import dataclass
 from riseml.base.stream_messages import CommandOrder
 from riseml.executors.base import Output, Report, ignore_report
-from riseml.executors.gangs import GangOrder
+from riseml.executors.gangs import GangOrder, MachineLister
 from riseml.executors.job_streams import JobStream
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.files.archives.project_files import ProjectFiles
@@ -27,7 +27,6 @@ from riseml.files.storage_files import StorageFiles
 from riseml.model import Gpu, Image, JobKey, Mount, Sample
 
 
-@runtime_checkable
 class GangRunner(Protocol):
     """Has its own queue, places jobs itself, and starts the jobs of a gang together.
 
@@ -44,7 +43,6 @@ class GangRunner(Protocol):
         """
 
 
-@runtime_checkable
 class ImageMover(Protocol):
     """Copies environments to and from other hosts of its kind."""
 
@@ -68,7 +66,6 @@ class ImageMover(Protocol):
         """Pull an environment that another host published, by the name that `publish_image` returned."""
 
 
-@runtime_checkable
 class ImageResolver(Protocol):
     """Resolves the tags of images at their registries."""
 
@@ -95,7 +92,6 @@ class EnvironmentReview:
     refusal: str = ""  # why the host can never build the environment; empty: it can
 
 
-@runtime_checkable
 class EnvironmentReviewer(Protocol):
     """Reports before a build which environment the host would make."""
 
@@ -139,7 +135,6 @@ def never() -> bool:
     return False
 
 
-@runtime_checkable
 class Inventory(Protocol):
     """Lists and removes everything of riseml on the host, other servers' objects too."""
 
@@ -171,7 +166,6 @@ class DiskUse:
     device: str = ""  # equal for folders of this machine on one file system; empty: on another machine
 
 
-@runtime_checkable
 class DiskMeter(Protocol):
     """Measures how full the disk of the host is that holds its environments."""
 
@@ -212,7 +206,6 @@ class HostReport:
     engine: str = ""  # identifies its engine; equal texts most likely mean the same engine; empty: not known
 
 
-@runtime_checkable
 class HostCheck(Protocol):
     """Checks for `riseml pool check` whether the host meets the needs of a pool."""
 
@@ -261,7 +254,6 @@ class GpuReading:
     power_limit: float | None = None  # watts
 
 
-@runtime_checkable
 class GpuReporter(Protocol):
     """Reports the GPUs of the host and their load."""
 
@@ -271,21 +263,6 @@ class GpuReporter(Protocol):
         Raises:
             Unreachable: the host does not answer.
             EngineError: the driver or the reading program fails; the message has the reason.
-        """
-
-
-@runtime_checkable
-class ProcessorMeter(Protocol):
-    """Measures how much processor time jobs have used."""
-
-    def measure_processor_time(self, key: JobKey) -> float:
-        """Return the seconds that all processes of a running job have used together since it started.
-
-        The value may decrease when a process ends.
-
-        Raises:
-            NotThere: the job does not run.
-            Unreachable: the host does not answer.
         """
 
 
@@ -301,15 +278,23 @@ class UseMeter(Protocol):
         """
 
 
-@runtime_checkable
 class UseMeasurer(Protocol):
     """Measures what jobs use at moments that the caller chooses: it costs less than `Executor.sample`."""
 
     def open_meter(self, key: JobKey) -> UseMeter:
         """Return a meter of a job. The meter has measured nothing yet, and needs no closing."""
 
+    def measure_processor_time(self, key: JobKey) -> float:
+        """Return the seconds that all processes of a running job have used together since it started.
 
-@runtime_checkable
+        The value may decrease when a process ends.
+
+        Raises:
+            NotThere: the job does not run.
+            Unreachable: the host does not answer.
+        """
+
+
 class JobAccess(Protocol):
     """Opens two-way streams into the running jobs of the host."""
 
@@ -331,7 +316,6 @@ class JobAccess(Protocol):
         """
 
 
-@runtime_checkable
 class OutputWriter(Protocol):
     """Writes into output folders on a host whose files the server does not see."""
 
@@ -343,7 +327,6 @@ class OutputWriter(Protocol):
         """
 
 
-@runtime_checkable
 class WrittenReader(Protocol):
     """Reads what a job that has ended wrote outside of its output folder, until the job is removed."""
 
@@ -366,7 +349,7 @@ class DataVolume:
 
 
 class HostData(Protocol):
-    """One server's copies of fetched data that a host holds in volumes for its jobs."""
+    """Holds one server's copies of fetched data in volumes, for jobs of a host that does not see the server's cache."""
 
     def list_volumes(self) -> frozenset[str]:
         """Return the names of the volumes."""
@@ -397,19 +380,10 @@ class HostData(Protocol):
         """
 
 
-@runtime_checkable
-class DataHolder(Protocol):
-    """Holds copies of fetched data for jobs of a host that does not see the server's cache."""
-
-    def open_data(self) -> HostData:
-        """Return an object that manages the copies; no request is sent yet."""
-
-
 ListUsed = Callable[[], frozenset[str]]
 """Returns references of environments that are in use."""
 
 
-@runtime_checkable
 class BuildKeeper(Protocol):
     """Runs builds of environments that outlive the server: the next server follows them, or ends them."""
 
@@ -424,7 +398,6 @@ class BuildKeeper(Protocol):
         """
 
 
-@runtime_checkable
 class PackageLister(Protocol):
     """Lists the Python packages of an environment after its install steps."""
 
@@ -444,7 +417,6 @@ class StorageOrder:
     image: str = ""  # an environment that the host most likely has; empty: none is known
 
 
-@runtime_checkable
 class StorageAccess(Protocol):
     """Lists, reads, writes and removes files on a host whose files the server does not see."""
 
@@ -454,3 +426,26 @@ class StorageAccess(Protocol):
         Raises:
             EngineError: the host cannot mount it.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a host can do beyond `executors.base.Executor`; None: it cannot."""
+
+    access: JobAccess | None = None
+    builds: BuildKeeper | None = None
+    check: HostCheck | None = None
+    data: HostData | None = None
+    disk: DiskMeter | None = None
+    gangs: GangRunner | None = None
+    gpus: GpuReporter | None = None
+    images: ImageMover | None = None
+    inventory: Inventory | None = None
+    machines: MachineLister | None = None
+    outputs: OutputWriter | None = None
+    packages: PackageLister | None = None
+    registries: ImageResolver | None = None
+    reviewer: EnvironmentReviewer | None = None
+    storage: StorageAccess | None = None
+    use: UseMeasurer | None = None
+    written: WrittenReader | None = None

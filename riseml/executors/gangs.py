@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from riseml.base.names import JobName, experiment_name
 from riseml.base.records import dataclass
@@ -46,11 +46,10 @@ class JobMachine:
     """A machine that a host has chosen for jobs."""
 
     name: str  # of the node
-    runs: str  # what runs jobs there, for people: `slurm 22.05.8, Linux 6.1.0`
+    runs: str  # what runs jobs there, for people: the scheduler and the kernel with their versions
     gpus: tuple[Gpu, ...] = ()  # those that the jobs got, as far as they are known
 
 
-@runtime_checkable
 class MachineLister(Protocol):
     """Lists the machines on which it has run jobs, because it places them itself."""
 

@@ -26,10 +26,11 @@ from riseml.base.home_location import HomeLocation, find_location, read_text
 from riseml.base.records import dataclass
 from riseml.base.settings import Settings
 from riseml.server.clock import now
+from riseml.spec.pool.types import CLUSTER_FOLDER
 from riseml.store.home_record import write_home_into_file
 from riseml.store.journal import AcceptedRecord, ExperimentJournal
 
-LEFT_OUT = ("output", "data", "environments", "cache", "processes", "slurm")
+LEFT_OUT = ("output", "data", "environments", "cache", "processes", CLUSTER_FOLDER)
 """Folders of a home that no backup has."""
 
 _STORE = "riseml.db"

@@ -14,9 +14,9 @@ from riseml.base.errors import NotFound, Refused
 from riseml.base.home_location import HomeLocation, find_location
 from riseml.base.records import dataclass
 from riseml.base.settings import Settings
+from riseml.executors.kinds import count_running_processes
 from riseml.executors.this_machine.removal import remove_tree
 from riseml.server.home_lock import HomeLock
-from riseml.server.hosts.choose_executor import count_running_processes
 from riseml.server.identity import read_identity
 from riseml.store.database import Database
 from riseml.store.home_record import (

@@ -12,6 +12,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import HostName
 from riseml.base.states import JobDuty, Reason
 from riseml.control.actions import Signal
+from riseml.executors.capabilities import Capabilities
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Capacity, ContainerObservation, HostObservation, JobKey, Launch, NodeKind, OwnQueue
@@ -24,7 +25,7 @@ _PORT = 40000  # port of the first role that starts; each role has another port
 
 
 class MemoryCluster(MemoryExecutor):
-    """One cluster in memory. Its capability beside those of a host in memory: GangRunner."""
+    """One cluster in memory. It can do what a host in memory can, and starts gangs."""
 
     def __init__(self, name: HostName, capacity: Capacity, site: HostObservation | None = None) -> None:
         super().__init__(name, capacity, site)
@@ -32,6 +33,10 @@ class MemoryCluster(MemoryExecutor):
         self.trouble = ""  # why the cluster takes no gangs now
         self._ordered: set[JobKey] = set()  # jobs that the server has stopped
         self._decided: set[tuple[int, int]] = set()  # gangs that a role has ended
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, gangs=self)
 
     def observe(self, references: frozenset[str]) -> HostObservation:
         self._demand_answer()

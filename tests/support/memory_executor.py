@@ -31,6 +31,7 @@ from riseml.executors.base import (
     ignore_report,
 )
 from riseml.executors.capabilities import (
+    Capabilities,
     EnvironmentReview,
     Finding,
     GpuReading,
@@ -112,8 +113,7 @@ class MemoryMeter:
 
 
 class MemoryExecutor:
-    """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck, GpuReporter,
-    JobAccess, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer.
+    """One host in memory.
 
     Args:
         name, capacity: its name in the pool, and what it holds.
@@ -121,6 +121,8 @@ class MemoryExecutor:
     """
 
     contained = True
+    url = ""
+    is_local = True
 
     def __init__(self, name: HostName, capacity: Capacity, site: HostObservation | None = None) -> None:
         self.name = name
@@ -149,6 +151,28 @@ class MemoryExecutor:
         self.data = MemoryData()
         self.commands: list[MemoryCommand] = []  # every command in a job, in order
         self.ports: dict[int, int] = {}  # port of a job -> port of this machine where a test listens for it
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            access=self,
+            check=self,
+            data=self.data,
+            gpus=self,
+            images=self,
+            inventory=self,
+            outputs=self,
+            packages=self,
+            reviewer=self,
+            storage=self,
+            use=self,
+        )
+
+    def reconnect(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
     def describe(self) -> str:
         return "memory"
@@ -333,9 +357,6 @@ class MemoryExecutor:
         if port not in self.ports:
             raise PortClosed(f"nothing listens on port {port}", permanent=True)
         return JobStream(socket.create_connection(("127.0.0.1", self.ports[port])), RawCodec(), NoControl())
-
-    def open_data(self) -> MemoryData:
-        return self.data
 
     def open_storage(self, order: StorageOrder) -> StorageFiles:
         self._demand_answer()

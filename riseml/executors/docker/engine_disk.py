@@ -10,6 +10,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
+from riseml.base.records import dataclass
 from riseml.executors.capabilities import DiskUse
 from riseml.executors.docker.code_layers import stores_compressed
 from riseml.executors.docker.helpers import Helpers
@@ -40,18 +41,19 @@ _PROCESSORS = {
 _PROGRAM = TinyProgram("disk", "riseml/disk:1", "/", _PROCESSORS)
 
 
-def read_engine_disk(helpers: Helpers) -> DiskUse | None:
-    """Return how full the disk of an engine is; None: it cannot be known.
+@dataclass(frozen=True, slots=True)
+class EngineDisk:
+    """The disk of an engine; an implementation of `DiskMeter`."""
 
-    Raises:
-        Unreachable: the engine does not answer.
-        EngineError: it refuses to run the program.
-    """
-    with helpers.engine.api(patient=True) as api:
-        if helpers.engine.is_local:
-            info = api.info()
-            if info["Name"] == socket.gethostname() and not stores_compressed(info):  # else the folder is containerd's
-                with suppress(OSError):  # the engine has a file system of its own, or its folder is not for this user
-                    return measure_disk(Path(info["DockerRootDir"]))
-        code = run_program(api, _PROGRAM, ProgramRun(helpers, "disk", _PATIENCE))
-    return DiskUse(code) if code is not None and code <= 100 else None
+    helpers: Helpers
+
+    def read_disk(self) -> DiskUse | None:
+        with self.helpers.engine.api(patient=True) as api:
+            if self.helpers.engine.is_local:
+                info = api.info()
+                is_own_folder = info["Name"] == socket.gethostname() and not stores_compressed(info)
+                if is_own_folder:  # else it is another machine's, or containerd's
+                    with suppress(OSError):  # the engine has its own file system, or its folder is not for this user
+                        return measure_disk(Path(info["DockerRootDir"]))
+            code = run_program(api, _PROGRAM, ProgramRun(self.helpers, "disk", _PATIENCE))
+        return DiskUse(code) if code is not None and code <= 100 else None

@@ -23,8 +23,9 @@ from riseml.base.errors import DiskFull, EngineError, RisemlError, Unreachable, 
 from riseml.base.records import dataclass
 from riseml.executors.base import BuildOrder, NotThere, Work, WorkReport
 from riseml.executors.build_limits import EXCESS_HINTS, BuildLimits
+from riseml.executors.capabilities import ListUsed
 from riseml.executors.docker import labels
-from riseml.executors.docker.engine_disk import read_engine_disk
+from riseml.executors.docker.engine_disk import EngineDisk
 from riseml.executors.docker.helper_container import send_archive
 from riseml.executors.docker.helpers import Helpers, remove_container
 from riseml.executors.docker.image_names import inspect_image
@@ -137,7 +138,7 @@ class EnvironmentBuilds:
                 self._steps.subtract(names)
                 self._steps = +self._steps
 
-    def end_unwanted_builds(self, references: frozenset[str]) -> None:
+    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
         """Remove what an earlier server has left of builds that no experiment waits for, in a thread."""
         requested = frozenset(map(self._name_build, references))
         with self._changed:
@@ -363,7 +364,7 @@ class _Build:
     def _has_filled_disk(self) -> bool:
         """Return True when the disk of the engine is full: the line of the step that says so may be lost there."""
         try:
-            use = read_engine_disk(self._helpers)
+            use = EngineDisk(self._helpers).read_disk()
         except DiskFull:  # not even for the container that measures
             return True
         except RisemlError:

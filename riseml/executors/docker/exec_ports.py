@@ -15,12 +15,15 @@ from typing import Any
 from docker.errors import APIError
 
 from riseml.base.errors import EngineError
+from riseml.base.records import dataclass
 from riseml.base.stream_messages import Channel, ChannelData, CommandOrder, StreamMessage, WindowSize
 from riseml.executors.base import NotThere, PortClosed
+from riseml.executors.docker.containers import container_name
 from riseml.executors.docker.exec_codecs import FramedCodec
 from riseml.executors.docker.exec_commands import open_container_command
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec, StreamControl
 from riseml.executors.transports.engine_client import Engine
+from riseml.model import JobKey
 
 CONNECTED = b"riseml: connected\n"
 NO_TOOL = 97
@@ -119,23 +122,28 @@ exit 97
 log = logging.getLogger(__name__)
 
 
-def open_container_port(engine: Engine, name: str, port: int) -> JobStream:
-    """Connect to a port of the container of this name.
+@dataclass(frozen=True, slots=True)
+class ContainerAccess:
+    """Opens streams into the containers of one server on one engine; an implementation of `JobAccess`."""
 
-    Raises:
-        NotThere: the container does not run.
-        PortClosed: nothing listens there.
-    """
-    addresses = _find_addresses(engine, name)
-    for address in addresses if engine.is_local else ():
-        try:
-            connection = socket.create_connection((address, port), _CONNECT_TIMEOUT)
-        except OSError as error:
-            log.debug("port %d of %s at %s: %s", port, name, address, error)
-            continue
-        connection.settimeout(None)
-        return JobStream(connection, RawCodec(), NoControl())
-    return _open_relay(engine, name, port, tuple(dict.fromkeys(("127.0.0.1", *addresses))))
+    engine: Engine
+    server: str  # id of the server
+
+    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+        return open_container_command(self.engine, container_name(self.server, key), order)
+
+    def open_port(self, key: JobKey, port: int) -> JobStream:
+        name = container_name(self.server, key)
+        addresses = _find_addresses(self.engine, name)
+        for address in addresses if self.engine.is_local else ():
+            try:
+                connection = socket.create_connection((address, port), _CONNECT_TIMEOUT)
+            except OSError as error:
+                log.debug("port %d of %s at %s: %s", port, name, address, error)
+                continue
+            connection.settimeout(None)
+            return JobStream(connection, RawCodec(), NoControl())
+        return _open_relay(self.engine, name, port, tuple(dict.fromkeys(("127.0.0.1", *addresses))))
 
 
 def make_relay(port: int, addresses: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,38 +19,28 @@ import docker
 from docker.errors import APIError
 
 from riseml.base.errors import EngineError, RisemlError, Unreachable
-from riseml.base.faultpoints import Point, reach
-from riseml.base.names import HOST_LABEL, STEP_REPOSITORY, SUBNETS
+from riseml.base.names import HOST_LABEL
 from riseml.base.settings import DEFAULT_LOG_LIMIT
 from riseml.base.states import Network
-from riseml.base.stream_messages import CommandOrder
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildOrder, HostSetup, NotThere, Output, Report, SubnetTaken, ignore_report
-from riseml.executors.capabilities import (
-    DiskUse,
-    Finding,
-    GpuReading,
-    HostReport,
-    InventoryItem,
-    ListUsed,
-    Outcome,
-    StorageOrder,
-    never,
-)
-from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
+from riseml.executors.base import BuildOrder, HostSetup, NotThere, SubnetTaken
+from riseml.executors.capabilities import Capabilities
+from riseml.executors.docker import helper_container, image_names, images, labels
 from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
 from riseml.executors.docker.container_inspections import ContainerInspections
 from riseml.executors.docker.containers import container_name, container_request, create_container
 from riseml.executors.docker.data_volumes import EngineData, demand_volumes
-from riseml.executors.docker.engine_disk import read_engine_disk
+from riseml.executors.docker.engine_disk import EngineDisk
 from riseml.executors.docker.environment_builds import BuildSettings, EnvironmentBuilds
-from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
-from riseml.executors.docker.exec_ports import open_container_port
+from riseml.executors.docker.exec_commands import end_forgotten_commands
+from riseml.executors.docker.exec_ports import ContainerAccess
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FRESH, STILL_FRESH, EngineFacts, FactsReader
 from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
-from riseml.executors.docker.host_check import inspect_host
+from riseml.executors.docker.host_check import EngineCheck
+from riseml.executors.docker.image_transfer import EngineImages
+from riseml.executors.docker.inventory import EngineInventory
 from riseml.executors.docker.job_starts import inspect_own, start_container
 from riseml.executors.docker.leader_watch import LeaderAnswer, LeaderWatch
 from riseml.executors.docker.log_stream import read_log_frames
@@ -58,7 +48,6 @@ from riseml.executors.docker.networks import (
     NetworkList,
     NetworkSubnets,
     StuckNetworks,
-    describe_stuck,
     ensure_network,
     find_networks,
     remove_written_off,
@@ -75,19 +64,15 @@ from riseml.executors.docker.observation import (
 )
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import pack_working_directory
-from riseml.executors.docker.reach_check import check_reach
-from riseml.executors.docker.stats import ContainerMeter, find_gpus, parse_samples, read_processor_time
-from riseml.executors.docker.storage_helper import HelperFiles, StorageHelpers
-from riseml.executors.docker.written_files import read_container_files
-from riseml.executors.gpus.nvml import GpuReader, with_gpu_use
-from riseml.executors.job_streams import JobStream
+from riseml.executors.docker.stats import ContainerMeters
+from riseml.executors.docker.storage_helper import StorageHelpers
+from riseml.executors.docker.swarm import SwarmHost
+from riseml.executors.docker.written_files import ContainerFiles
+from riseml.executors.gpus.nvml import GpuReader
 from riseml.executors.this_machine.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine
-from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.files.archives.project_files import ProjectFiles
-from riseml.files.storage_files import StorageFiles
-from riseml.model import ContainerObservation, Frame, HostObservation, JobKey, Launch, LogCursor, Mount, Sample
-from riseml.planning.image import PACKAGES_FILE, parse_packages
+from riseml.model import ContainerObservation, Frame, HostObservation, JobKey, Launch, LogCursor, Sample
 from riseml.spec.pool.types import HostSpec
 
 _MISSING = 404
@@ -96,9 +81,7 @@ log = logging.getLogger(__name__)
 
 
 class DockerExecutor:
-    """One Docker Engine. Its capabilities: BuildKeeper, ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter,
-    JobAccess, DataHolder, DiskMeter, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer,
-    WrittenReader.
+    """One Docker Engine.
 
     Args:
         host: the host in pool.yml.
@@ -131,16 +114,51 @@ class DockerExecutor:
         self._shares: dict[int, str] = {}  # subnets of experiments without a network made here
         self._observations: dict[str, ContainerObservation] = {}  # the last observation, by id of the container
         self._promised: dict[JobKey, int] = {}  # MiB of the jobs that run or were started, of the last observation
-        self._gpus = GpuReader()
-        self._inventory = GpuInventory(host, self._helpers, self._gpus if engine.is_local else None)
+        gpu_reader = GpuReader()
+        self._devices = GpuInventory(host, self._helpers, gpu_reader if engine.is_local else None)
         self._outages = Outages()
         self._exit_events = ExitEvents()
         self._stuck = StuckNetworks()
         self._networks = NetworkList(server, host.name)
         self._leader = LeaderWatch(engine)
         self._inspections = ContainerInspections(engine)
-        self._storage = StorageHelpers(self._helpers)
         self._code = CodeLayers(self._helpers)
+        self._meters = ContainerMeters(engine, server, gpu_reader)
+        files = helper_container.EngineFiles(self._helpers)
+        self.capabilities = Capabilities(
+            access=ContainerAccess(engine, server),
+            builds=self._builds,
+            check=EngineCheck(host, self._helpers, self._devices, self._stuck),
+            data=EngineData(self._helpers),
+            disk=EngineDisk(self._helpers),
+            gpus=self._devices,
+            images=EngineImages(engine),
+            inventory=EngineInventory(host.name, self._helpers, self._builds, self._stuck),
+            outputs=files,
+            packages=files,
+            registries=image_names.EngineRegistries(engine),
+            storage=StorageHelpers(self._helpers),
+            use=self._meters,
+            written=ContainerFiles(engine, server),
+        )
+
+    @property
+    def url(self) -> str:
+        return self.engine.url
+
+    @property
+    def is_local(self) -> bool:
+        return self.engine.is_local
+
+    def as_member(self) -> SwarmHost:
+        """Return the host as the swarm of the pool sees it."""
+        return SwarmHost(self.name, self.engine, self._host.address)
+
+    def reconnect(self) -> None:
+        self.engine.reconnect()
+
+    def close(self) -> None:
+        self._helpers.registry.close_engine(self.engine)
 
     def describe(self) -> str:
         return "Docker" if self._facts.last is None else f"Docker {self._facts.last.version}"
@@ -163,10 +181,10 @@ class DockerExecutor:
             present = image_names.observe_images(api, references)
             self._code.note_images(present)
             subnets, facts = self._observe_swarm(api, STILL_FRESH if references else FRESH)
-            devices = self._inventory.find_devices(self.engine, self._facts.info)
+            devices = self._devices.find_devices(self._facts.info)
         self._observations = {entry.container.id: entry.container for entry in merged if not entry.container.late}
         return HostObservation(
-            capacity=replace(facts.capacity, gpus=self._inventory.choose_ids(devices)),
+            capacity=replace(facts.capacity, gpus=self._devices.choose_ids(devices)),
             devices={gpu.id: gpu for gpu in devices},
             containers={entry.container.key: entry.container for entry in merged},
             images=present,
@@ -241,7 +259,7 @@ class DockerExecutor:
     def forget_facts(self) -> None:
         """Read the facts of the engine again at the next observation."""
         self._facts.forget()
-        self._inventory.forget()
+        self._devices.forget()
 
     def ensure_image(self, order: BuildOrder) -> None:
         with self.engine.stream() as api:
@@ -249,37 +267,6 @@ class DockerExecutor:
             most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem
         if order.image.install:
             self._builds.make_environment(order, base, most_mem)
-
-    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
-        self._builds.end_unwanted_builds(references)
-
-    def export_image(self, reference: str) -> Iterator[bytes]:
-        with self.engine.stream() as api:
-            yield from image_transfer.export_environment(api, reference)
-
-    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
-        with self.engine.stream() as api:
-            image_transfer.load_environment(api, reference, stream)
-
-    def measure_image(self, reference: str) -> int | None:
-        with self.engine.api() as api:
-            return image_transfer.measure_environment(api, reference)
-
-    def publish_image(self, reference: str, registry: str, report: Report = ignore_report) -> str:
-        with self.engine.api(patient=True) as api:
-            return image_transfer.publish_environment(api, reference, registry, report)
-
-    def fetch_image(self, reference: str, published: str, report: Report = ignore_report) -> None:
-        with self.engine.api(patient=True) as api:
-            image_transfer.fetch_environment(api, reference, published, report)
-
-    def resolve_in_registry(self, base: str) -> str:
-        with self.engine.api(patient=True) as api:
-            return image_names.resolve_in_registry(api, base)
-
-    def check_registry(self, digest: str) -> None:
-        with self.engine.api(patient=True) as api:
-            image_names.check_registry(api, digest)
 
     def prepare(self, share: HostSetup) -> None:
         with self.engine.api() as api:
@@ -293,15 +280,6 @@ class DockerExecutor:
                     raise
             else:
                 self._shares[share.experiment] = share.subnet or ""
-
-    def update_output(self, experiment: int, output: Output) -> None:
-        with self.engine.api() as api:
-            helper_container.make_output(api, self._helpers, experiment, output)
-
-    def list_packages(self, reference: str) -> tuple[str, ...] | None:
-        with self.engine.api(patient=True) as api:
-            content = helper_container.read_image_file(api, self._helpers, reference, PACKAGES_FILE)
-        return None if content is None else parse_packages(content.decode("utf-8", "replace"))
 
     def start(self, launch: Launch, code: ProjectFiles | None) -> None:
         name = container_name(self._server, launch.key)
@@ -351,90 +329,18 @@ class DockerExecutor:
             with self.engine.api() as api:
                 self._networks.remove(api, experiment, self._stuck)
 
-    def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
-        with self.engine.api() as api:
-            return inventory.list_items(api, self.name, self._helpers.registry.is_used)
-
-    def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
-        if is_needed():
-            raise EngineError(f"an experiment needs {item.name}")
-        with self.engine.api(patient=True) as api:
-            reach(Point.DISCARDING)
-            if item.reference.startswith(f"{STEP_REPOSITORY}:"):
-                self._builds.remove_step(item.identity, lambda: inventory.remove_item(api, item, self._stuck))
-            else:
-                inventory.remove_item(api, item, self._stuck)
-
-    def read_disk(self) -> DiskUse | None:
-        return read_engine_disk(self._helpers)
-
     def _find_renamed_network(self, api: docker.APIClient, launch: Launch) -> str | None:
         """Return the id of the experiment's network where a network that was written off holds its name."""
         written_off = self._stuck.written_off()
         networks = find_networks(api, self._server, launch.key.experiment, written_off) if written_off else []
         return next(iter(networks), None)
 
-    def check_host(self) -> HostReport:
-        with self.engine.api() as api:
-            api.ping()
-        with self.engine.api(patient=True) as api:  # a manager that is losing its leader takes 20 s to answer
-            report = inspect_host(api, self._host)
-            reach = check_reach(api, self._helpers, SUBNETS)
-            stuck = tuple(
-                Finding("networks", Outcome.NOTE, describe_stuck(api, identity).message)
-                for identity in sorted(self._stuck.written_off())
-            )
-        gpus = self._inventory.check_gpus(self.engine)
-        return replace(report, findings=(*report.findings, *reach, *gpus, *stuck, *self.open_data().check()))
-
-    def read_gpus(self) -> tuple[GpuReading, ...]:
-        return self._inventory.read_gpus(self.engine)
-
-    def read_file(self, mount: Mount, name: str) -> bytes | None:
-        with self.engine.api(patient=True) as api:
-            return helper_container.read_file(api, self._helpers, mount, name)
-
-    def write_file(self, mount: Mount, name: str, content: bytes) -> None:
-        with self.engine.api(patient=True) as api:
-            helper_container.write_file(api, self._helpers, mount, name, content)
-
-    def check_privacy(self, mount: Mount, name: str) -> Finding | None:
-        with self.engine.api(patient=True) as api:
-            return helper_container.check_privacy(api, self._helpers, mount, name)
-
-    def open_data(self) -> EngineData:
-        return EngineData(self._helpers)
-
-    def open_storage(self, order: StorageOrder) -> StorageFiles:
-        return HelperFiles(self._storage, order)
-
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         with self.engine.stream() as api:
             yield from read_log_frames(api, container_name(self._server, key), cursor, follow=follow)
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
-        name = container_name(self._server, key)
-        with self.engine.stream() as api:
-            gpus = find_gpus(api, name) if self.engine.is_local else ()
-            for sample in parse_samples(api.stats(name, decode=True, stream=True)):
-                yield with_gpu_use(sample, self._gpus.read_use(gpus))
-
-    def open_meter(self, key: JobKey) -> ContainerMeter:
-        return ContainerMeter(self.engine, container_name(self._server, key), self._gpus)
-
-    def measure_processor_time(self, key: JobKey) -> float:
-        with self.engine.api() as api:
-            return read_processor_time(api, container_name(self._server, key))
-
-    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
-        return open_container_command(self.engine, container_name(self._server, key), order)
-
-    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
-        with self.engine.stream() as api:
-            yield from read_container_files(api, container_name(self._server, order.key), order)
-
-    def open_port(self, key: JobKey, port: int) -> JobStream:
-        return open_container_port(self.engine, container_name(self._server, key), port)
+        return self._meters.sample(key)
 
     def changes(self) -> Iterator[None]:
         server_label = labels.label_filter(labels.SERVER, self._server)

@@ -17,7 +17,6 @@ from riseml.executors.capabilities import Finding, GpuReading, Outcome
 from riseml.executors.docker.gpu_probe import offers_gpus, probe_gpus
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.gpus.nvml import GpuReader
-from riseml.executors.transports.engine_client import Engine
 from riseml.model import Gpu
 from riseml.spec.pool.types import HostSpec
 
@@ -26,7 +25,7 @@ _KEPT = 4.0  # seconds for which a reading is reused: each reading may start a c
 
 
 class GpuInventory:
-    """The GPUs of one host. Safe from several threads.
+    """The GPUs of one host; an implementation of `GpuReporter`. Safe from several threads.
 
     Args:
         host: the host in pool.yml; its `gpus` are those that jobs may use.
@@ -43,12 +42,11 @@ class GpuInventory:
         self._read_at = 0.0  # monotonic seconds
         self._problem: RisemlError | None = None  # why the last reading failed
 
-    def find_devices(self, engine: Engine, info: dict[str, Any]) -> tuple[Gpu, ...]:
+    def find_devices(self, info: dict[str, Any]) -> tuple[Gpu, ...]:
         """Return the GPUs that jobs may use, by the ids that they get; the first call reads them.
 
         Args:
-            engine: the host's.
-            info: its answer of `GET /info`.
+            info: the engine's answer of `GET /info`.
 
         A reading that fails is repeated only when a user asks: otherwise it would delay every observation of the host.
 
@@ -57,14 +55,14 @@ class GpuInventory:
         """
         with self._lock:
             if self._readings is None and self._host.gpus != ():
-                self._read_gpus_once(engine, info)
+                self._read_gpus_once(info)
             return tuple(reading.gpu for reading in self._select(self._readings or ()))
 
     def choose_ids(self, devices: tuple[Gpu, ...]) -> tuple[str, ...]:
         """Return the ids of the GPUs that jobs may use: those of pool.yml, else all that were found."""
         return tuple(gpu.id for gpu in devices) if self._host.gpus is None else self._host.gpus
 
-    def read_gpus(self, engine: Engine) -> tuple[GpuReading, ...]:
+    def read_gpus(self) -> tuple[GpuReading, ...]:
         """Return the GPUs that jobs may use, with their current load.
 
         Raises:
@@ -73,15 +71,15 @@ class GpuInventory:
         """
         with self._lock:
             if self._readings is None or time.monotonic() - self._read_at > _KEPT:
-                self._read_gpus_once(engine, None)
+                self._read_gpus_once(None)
             if self._problem is not None:
                 raise self._problem
             return self._select(self._readings or ())
 
-    def check_gpus(self, engine: Engine) -> tuple[Finding, ...]:
+    def check_gpus(self) -> tuple[Finding, ...]:
         """Return the findings of `pool check` about the GPUs; none for a host that has no GPU and names none."""
         try:
-            readings = self.read_gpus(engine)
+            readings = self.read_gpus()
         except EngineError as error:
             hint = f" ({error.hint})" if error.hint else ""
             return (Finding(_TOPIC, Outcome.FAILED, f"{error.message}{hint}"),)
@@ -96,18 +94,17 @@ class GpuInventory:
         with self._lock:
             self._readings = None
 
-    def _read_gpus_once(self, engine: Engine, info: dict[str, Any] | None) -> None:
+    def _read_gpus_once(self, info: dict[str, Any] | None) -> None:
         """Read the GPUs, or keep the reason why they cannot be read. Earlier knowledge stays.
 
         Args:
-            engine: the host's.
-            info: its answer of `GET /info`; then nothing is pulled. None: a user asks, and waits for a pull.
+            info: the engine's answer of `GET /info`; then nothing is pulled. None: a user asks, and waits for a pull.
         """
         self._problem = None
         try:
             readings = () if self._reader is None else self._reader.read_all()
             if not readings and (info is None or offers_gpus(info)):
-                with engine.api(patient=True) as api:
+                with self._helpers.engine.api(patient=True) as api:
                     engine_info = api.info() if info is None else info
                     readings = probe_gpus(api, self._helpers, engine_info, pulls=info is None)
             self._readings = readings

@@ -15,13 +15,14 @@ from typing import Any
 import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 
+from riseml.base.records import dataclass
 from riseml.executors.base import Output
-from riseml.executors.capabilities import Finding
 from riseml.executors.docker.containers import describe_binds, describe_mounts
 from riseml.executors.docker.helpers import Helpers
-from riseml.executors.docker.output_parts import check_output_parts, inspect_privacy, raise_for_link
+from riseml.executors.docker.output_parts import check_output_parts, raise_for_link
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Mount
+from riseml.planning.image import PACKAGES_FILE, parse_packages
 
 _EMPTY = "riseml/empty:1"
 _MOST_READ = 1 << 20  # bytes of one file
@@ -42,37 +43,6 @@ def make_output(api: docker.APIClient, helpers: Helpers, experiment: int, output
         except APIError as error:
             raise_for_link(error, output)
             raise
-
-
-def write_file(api: docker.APIClient, helpers: Helpers, mount: Mount, name: str, content: bytes) -> None:
-    """Write a small file into a folder or volume of the host."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        entry = tarfile.TarInfo(name)
-        entry.size = len(content)
-        entry.mode = 0o600
-        tar.addfile(entry, io.BytesIO(content))
-    with lend_container(api, helpers, f"write-{name}", (mount,)) as container:
-        send_archive(api, container, mount.target, buffer.getvalue())
-
-
-def read_file(api: docker.APIClient, helpers: Helpers, mount: Mount, name: str) -> bytes | None:
-    """Return the content of a small file in a folder or volume of the host; None when it is missing or large."""
-    with lend_container(api, helpers, f"read-{name}", (mount,)) as container:
-        try:
-            return read_small_file(api, container, f"{mount.target}/{name}")
-        except NotFound:
-            return None
-
-
-def read_image_file(api: docker.APIClient, helpers: Helpers, image: str, path: str) -> bytes | None:
-    """Return the content of a file of an image; None: no such file or image, or it is larger than 1 MiB."""
-    request = {"Image": image, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
-    try:
-        with helpers.lend(api, "packages", request) as name:
-            return read_small_file(api, name, path)
-    except NotFound:
-        return None
 
 
 def read_small_file(api: docker.APIClient, container: str, path: str) -> bytes | None:
@@ -99,10 +69,27 @@ def read_small_file(api: docker.APIClient, container: str, path: str) -> bytes |
         return None if file is None else file.read()
 
 
-def check_privacy(api: docker.APIClient, helpers: Helpers, mount: Mount, name: str) -> Finding | None:
-    """Return a finding when other users of the host reach outputs; `write_file` has written the file `name`."""
-    with lend_container(api, helpers, f"privacy-{name}", (mount,)) as container:
-        return inspect_privacy(api, container, mount, name)
+@dataclass(frozen=True, slots=True)
+class EngineFiles:
+    """Files in outputs and in images of one host; an implementation of `OutputWriter` and `PackageLister`."""
+
+    helpers: Helpers
+
+    def update_output(self, experiment: int, output: Output) -> None:
+        """Unpack the tar below the root of outputs again; see `make_output`."""
+        with self.helpers.engine.api() as api:
+            make_output(api, self.helpers, experiment, output)
+
+    def list_packages(self, reference: str) -> tuple[str, ...] | None:
+        """Return the output of `pip freeze` in an image; None: no such file or image, or it is larger than 1 MiB."""
+        request = {"Image": reference, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
+        with self.helpers.engine.api(patient=True) as api:
+            try:
+                with self.helpers.lend(api, "packages", request) as name:
+                    content = read_small_file(api, name, PACKAGES_FILE)
+            except NotFound:
+                return None
+        return None if content is None else parse_packages(content.decode("utf-8", "replace"))
 
 
 def send_archive(

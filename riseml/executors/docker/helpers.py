@@ -26,6 +26,8 @@ from riseml.executors.transports.engine_client import Engine
 
 _MISSING = 404
 _CONFLICT = 409
+_END = 5.0  # seconds in which helpers are removed; the next server removes what is left
+_FINISH = 60.0  # seconds that helpers get to finish on a host that has left the pool
 _LOOK_AGAIN = 0.2  # seconds between two looks whether the helpers of a server that stops are gone
 _TRY_AGAIN = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0)
 """Seconds before the next try to remove a helper whose engine did not answer."""
@@ -100,7 +102,22 @@ class HelperRegistry:
                 lambda: not any(use.engine is engine and not use.is_left for use in self._uses.values()), seconds
             )
 
-    def end(self, seconds: float) -> None:
+    def close_engine(self, engine: Engine) -> None:
+        """Close the connection to an engine once the helpers on it have finished, and end those that take too long.
+
+        Returns at once. When all helpers are ended already, nothing is waited for.
+        """
+        if self._is_ended or not any(engine is used for used in self.list_engines()):
+            engine.close()
+        else:
+            threading.Thread(target=self._close_later, args=(engine,), name="close-host", daemon=True).start()
+
+    def _close_later(self, engine: Engine) -> None:
+        if not self.wait_unused(engine, _FINISH):
+            self.end_on(engine, _END)
+        engine.close()
+
+    def end(self, seconds: float = _END) -> None:
         """Remove all helpers, and let no thread make another one. What takes longer than `seconds` is left."""
         with self._changed:
             self._is_ended = True

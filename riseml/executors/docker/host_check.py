@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import re
+import tarfile
 import time
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import docker
+from docker.errors import NotFound
 
+from riseml.base.names import SUBNETS
+from riseml.base.records import dataclass
 from riseml.executors.capabilities import Finding, HostReport, Outcome
 from riseml.executors.docker import labels
+from riseml.executors.docker.data_volumes import EngineData
 from riseml.executors.docker.facts import parse_facts
+from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.gpu_probe import offers_gpus
+from riseml.executors.docker.helper_container import lend_container, read_small_file, send_archive
+from riseml.executors.docker.helpers import Helpers
+from riseml.executors.docker.networks import StuckNetworks, describe_stuck
+from riseml.executors.docker.output_parts import inspect_privacy
+from riseml.executors.docker.reach_check import check_reach
+from riseml.model import Mount
 from riseml.spec.pool.types import HostSpec
 
 _OLDEST = (1, 41)  # version of the Docker Engine API; Docker 20.10
@@ -22,7 +36,64 @@ _SKEW = 5.0  # seconds between two clocks that make logs hard to read together
 _MOST_SKEW = 30.0  # seconds from which on a host does not fit: graces and limits of time are wrong by that much
 
 
-def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
+@dataclass(frozen=True, slots=True)
+class EngineCheck:
+    """The checks of one engine and its host; an implementation of `HostCheck`."""
+
+    host: HostSpec
+    helpers: Helpers
+    gpus: GpuInventory
+    stuck: StuckNetworks
+
+    def check_host(self) -> HostReport:
+        engine = self.helpers.engine
+        with engine.api() as api:
+            api.ping()
+        with engine.api(patient=True) as api:  # a manager that is losing its leader takes 20 s to answer
+            report = _inspect_host(api, self.host)
+            reach = check_reach(api, self.helpers, SUBNETS)
+            stuck = tuple(
+                Finding("networks", Outcome.NOTE, describe_stuck(api, identity).message)
+                for identity in sorted(self.stuck.written_off())
+            )
+        copies = EngineData(self.helpers).check()
+        return replace(report, findings=(*report.findings, *reach, *self.gpus.check_gpus(), *stuck, *copies))
+
+    def read_file(self, mount: Mount, name: str) -> bytes | None:
+        """Return the content of a small file in a folder or volume of the host; None when it is missing or large."""
+        with (
+            self.helpers.engine.api(patient=True) as api,
+            lend_container(api, self.helpers, f"read-{name}", (mount,)) as container,
+        ):
+            try:
+                return read_small_file(api, container, f"{mount.target}/{name}")
+            except NotFound:
+                return None
+
+    def write_file(self, mount: Mount, name: str, content: bytes) -> None:
+        """Write a small file into a folder or volume of the host."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            entry.mode = 0o600
+            tar.addfile(entry, io.BytesIO(content))
+        with (
+            self.helpers.engine.api(patient=True) as api,
+            lend_container(api, self.helpers, f"write-{name}", (mount,)) as container,
+        ):
+            send_archive(api, container, mount.target, buffer.getvalue())
+
+    def check_privacy(self, mount: Mount, name: str) -> Finding | None:
+        """Return a finding when other users of the host reach outputs; `write_file` has written the file `name`."""
+        with (
+            self.helpers.engine.api(patient=True) as api,
+            lend_container(api, self.helpers, f"privacy-{name}", (mount,)) as container,
+        ):
+            return inspect_privacy(api, container, mount, name)
+
+
+def _inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
     """Return one finding for each topic; a topic without a problem may have none."""
     version = api.version()
     asked_at = time.time()

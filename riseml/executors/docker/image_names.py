@@ -19,7 +19,9 @@ from docker.errors import APIError, ImageNotFound
 
 from riseml.base.errors import EngineError
 from riseml.base.names import name_repository, split_reference
+from riseml.base.records import dataclass
 from riseml.executors.base import ImageMissing
+from riseml.executors.transports.engine_client import Engine
 from riseml.model import ImageObservation, copy_name
 
 WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/disk:", "riseml/code:")
@@ -73,38 +75,36 @@ def resolve_tag(reference: str, inspected: Mapping[str, Any]) -> str:
     return min((digest for digest in digests if digest.partition("@")[0] == repository), default=str(inspected["Id"]))
 
 
-def resolve_in_registry(api: docker.APIClient, base: str) -> str:
-    """Return the resolved name of a tag as its registry gives it now.
+@dataclass(frozen=True, slots=True)
+class EngineRegistries:
+    """The registries that an engine reaches; an implementation of `ImageResolver`."""
 
-    Raises:
-        EngineError: the registry does not answer, or does not have the image; or the name is one of riseml's own.
-    """
-    if is_fixed(base):
-        return base
-    refuse_own_name(base)
-    repository, tag = split_reference(base)
-    try:
-        distribution = api.inspect_distribution(f"{repository}:{tag}")
-    except APIError as error:
-        raise EngineError(
-            f"the registry cannot be asked for {base}: {error.explanation or error}",
-            "without --pull, riseml runs what the hosts have under this tag",
-            permanent=True,
-        ) from error
-    return f"{name_repository(base)}@{distribution['Descriptor']['digest']}"
+    engine: Engine
 
+    def resolve_in_registry(self, base: str) -> str:
+        if is_fixed(base):
+            return base
+        refuse_own_name(base)
+        repository, tag = split_reference(base)
+        with self.engine.api(patient=True) as api:
+            try:
+                distribution = api.inspect_distribution(f"{repository}:{tag}")
+            except APIError as error:
+                raise EngineError(
+                    f"the registry cannot be asked for {base}: {error.explanation or error}",
+                    "without --pull, riseml runs what the hosts have under this tag",
+                    permanent=True,
+                ) from error
+        return f"{name_repository(base)}@{distribution['Descriptor']['digest']}"
 
-def check_registry(api: docker.APIClient, digest: str) -> None:
-    """Check that a registry has the image with this digest.
-
-    Raises:
-        EngineError: the registry does not answer, or does not have it; or the name is one of riseml's own.
-    """
-    refuse_own_name(digest)
-    try:
-        api.inspect_distribution(digest)
-    except APIError as error:
-        raise EngineError(f"its registry does not give it: {error.explanation or error}", permanent=True) from error
+    def check_registry(self, digest: str) -> None:
+        refuse_own_name(digest)
+        with self.engine.api(patient=True) as api:
+            try:
+                api.inspect_distribution(digest)
+            except APIError as error:
+                problem = f"its registry does not give it: {error.explanation or error}"
+                raise EngineError(problem, permanent=True) from error
 
 
 def find_local_name(api: docker.APIClient, reference: str) -> str | None:

@@ -13,10 +13,11 @@ import docker
 
 from riseml.base.errors import EngineError
 from riseml.base.names import split_reference
-from riseml.executors.base import NotThere, Report, Work
+from riseml.base.records import dataclass
+from riseml.executors.base import NotThere, Report, Work, ignore_report
 from riseml.executors.docker.image_names import find_local_name, inspect_image
 from riseml.executors.docker.layers import LayerProgress
-from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
+from riseml.executors.transports.engine_client import SEND_PATIENCE, Engine, raise_for_refusal
 from riseml.model import copy_name
 
 _BLOCK = 2**20  # bytes
@@ -25,73 +26,68 @@ _BLOCK = 2**20  # bytes
 _EXPORT_PATIENCE = 3600.0
 
 
-def export_environment(api: docker.APIClient, reference: str) -> Iterator[bytes]:
-    """Yield the image with all its layers, as `docker save` writes it.
+@dataclass(frozen=True, slots=True)
+class EngineImages:
+    """The environments of one engine; an implementation of `ImageMover`."""
 
-    Raises:
-        NotThere: the image does not exist; not permanent, because the server can build it again.
-    """
-    name = _make_copy_name(api, reference)
-    url = f"{api.base_url}/v{api.api_version}/images/get"
-    with api.get(url, params={"names": name}, stream=True, timeout=(api.timeout, _EXPORT_PATIENCE)) as answer:
-        if answer.status_code == 404:
-            raise NotThere(_make_gone_error(reference))
-        raise_for_refusal(answer)
-        yield from answer.iter_content(_BLOCK)
+    engine: Engine
 
+    def export_image(self, reference: str) -> Iterator[bytes]:
+        """Yield the image with all its layers, as `docker save` writes it.
 
-def measure_environment(api: docker.APIClient, reference: str) -> int | None:
-    """Return the size of the image in bytes: about what `export_environment` yields; None: it is not there."""
-    inspection = inspect_image(api, find_local_name(api, reference) or reference)
-    return None if inspection is None else int(inspection["Size"])
+        Raises:
+            NotThere: the image does not exist; not permanent, because the server can build it again.
+        """
+        with self.engine.stream() as api:
+            name = _make_copy_name(api, reference)
+            url = f"{api.base_url}/v{api.api_version}/images/get"
+            with api.get(url, params={"names": name}, stream=True, timeout=(api.timeout, _EXPORT_PATIENCE)) as answer:
+                if answer.status_code == 404:
+                    raise NotThere(_make_gone_error(reference))
+                raise_for_refusal(answer)
+                yield from answer.iter_content(_BLOCK)
 
+    def measure_image(self, reference: str) -> int | None:
+        with self.engine.api() as api:
+            inspection = inspect_image(api, find_local_name(api, reference) or reference)
+        return None if inspection is None else int(inspection["Size"])
 
-def load_environment(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None:
-    """Load an image from the stream of `export_environment`.
+    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
+        headers = {"Content-Type": "application/x-tar"}
+        with self.engine.stream() as api:
+            url = f"{api.base_url}/v{api.api_version}/images/load"
+            with api.post(url, data=stream, headers=headers, stream=True, timeout=(SEND_PATIENCE, None)) as answer:
+                raise_for_refusal(answer)
+                for line in answer.iter_lines():
+                    if line and "error" in json.loads(line):
+                        raise EngineError(f"the image {reference} could not be loaded: {json.loads(line)['error']}")
+            if find_local_name(api, reference) is None:
+                raise EngineError(f"the image {reference} was sent, but the engine does not have it")
 
-    Raises:
-        EngineError: the stream ended early or the engine could not read it.
-    """
-    url = f"{api.base_url}/v{api.api_version}/images/load"
-    headers = {"Content-Type": "application/x-tar"}
-    with api.post(url, data=stream, headers=headers, stream=True, timeout=(SEND_PATIENCE, None)) as answer:
-        raise_for_refusal(answer)
-        for line in answer.iter_lines():
-            if line and "error" in json.loads(line):
-                raise EngineError(f"the image {reference} could not be loaded: {json.loads(line)['error']}")
-    if find_local_name(api, reference) is None:
-        raise EngineError(f"the image {reference} was sent, but the engine does not have it")
+    def publish_image(self, reference: str, registry: str, report: Report = ignore_report) -> str:
+        """Push the image to a registry; `docker login` on the server's machine authenticates.
 
+        The name that it returns has the digest, so that a moved tag changes nothing.
+        """
+        with self.engine.api(patient=True) as api:
+            name = _make_copy_name(api, reference)
+            own, tag = split_reference(name)
+            repository = f"{registry.rstrip('/')}/{own.rpartition('/')[2]}"
+            api.tag(name, repository, tag, force=True)
+            trouble = f"{repository}:{tag} cannot be pushed"
+            lines = api.push(repository, tag, stream=True, decode=True)
+            digest = _read_transfer(_report_layers(lines, reference, report), trouble)
+        if not digest:
+            raise EngineError(f"{trouble}: the registry gave no digest")
+        return f"{repository}@{digest}"
 
-def publish_environment(api: docker.APIClient, reference: str, registry: str, report: Report) -> str:
-    """Push the image to a registry, and return its name there with its digest, so that a moved tag changes nothing.
-
-    Raises:
-        EngineError: the registry does not answer, or refuses; `docker login` on the server's machine authenticates.
-    """
-    name = _make_copy_name(api, reference)
-    own, tag = split_reference(name)
-    repository = f"{registry.rstrip('/')}/{own.rpartition('/')[2]}"
-    api.tag(name, repository, tag, force=True)
-    trouble = f"{repository}:{tag} cannot be pushed"
-    lines = api.push(repository, tag, stream=True, decode=True)
-    digest = _read_transfer(_report_layers(lines, reference, report), trouble)
-    if not digest:
-        raise EngineError(f"{trouble}: the registry gave no digest")
-    return f"{repository}@{digest}"
-
-
-def fetch_environment(api: docker.APIClient, reference: str, published: str, report: Report) -> None:
-    """Pull an image that `publish_environment` has pushed, and give it its name in riseml again.
-
-    Raises:
-        EngineError: the registry does not answer, or does not have it.
-    """
-    repository, _, digest = published.partition("@")
-    lines = api.pull(repository, digest, stream=True, decode=True)
-    _read_transfer(_report_layers(lines, reference, report), f"{published} cannot be fetched")
-    own, tag = split_reference(copy_name(reference))
-    api.tag(published, own, tag, force=True)
+    def fetch_image(self, reference: str, published: str, report: Report = ignore_report) -> None:
+        repository, _, digest = published.partition("@")
+        own, tag = split_reference(copy_name(reference))
+        with self.engine.api(patient=True) as api:
+            lines = api.pull(repository, digest, stream=True, decode=True)
+            _read_transfer(_report_layers(lines, reference, report), f"{published} cannot be fetched")
+            api.tag(published, own, tag, force=True)
 
 
 def _make_copy_name(api: docker.APIClient, reference: str) -> str:

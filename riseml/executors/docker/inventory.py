@@ -10,10 +10,15 @@ from typing import Any
 import docker
 from docker.errors import APIError, ImageNotFound
 
+from riseml.base.errors import EngineError
+from riseml.base.faultpoints import Point, reach
 from riseml.base.names import CODE_REPOSITORY, STEP_REPOSITORY, HostName
-from riseml.executors.capabilities import InventoryItem, InventoryKind
+from riseml.base.records import dataclass
+from riseml.executors.capabilities import InventoryItem, InventoryKind, never
 from riseml.executors.docker import labels, networks
 from riseml.executors.docker.code_layers import find_layer_name, is_layer
+from riseml.executors.docker.environment_builds import EnvironmentBuilds
+from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.networks import StuckNetworks
 
 _MISSING = 404
@@ -52,27 +57,45 @@ def list_items(
     ]
 
 
-def remove_item(api: docker.APIClient, item: InventoryItem, stuck: StuckNetworks) -> None:
-    """Remove an object; does nothing when it does not exist.
+@dataclass(frozen=True, slots=True)
+class EngineInventory:
+    """Everything of riseml on one engine; an implementation of `Inventory`."""
 
-    Raises:
-        EngineError: a container uses the image or the network.
-    """
-    try:
-        match item.kind:
-            case InventoryKind.CONTAINER:
-                api.remove_container(item.identity, v=True, force=True)
-            case InventoryKind.NETWORK:
-                networks.remove_network(api, item.identity, stuck)
-            case InventoryKind.ENVIRONMENT | InventoryKind.CODE:
-                api.remove_image(item.identity)
-            case InventoryKind.DATA:
-                api.remove_volume(item.identity)
-            case _:
-                raise ValueError(f"an engine holds no {item.kind.value}")
-    except APIError as error:
-        if error.status_code != _MISSING:
-            raise
+    host: HostName
+    helpers: Helpers
+    builds: EnvironmentBuilds
+    stuck: StuckNetworks
+
+    def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
+        with self.helpers.engine.api() as api:
+            return list_items(api, self.host, self.helpers.registry.is_used)
+
+    def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
+        if is_needed():
+            raise EngineError(f"an experiment needs {item.name}")
+        with self.helpers.engine.api(patient=True) as api:
+            reach(Point.DISCARDING)
+            if item.reference.startswith(f"{STEP_REPOSITORY}:"):
+                self.builds.remove_step(item.identity, lambda: self._remove(api, item))
+            else:
+                self._remove(api, item)
+
+    def _remove(self, api: docker.APIClient, item: InventoryItem) -> None:
+        try:
+            match item.kind:
+                case InventoryKind.CONTAINER:
+                    api.remove_container(item.identity, v=True, force=True)
+                case InventoryKind.NETWORK:
+                    networks.remove_network(api, item.identity, self.stuck)
+                case InventoryKind.ENVIRONMENT | InventoryKind.CODE:
+                    api.remove_image(item.identity)
+                case InventoryKind.DATA:
+                    api.remove_volume(item.identity)
+                case _:
+                    raise ValueError(f"an engine holds no {item.kind.value}")
+        except APIError as error:
+            if error.status_code != _MISSING:
+                raise
 
 
 def _describe_container(row: dict[str, Any]) -> InventoryItem:

@@ -11,10 +11,11 @@ from docker.errors import NotFound
 
 from riseml.base.records import dataclass
 from riseml.executors.base import NotThere
+from riseml.executors.docker.containers import container_name
 from riseml.executors.gpus.nvml import GpuReader, with_gpu_use
 from riseml.executors.logs.timestamps import to_datetime, to_nanoseconds
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import Sample, Traffic
+from riseml.model import JobKey, Sample, Traffic
 
 _BILLION = 10**9
 _Counters = tuple[int | None, ...]
@@ -70,6 +71,31 @@ class ContainerMeter:
         return None if sample is None else with_gpu_use(sample, self.gpu_reader.read_use(self._gpus))
 
 
+@dataclass(frozen=True, slots=True)
+class ContainerMeters:
+    """Measures what the containers of one server on one engine use; an implementation of `UseMeasurer`."""
+
+    engine: Engine
+    server: str  # id of the server
+    gpu_reader: GpuReader
+
+    def open_meter(self, key: JobKey) -> ContainerMeter:
+        return ContainerMeter(self.engine, container_name(self.server, key), self.gpu_reader)
+
+    def measure_processor_time(self, key: JobKey) -> float:
+        with self.engine.api() as api:
+            row = read_stats(api, container_name(self.server, key))
+        return float(row["cpu_stats"]["cpu_usage"]["total_usage"]) / _BILLION
+
+    def sample(self, key: JobKey) -> Iterator[Sample]:
+        """Yield a sample each second until the container ends; see `Executor.sample`."""
+        name = container_name(self.server, key)
+        with self.engine.stream() as api:
+            gpus = find_gpus(api, name) if self.engine.is_local else ()
+            for sample in parse_samples(api.stats(name, decode=True, stream=True)):
+                yield with_gpu_use(sample, self.gpu_reader.read_use(gpus))
+
+
 def parse_samples(rows: Iterable[dict[str, Any]]) -> Iterator[Sample]:
     """Yield a sample for every reading after the first, from the answer of `GET /containers/{id}/stats`."""
     difference = StatsDifference()
@@ -92,15 +118,6 @@ def read_stats(api: docker.APIClient, name: str) -> dict[str, Any]:
     if not (row.get("memory_stats") or {}).get("usage"):
         raise NotThere(f"the container {name} does not run")
     return row
-
-
-def read_processor_time(api: docker.APIClient, name: str) -> float:
-    """Return the seconds of processor time of a running container.
-
-    Raises:
-        NotThere: it does not run.
-    """
-    return float(read_stats(api, name)["cpu_stats"]["cpu_usage"]["total_usage"]) / _BILLION
 
 
 def find_gpus(api: docker.APIClient, name: str) -> tuple[str, ...]:

@@ -132,11 +132,14 @@ class HelperSession:
 
 @dataclass(slots=True)
 class StorageHelpers:
-    """The helpers of one host; an idle helper waits a while for the next request."""
+    """The helpers of one host; an implementation of `StorageAccess`. An idle helper waits for requests."""
 
     helpers: Helpers  # helpers of the host
     _idle: list[tuple[StorageOrder, HelperSession]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def open_storage(self, order: StorageOrder) -> HelperFiles:
+        return HelperFiles(self, order)
 
     def take(self, order: StorageOrder) -> HelperSession:
         """Return a helper for one order alone."""

@@ -27,9 +27,10 @@ from docker.utils import decode_json_header
 from riseml.base.amounts import format_bytes
 from riseml.base.records import dataclass
 from riseml.executors.base import NotThere
+from riseml.executors.docker.containers import container_name
 from riseml.executors.docker.project_archive import WORKING_FOLDER
 from riseml.executors.logs.timestamps import to_nanoseconds
-from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.executors.transports.engine_client import Engine, raise_for_refusal
 from riseml.executors.written_files import (
     MOST_LISTED,
     Unread,
@@ -90,6 +91,18 @@ def read_container_files(api: docker.APIClient, container: str, order: WrittenOr
         yield from reader.read_elsewhere(pattern)
     if reader.is_cut:
         yield Unread(f"its folders have more than {format_bytes(MOST_READ)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFiles:
+    """Reads what ended jobs of one server wrote into their containers; an implementation of `WrittenReader`."""
+
+    engine: Engine
+    server: str  # id of the server
+
+    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+        with self.engine.stream() as api:
+            yield from read_container_files(api, container_name(self.server, order.key), order)
 
 
 class _ContainerReader:

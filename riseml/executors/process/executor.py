@@ -21,15 +21,7 @@ from riseml.base.stream_messages import CommandOrder
 from riseml.control.actions import Signal
 from riseml.executors.base import BuildOrder, HostSetup, NotThere
 from riseml.executors.build_limits import BuildLimits
-from riseml.executors.capabilities import (
-    DiskUse,
-    EnvironmentReview,
-    GpuReading,
-    InventoryItem,
-    InventoryKind,
-    ListUsed,
-    never,
-)
+from riseml.executors.capabilities import Capabilities, DiskUse, GpuReading, InventoryItem, InventoryKind, never
 from riseml.executors.environments.project_files import copy_files
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
@@ -53,7 +45,7 @@ from riseml.executors.this_machine.removal import fill_new_folder
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.job_programs import OWN_FOLDER
-from riseml.model import ContainerObservation, Frame, HostObservation, Image, JobKey, Launch, LogCursor, Sample
+from riseml.model import ContainerObservation, Frame, HostObservation, JobKey, Launch, LogCursor, Sample
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
 _LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again without a hint from the watch
@@ -69,8 +61,7 @@ _INHERITED = re.compile(
 
 
 class ProcessExecutor:
-    """This machine as a host. Its capabilities: BuildKeeper, DiskMeter, Inventory, JobAccess, PackageLister,
-    ProcessorMeter, UseMeasurer, WrittenReader.
+    """This machine as a host.
 
     Args:
         name: of the machine in the pool.
@@ -80,6 +71,8 @@ class ProcessExecutor:
     """
 
     contained = False
+    url = ""
+    is_local = True
 
     def __init__(self, name: HostName, server: str, home: Path, build_limits: BuildLimits | None = None) -> None:
         self.name = name
@@ -96,6 +89,23 @@ class ProcessExecutor:
         self._code = ReflinkedCode()
         self._watch = JobWatch()
         self._folders.sweep_leftovers()
+        self.capabilities = Capabilities(
+            access=self,
+            builds=self._environments,
+            disk=self,
+            gpus=self,
+            inventory=self,
+            packages=self._environments,
+            reviewer=self._environments,
+            use=self,
+            written=self,
+        )
+
+    def reconnect(self) -> None:
+        pass  # there is no connection
+
+    def close(self) -> None:
+        pass
 
     def describe(self) -> str:
         return f"processes, Python {platform.python_version()}"
@@ -118,18 +128,9 @@ class ProcessExecutor:
     def read_gpus(self) -> tuple[GpuReading, ...]:
         return self._gpu_reader.read_all()
 
-    def review_environment(self, image: Image) -> EnvironmentReview:
-        return self._environments.review_environment(image)
-
     def ensure_image(self, order: BuildOrder) -> None:
         with _translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
-
-    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
-        self._environments.end_unwanted_builds(references, list_used)
-
-    def list_packages(self, reference: str) -> tuple[str, ...] | None:
-        return self._environments.list_packages(reference)
 
     def prepare(self, share: HostSetup) -> None:
         with _translate_os_errors("the folder of the experiment"):

@@ -17,10 +17,12 @@ from pathlib import Path
 from riseml.base.errors import RisemlError
 from riseml.base.folders import make_private_path
 from riseml.base.records import dataclass
-from riseml.executors.capabilities import Finding, Outcome
+from riseml.executors.capabilities import Finding, HostReport, Outcome
+from riseml.executors.slurm.gang_folder import translate_os_errors
 from riseml.executors.slurm.job_script import list_site_options
 from riseml.executors.slurm.queue_rows import NodeState, PartitionRow
 from riseml.executors.slurm.slurm_commands import SlurmCommands
+from riseml.model import Mount
 from riseml.spec.pool.types import SlurmSpec
 
 _FILE = ".riseml-check-"  # begins the name of the file that the server writes and the nodes read
@@ -44,6 +46,30 @@ class _NodeAnswer:
     token: str  # the content that the node reads in the folder
     written: str  # `_WRITES`, else why not
     python: str  # `1`, else why not
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHostCheck:
+    """The checks of a cluster and of its shared folder; an implementation of `HostCheck`."""
+
+    settings: SlurmSpec
+    commands: SlurmCommands
+
+    def check_host(self) -> HostReport:
+        return HostReport(tuple(ClusterCheck(self.settings, self.commands).run()))
+
+    def read_file(self, mount: Mount, name: str) -> bytes | None:
+        with translate_os_errors(mount.source):
+            path = Path(mount.source, name)
+            return path.read_bytes() if path.exists() else None
+
+    def write_file(self, mount: Mount, name: str, content: bytes) -> None:
+        with translate_os_errors(mount.source):
+            Path(mount.source).mkdir(parents=True, exist_ok=True)
+            Path(mount.source, name).write_bytes(content)
+
+    def check_privacy(self, mount: Mount, name: str) -> Finding | None:
+        return None
 
 
 class ClusterCheck:

@@ -7,11 +7,9 @@ and after a kill the next server finds everything again.
 
 from __future__ import annotations
 
-import errno
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +18,7 @@ from riseml.base.names import HOST_LABEL, HostName, JobName
 from riseml.control.actions import Signal
 from riseml.executors.base import BuildOrder, HostSetup
 from riseml.executors.build_limits import BuildLimits
-from riseml.executors.capabilities import (
-    DiskUse,
-    EnvironmentReview,
-    Finding,
-    HostReport,
-    InventoryItem,
-    InventoryKind,
-    ListUsed,
-    never,
-)
+from riseml.executors.capabilities import Capabilities, DiskUse, InventoryItem, InventoryKind, never
 from riseml.executors.environments.makers import EnvironmentMaker
 from riseml.executors.environments.project_files import copy_files, unpack_project
 from riseml.executors.environments.this_machine import ThisMachineMaker
@@ -37,8 +26,8 @@ from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.executors.gpus.nvidia_smi import make_query
 from riseml.executors.logs.log_reader import JobLogReader
-from riseml.executors.slurm.cluster_check import ClusterCheck
-from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.executors.slurm.cluster_check import ClusterHostCheck
+from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey, translate_os_errors
 from riseml.executors.slurm.gang_view import GangWatch
 from riseml.executors.slurm.job_queue import JobQueue
 from riseml.executors.slurm.job_script import JobOrder, make_job_name, make_script, make_step_options
@@ -51,16 +40,15 @@ from riseml.executors.supervision.working_folder import read_written_files
 from riseml.executors.this_machine.disk_use import measure_disk
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.files.archives.project_files import ProjectFiles
-from riseml.model import Capacity, Frame, HostObservation, Image, JobKey, Launch, LogCursor, Mount, OwnQueue
+from riseml.model import Capacity, Frame, HostObservation, JobKey, Launch, LogCursor, OwnQueue, Sample
 from riseml.planning.launch import make_address_tokens
 from riseml.spec.pool.types import BuildPlace, SlurmSpec
 
 _INTERVAL = 0.5  # seconds between two checks: a shared file system reports no changes by other machines
 
 
-class SlurmExecutor(RoleAccess):
-    """One Slurm cluster. Its capabilities: BuildKeeper, EnvironmentReviewer, GangRunner, HostCheck, Inventory,
-    JobAccess, MachineLister, PackageLister, ProcessorMeter, UseMeasurer, WrittenReader.
+class SlurmExecutor:
+    """One Slurm cluster.
 
     Args:
         name: of the cluster in the pool.
@@ -71,6 +59,8 @@ class SlurmExecutor(RoleAccess):
     """
 
     contained = False
+    url = ""
+    is_local = True
 
     def __init__(
         self,
@@ -88,7 +78,7 @@ class SlurmExecutor(RoleAccess):
         self._queue = JobQueue(self._commands, settings.partition)
         root = Path(settings.folder)
         self._folders = GangFolders(root / "gangs" / server[:12])
-        super().__init__(self._folders, self._commands.site.connect)
+        self._access = RoleAccess(self._folders, self._commands.site.connect, self.describe)
         if settings.build_on is BuildPlace.NODE:
             maker: EnvironmentMaker = NodeMaker(server, settings, self._commands, self._queue, build_limits)
         else:
@@ -96,23 +86,34 @@ class SlurmExecutor(RoleAccess):
         self._environments = VirtualEnvironments(root / "environments", server, maker, gpus=settings.gpu_packages)
         self._gangs = GangWatch(self._folders, self._queue, lambda key: self._name_job(key))
         self._starting = threading.Lock()  # one sbatch at a time: each looks for a lost answer first
+        self.capabilities = Capabilities(
+            access=self._access,
+            builds=self._environments,
+            check=ClusterHostCheck(settings, self._commands),
+            disk=self,
+            gangs=self,
+            inventory=self,
+            machines=self._access,
+            packages=self._environments,
+            reviewer=self._environments,
+            use=self._access,
+            written=self,
+        )
 
     def describe(self) -> str:
         return self._commands.read_version()
 
     def reconnect(self) -> None:
-        """Try to reach the login node at once, instead of after the current delay."""
         self._commands.site.reconnect()
 
     def close(self) -> None:
-        """End the connection to the login node."""
         self._commands.site.close()
 
     def observe(self, references: frozenset[str]) -> HostObservation:
         answer = self._queue.read()
         nodes = answer.nodes
         gpus = sum(node.gpus * node.count for node in nodes)
-        with _translate_os_errors(self.settings.folder):
+        with translate_os_errors(self.settings.folder):
             containers = self._gangs.observe(answer)
             for job in self._gangs.find_dead_jobs(answer):
                 self._queue.cancel_beside(job)
@@ -130,21 +131,12 @@ class SlurmExecutor(RoleAccess):
                 queue=OwnQueue(nodes, answer.trouble),
             )
 
-    def review_environment(self, image: Image) -> EnvironmentReview:
-        return self._environments.review_environment(image)
-
     def ensure_image(self, order: BuildOrder) -> None:
-        with _translate_os_errors("the folder of environments"):
+        with translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
 
-    def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
-        self._environments.end_unwanted_builds(references, list_used)
-
-    def list_packages(self, reference: str) -> tuple[str, ...] | None:
-        return self._environments.list_packages(reference)
-
     def prepare(self, share: HostSetup) -> None:
-        with _translate_os_errors(self.settings.folder):
+        with translate_os_errors(self.settings.folder):
             self._folders.make_experiment(share.experiment)
 
     def start(self, launch: Launch, code: ProjectFiles | None) -> None:
@@ -153,7 +145,7 @@ class SlurmExecutor(RoleAccess):
     def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:
         key = GangKey(gang.experiment, gang.attempt)
         folder = self._folders.open_gang(key)
-        with self._starting, _translate_os_errors(self.settings.folder):
+        with self._starting, translate_os_errors(self.settings.folder):
             if folder.find_job():
                 return
             self._refuse_beside_earlier(key)
@@ -170,7 +162,7 @@ class SlurmExecutor(RoleAccess):
     def stop(self, key: JobKey, signal: Signal) -> None:
         folder = self._folders.find_gang(key)
         try:
-            with _translate_os_errors(self.settings.folder):
+            with translate_os_errors(self.settings.folder):
                 if folder.read_plan():
                     folder.order_stop(key.job, signal)
         except EngineError:  # the shared folder is full: Slurm itself ends the job
@@ -182,7 +174,7 @@ class SlurmExecutor(RoleAccess):
 
     def remove(self, key: JobKey) -> None:
         folder = self._folders.find_gang(key)
-        with self._starting, _translate_os_errors(self.settings.folder):
+        with self._starting, translate_os_errors(self.settings.folder):
             if folder.path.exists():
                 if folder.may_be_submitted() and not _has_ended(folder.read_state(), key.job):
                     self._cancel(folder)
@@ -190,11 +182,11 @@ class SlurmExecutor(RoleAccess):
         self._gangs.forget(key)
 
     def release(self, experiment: int) -> None:
-        with _translate_os_errors(self.settings.folder):
+        with translate_os_errors(self.settings.folder):
             self._folders.remove_experiment(experiment)
 
     def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
-        with _translate_os_errors(self.settings.folder):
+        with translate_os_errors(self.settings.folder):
             folders = [
                 InventoryItem(InventoryKind.FOLDER, str(number), f"gangs/{number}", self._server, number)
                 for number in self._folders.list_experiments()
@@ -202,31 +194,18 @@ class SlurmExecutor(RoleAccess):
             return [*folders, *self._environments.list_environments(self._server, references)]
 
     def discard_item(self, item: InventoryItem, is_needed: Callable[[], bool] = never) -> None:
-        with _translate_os_errors(self.settings.folder):
+        with translate_os_errors(self.settings.folder):
             if item.kind is InventoryKind.FOLDER:
                 self.release(int(item.identity))
             else:
                 self._environments.remove_environment(item.identity, is_needed)
 
     def read_disk(self) -> DiskUse | None:
-        with _translate_os_errors("the folder of environments"):
+        with translate_os_errors("the folder of environments"):
             return measure_disk(Path(self.settings.folder))
 
-    def check_host(self) -> HostReport:
-        return HostReport(tuple(ClusterCheck(self.settings, self._commands).run()))
-
-    def read_file(self, mount: Mount, name: str) -> bytes | None:
-        with _translate_os_errors(mount.source):
-            path = Path(mount.source, name)
-            return path.read_bytes() if path.exists() else None
-
-    def write_file(self, mount: Mount, name: str, content: bytes) -> None:
-        with _translate_os_errors(mount.source):
-            Path(mount.source).mkdir(parents=True, exist_ok=True)
-            Path(mount.source, name).write_bytes(content)
-
-    def check_privacy(self, mount: Mount, name: str) -> Finding | None:
-        return None
+    def sample(self, key: JobKey) -> Iterator[Sample]:
+        return self._access.sample(key)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         folder = self._folders.find_gang(key)
@@ -245,7 +224,7 @@ class SlurmExecutor(RoleAccess):
 
     def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
         folder = self._folders.find_gang(order.key)
-        with _translate_os_errors(self.settings.folder):
+        with translate_os_errors(self.settings.folder):
             yield from read_written_files(folder.code_path(order.key.job), folder.plan_path, order)
 
     def changes(self) -> Iterator[None]:
@@ -344,20 +323,6 @@ class SlurmExecutor(RoleAccess):
                 self._commands.cancel(row.id)
         if going:
             raise EngineError(f"Slurm has not ended job {going[0].id} yet ({going[0].state})")
-
-
-@contextmanager
-def _translate_os_errors(subject: str) -> Iterator[None]:
-    """Turn errors of the operating system into `EngineError`; a full disk, or a quota that is used up, lasts."""
-    try:
-        yield
-    except OSError as error:
-        path = error.filename2 or error.filename  # filename2 is the destination of a copy
-        raise EngineError(
-            f"{subject} cannot be used: {error.strerror}: {path}",
-            "free some space, or change its owner",
-            permanent=error.errno in (errno.ENOSPC, errno.EDQUOT),
-        ) from error
 
 
 def _has_ended(state: dict[str, Any], role: JobName) -> bool:

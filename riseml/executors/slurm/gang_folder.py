@@ -20,7 +20,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +274,20 @@ class GangFolders:
     def remove_experiment(self, experiment: int) -> None:
         """Remove the folder of an experiment, if it is there."""
         remove_tree(self.root / str(experiment))
+
+
+@contextmanager
+def translate_os_errors(subject: str) -> Iterator[None]:
+    """Turn errors of the operating system into `EngineError`; a full disk, or a quota that is used up, lasts."""
+    try:
+        yield
+    except OSError as error:
+        path = error.filename2 or error.filename  # filename2 is the destination of a copy
+        raise EngineError(
+            f"{subject} cannot be used: {error.strerror}: {path}",
+            "free some space, or change its owner",
+            permanent=error.errno in (errno.ENOSPC, errno.EDQUOT),
+        ) from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:

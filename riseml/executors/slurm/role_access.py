@@ -12,7 +12,6 @@ import signal
 import socket
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from datetime import UTC, datetime
@@ -43,23 +42,21 @@ _LATE_END = 10.0  # seconds until the server sees the end of a role whose comman
 _STALE = 20.0  # seconds after which the next reading of a role is missing
 
 
-class RoleAccess(ABC):
-    """Gives access to the running roles of a cluster. Its capabilities: JobAccess, MachineLister, ProcessorMeter,
-    UseMeasurer.
+class RoleAccess:
+    """Gives access to the running roles of a cluster; an implementation of `JobAccess`, `MachineLister` and
+    `UseMeasurer`.
 
     Args:
         folders: of the gangs.
         connect: connects to a port of a node.
+        describe: returns what runs jobs there, for people.
     """
 
-    def __init__(self, folders: GangFolders, connect: Connect) -> None:
+    def __init__(self, folders: GangFolders, connect: Connect, describe: Callable[[], str]) -> None:
         self._roles = folders
         self._connect = connect
+        self._describe = describe
         self._never = threading.Event()
-
-    @abstractmethod
-    def describe(self) -> str:
-        """Return what runs jobs there, for people."""
 
     def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
         return open_role_command(self._roles.find_gang(key), key.job, order, self._connect)
@@ -74,6 +71,7 @@ class RoleAccess(ABC):
         return RoleMeter(self._roles.find_gang(key), key.job)
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
+        """Yield the new readings of a role until it ends; see `Executor.sample`."""
         meter = self.open_meter(key)
         while True:
             try:
@@ -85,7 +83,7 @@ class RoleAccess(ABC):
             self._never.wait(_BETWEEN)
 
     def list_machines(self, experiment: int) -> tuple[JobMachine, ...]:
-        version = self.describe()
+        version = self._describe()
         machines: dict[str, JobMachine] = {}
         for record in self._roles.list_machines(experiment):
             node = record["node"]

@@ -68,6 +68,6 @@ def _find_access(hosts: HostSet, host: HostName | None, title: str) -> JobAccess
     trouble: RisemlError | None = hosts.find_troubles().get(executor.name)
     if trouble is not None:
         raise Unreachable(f"{host}, the host of {title}, does not answer: {trouble.message}", trouble.hint)
-    if not isinstance(executor, JobAccess):
+    if executor.capabilities.access is None:
         raise Refused(f"{host}, the host of {title}, opens no streams into its jobs")
-    return executor
+    return executor.capabilities.access

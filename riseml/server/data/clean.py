@@ -17,7 +17,7 @@ from riseml.base.errors import Conflict, RisemlError, UsageError
 from riseml.base.names import HostName
 from riseml.base.record_files import HeldRecord
 from riseml.base.records import dataclass
-from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind, never
+from riseml.executors.capabilities import InventoryItem, InventoryKind, never
 from riseml.executors.pool import HostPool
 from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.leftover_judge import CleanRequest, LeftoverJudge, is_step
@@ -89,10 +89,11 @@ class Cleaner:
         items: list[tuple[HostName, InventoryItem]] = []
         silent: list[HostName] = []
         for name, executor in sorted(self.pool.executors.items()):
-            if not isinstance(executor, Inventory) or (hosts is not None and name not in hosts):
+            inventory = executor.capabilities.inventory
+            if inventory is None or (hosts is not None and name not in hosts):
                 continue
             try:
-                items += [(name, item) for item in executor.list_inventory(references)]
+                items += [(name, item) for item in inventory.list_inventory(references)]
             except RisemlError as error:
                 log.warning("host %s cannot list its leftovers: %s", name, error.message)
                 silent.append(name)
@@ -154,8 +155,8 @@ class Cleaner:
                 self._remove_data(leftover)
             elif leftover.host is None:
                 self._remove_snapshot(item)
-            elif isinstance(executor, Inventory):
-                executor.discard_item(item, is_needed)
+            elif executor is not None and executor.capabilities.inventory is not None:
+                executor.capabilities.inventory.discard_item(item, is_needed)
             else:
                 return replace(leftover, problem=f"host {leftover.host} cannot remove it any more")
         except RisemlError as error:

@@ -22,7 +22,7 @@ from riseml.data_stores.copy_set import check_copy, pack_batch, split_set
 from riseml.data_stores.data_cache import FileRow, read_rows, read_url
 from riseml.data_stores.host_copies import HostCopies, HostCopy
 from riseml.executors.base import Report, Work, WorkCancelled, WorkInterrupted, WorkReport
-from riseml.executors.capabilities import DataHolder, DataVolume, HostData
+from riseml.executors.capabilities import DataVolume, HostData
 from riseml.server.hosts.host_set import HostSet
 
 _FOLDER = "data-copies"
@@ -231,9 +231,10 @@ class DataCopies:
 
     def _find_data(self, host: HostName) -> HostData:
         executor = self._hosts.pool.executors.get(host)
-        if not isinstance(executor, DataHolder):
+        data = None if executor is None else executor.capabilities.data
+        if data is None:
             raise Unreachable(f"host {host} is no longer in the pool", "`riseml pool` lists the hosts")
-        return executor.open_data()
+        return data
 
     def _list_claimed(self, host: HostName) -> frozenset[str]:
         """Return the volumes of a host that threads work on."""

@@ -20,7 +20,6 @@ from riseml.data_stores.fetch import FetchOrder, fetch_set
 from riseml.data_stores.remote import open_remote
 from riseml.data_stores.store_file import add_passed_keys, check_passed, find_job_store, find_store, read_stores
 from riseml.executors.base import Report, Work, WorkReport
-from riseml.executors.capabilities import DataHolder
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import DataView, LaunchTarget
 from riseml.server.data.data_copies import CopyOrder, DataCopies
@@ -263,8 +262,8 @@ class DataFetcher:
 
     def _check_sight(self) -> None:
         """Refuse data that must be fetched when a host neither sees the cache nor can hold a copy."""
-        for name in self._hosts.names:
-            if not self._sees_cache(name) and not isinstance(self._hosts.pool.executors.get(name), DataHolder):
+        for name, executor in sorted(self._hosts.pool.executors.items()):
+            if not self._sees_cache(name) and executor.capabilities.data is None:
                 raise Refused(
                     f"train.data: the host {name} is another machine, and does not see what the server fetches",
                     "write `data_cache: {folder: /a/folder/that/all/hosts/see}` into pool.yml",

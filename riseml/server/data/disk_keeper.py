@@ -21,7 +21,7 @@ from pathlib import Path
 from riseml.base.errors import DiskFull, RisemlError, StoreError
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
-from riseml.executors.capabilities import DiskMeter, DiskUse, InventoryKind
+from riseml.executors.capabilities import DiskUse, InventoryKind
 from riseml.executors.this_machine.disk_use import find_full_disk, measure_disk, says_full_disk
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner, Leftover
@@ -401,10 +401,11 @@ class DiskKeeper:
         if place == CACHE:
             return measure_disk(_find_existing(self._cleaner.data.cache_folder))
         executor = self._hosts.pool.executors.get(HostName(place))
-        if not isinstance(executor, DiskMeter):
+        disk = None if executor is None else executor.capabilities.disk
+        if disk is None:
             return None
         try:
-            return executor.read_disk()
+            return disk.read_disk()
         except DiskFull:  # there is no room for the container that measures
             return DiskUse(100)
 

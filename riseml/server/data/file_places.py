@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from riseml.base.errors import EngineError, NotFound, Refused, Unreachable
 from riseml.base.folders import find_intruder, name_user
-from riseml.base.names import THIS_MACHINE, CanonicalId, HostName
+from riseml.base.names import CanonicalId, HostName
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import StorageAccess, StorageOrder
 from riseml.files.local_files import LocalFiles
@@ -85,7 +85,7 @@ def open_data(hosts: HostSet, owner: Owner, *, writes: bool) -> StorageFiles:
 
 
 def _is_visible(hosts: HostSet, root: Root, host: HostName | None) -> bool:
-    return isinstance(root, str) and (host is None or host == THIS_MACHINE or hosts.is_this_machine(host))
+    return isinstance(root, str) and (host is None or hosts.is_this_machine(host))
 
 
 def _mount_folder(root: Root, target: str, below: PurePosixPath) -> tuple[Mount, str]:
@@ -106,10 +106,10 @@ def _find_access(hosts: HostSet, host: HostName | None, title: str) -> StorageAc
     trouble = hosts.find_troubles().get(executor.name)
     if trouble is not None:
         raise Unreachable(f"{host}, the host that has {title}, does not answer: {trouble.message}", trouble.hint)
-    if not isinstance(executor, StorageAccess):
+    if executor.capabilities.storage is None:
         root = describe_root(hosts.roots.output)
         raise Refused(f"{host}, the host that has {title}, shows no files to the server", f"they are in {root} there")
-    return executor
+    return executor.capabilities.storage
 
 
 def _choose_owner(owner: Owner) -> tuple[int, int] | None:

@@ -18,12 +18,12 @@ from riseml import wire
 from riseml.base.errors import Conflict, EngineError, Refused, RisemlError, Unreachable, UsageError
 from riseml.base.names import LOCAL_HOST, HostName
 from riseml.base.records import dataclass
+from riseml.base.settings import DOCKER
 from riseml.base.states import Network
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
 from riseml.model import HostObservation
 from riseml.server.hosts.checkup import check_storage, list_answering, show_findings
-from riseml.server.hosts.choose_executor import DOCKER
 from riseml.server.hosts.encryption import check_encryption
 from riseml.server.hosts.host_keys import find_address, pin_host_keys, scan_new_host
 from riseml.server.hosts.host_set import HostSet
@@ -150,7 +150,7 @@ def examine_host(hosts: HostSet, candidate: Candidate, executor: Executor) -> Fi
     """
     name = candidate.host.name
     mode = PoolMode(candidate.pool)
-    checked = cast(HostCheck, executor)
+    checked = cast(HostCheck, executor.capabilities.check)
     report = ask_patiently(checked)
     findings = [(name, finding) for finding in report.findings]
     if choose_network(mode) is Network.OVERLAY:
@@ -226,7 +226,7 @@ def _join_swarm(hosts: HostSet, candidate: Candidate, executor: Executor) -> lis
     """Make a candidate a member of the pool's swarm, where the pool has one."""
     if choose_network(PoolMode(candidate.pool)) is not Network.OVERLAY:
         return []
-    return show_members(hosts.join_with(candidate.host, executor))
+    return show_members(hosts.swarm.join(executor))
 
 
 def _add_to_text(path: Path, text: str, candidate: Candidate) -> str:

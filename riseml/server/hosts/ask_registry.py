@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from riseml.base.errors import EngineError, Refused, Unreachable
-from riseml.executors.capabilities import ImageResolver
 from riseml.server.hosts.host_set import HostSet
 
 
@@ -17,12 +16,13 @@ def ask_registry(hosts: HostSet, base: str) -> str:
     last_seen = hosts.last_seen()
     trouble = Unreachable("no host answers that could ask the registry", "see `riseml pool`")
     for name, executor in sorted(hosts.pool.executors.items()):
-        if not isinstance(executor, ImageResolver):
+        registries = executor.capabilities.registries
+        if registries is None:
             raise Refused("--pull asks a registry for the image, but here jobs run as processes", "leave --pull out")
         if name in last_seen and last_seen[name].silent_since is not None:
             continue
         try:
-            return executor.resolve_in_registry(base)
+            return registries.resolve_in_registry(base)
         except EngineError as error:
             raise Refused(error.message, error.hint) from error
         except Unreachable as error:

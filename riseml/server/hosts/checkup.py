@@ -12,7 +12,7 @@ from riseml.base.names import HostName
 from riseml.base.records import dataclass
 from riseml.base.states import Network
 from riseml.executors.base import Executor
-from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
+from riseml.executors.capabilities import Finding, HostCheck, Outcome
 from riseml.model import Mount
 from riseml.server.hosts.encryption import check_encryption
 from riseml.server.hosts.host_set import HostSet
@@ -54,9 +54,9 @@ def list_answering(hosts: HostSet) -> list[tuple[HostName, HostCheck]]:
     """Return the hosts that answered the last time, and can be checked."""
     last_seen = hosts.last_seen()
     return [
-        (name, executor)
+        (name, executor.capabilities.check)
         for name, executor in sorted(hosts.pool.executors.items())
-        if name in last_seen and last_seen[name].silent_since is None and isinstance(executor, HostCheck)
+        if name in last_seen and last_seen[name].silent_since is None and executor.capabilities.check is not None
     ]
 
 
@@ -93,13 +93,14 @@ def compare_swarms(
 
 
 def _check_host(name: HostName, executor: Executor) -> _Checked:
-    if not isinstance(executor, HostCheck):
+    check = executor.capabilities.check
+    if check is None:
         return _Checked(name, None, (_UNKNOWN,))
     try:
-        report: HostReport = executor.check_host()
+        report = check.check_host()
     except RisemlError as error:
         return _Checked(name, None, (Finding("connection", Outcome.FAILED, error.message),))
-    return _Checked(name, executor, report.findings, report.managers, report.leaderless, report.kernel)
+    return _Checked(name, check, report.findings, report.managers, report.leaderless, report.kernel)
 
 
 def check_storage(

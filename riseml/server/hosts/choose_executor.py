@@ -1,4 +1,4 @@
-"""The choice of an executor for this machine, in local mode."""
+"""The choice of an executor by the user, in RISEML_EXECUTOR or in pool.yml, and what that choice rules out."""
 
 from __future__ import annotations
 
@@ -7,32 +7,19 @@ import logging
 import socket
 import sys
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from riseml.base.consent import read_consent
 from riseml.base.errors import EngineError, Unreachable, UsageError
-from riseml.base.names import LOCAL_HOST, SLURM_CLUSTER, THIS_MACHINE
 from riseml.base.records import dataclass
-from riseml.base.settings import DEFAULT_ENGINE, Settings
+from riseml.base.settings import DEFAULT_ENGINE, DOCKER, PROCESS, SLURM, Settings
 from riseml.executors.base import Executor
-from riseml.executors.build_limits import read_build_limits
-from riseml.executors.docker.environment_builds import BuildSettings
-from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.helpers import HelperRegistry
-from riseml.executors.transports.engine_client import Engine
+from riseml.executors.kinds import HostOpener, check_cluster, connect_local_engine, find_kind
 from riseml.model import World
 from riseml.server.hosts.mode import read_last_executor
 from riseml.server.hosts.pool_file import PoolFile
-from riseml.spec.pool.types import EngineKind, HostSpec, PoolSpec, SlurmSpec, Tls
-
-if TYPE_CHECKING:
-    from riseml.executors.slurm.executor import SlurmExecutor
-
-DOCKER = "docker"
-PROCESS = "process"
-SLURM = "slurm"
+from riseml.spec.pool.slurm import make_login_entry
+from riseml.spec.pool.types import CLUSTER_FOLDER, EngineKind, HostSpec, PoolSpec, SlurmSpec
 
 _NEEDS_LINUX = ("jobs without Docker need Linux", "start a Docker Engine, and unset RISEML_EXECUTOR")
 _OR_PROCESSES = "without Docker, `riseml train --executor process` runs jobs as you, with your files"
@@ -50,16 +37,7 @@ class LocalChoice:
     undecided: bool = False  # True when no engine answered, and the user has not chosen processes
 
 
-def count_running_processes(home: Path) -> int:
-    """Return how many jobs run as processes that write into a home, whether its server runs or not."""
-    from riseml.executors.process.job_folders import list_running_jobs  # only Linux has what it imports
-
-    return len(list_running_jobs(home / "processes"))
-
-
-def choose_executor(
-    settings: Settings, server: str, world: World, registry: HelperRegistry | None = None
-) -> LocalChoice:
+def choose_executor(settings: Settings, world: World, opener: HostOpener) -> LocalChoice:
     """Return the executor that RISEML_EXECUTOR names, else processes when no engine answers and the user agreed to it.
 
     Without that consent the executor is Docker, whose host stays silent: no job runs outside a container only because
@@ -70,13 +48,13 @@ def choose_executor(
     """
     name = settings.executor or _find_used_executor(world, settings)
     if name == PROCESS:
-        return _choose_processes(settings, server, "")
+        return _choose_processes(opener, "")
     missing = find_missing_engine(settings) if name is None else ""
     if missing and read_consent(settings.home).processes:
         note = f"No Docker Engine answers here ({missing}): jobs run as processes, as you, with your files."
         log.info("%s", note)
-        return _choose_processes(settings, server, note)
-    return replace(_choose_docker(settings, server, registry), undecided=bool(missing))
+        return _choose_processes(opener, note)
+    return LocalChoice(opener.open_local_engine(), DOCKER, undecided=bool(missing))
 
 
 def find_missing_engine(settings: Settings) -> str:
@@ -86,7 +64,7 @@ def find_missing_engine(settings: Settings) -> str:
     """
     if settings.engine != DEFAULT_ENGINE or sys.platform != "linux":
         return ""
-    return _find_engine_problem(settings.engine) or ""
+    return _find_engine_problem(settings) or ""
 
 
 def check_waiting(settings: Settings, world: World) -> None:
@@ -104,13 +82,15 @@ def check_waiting(settings: Settings, world: World) -> None:
         )
 
 
-def check_cluster_choice(settings: Settings, world: World) -> None:
+def check_cluster_choice(spec: PoolSpec, settings: Settings, world: World) -> None:
     """Check that `engine: slurm` in pool.yml does not contradict the user's choice of an executor or experiments that
     were accepted for containers.
 
     Raises:
         UsageError: the user has chosen containers, or experiments wait for them.
     """
+    if spec.slurm is None:
+        return
     if settings.executor == DOCKER:
         hint = "unset RISEML_EXECUTOR and leave out `--executor docker`, or take `engine: slurm` out of pool.yml"
         raise UsageError("RISEML_EXECUTOR is docker, and pool.yml chooses a Slurm cluster", hint)
@@ -122,6 +102,30 @@ def check_cluster_choice(settings: Settings, world: World) -> None:
         )
 
 
+def require_login_entry(pool: PoolSpec) -> HostSpec:
+    """Return the login node of a cluster as `make_login_entry` does.
+
+    Raises:
+        UsageError: there is none.
+    """
+    entry = None if pool.slurm is None else make_login_entry(pool.slurm)
+    if entry is None:
+        hint = "name a login node as `login` in the section `slurm` of pool.yml, if it runs elsewhere"
+        raise UsageError("Slurm's commands run on the server's machine, and not over ssh", hint)
+    return entry
+
+
+def refuse_cluster(pool: PoolSpec) -> None:
+    """Check that a pool has hosts of its own.
+
+    Raises:
+        UsageError: it is a cluster, which adds and connects its nodes itself.
+    """
+    if pool.slurm is not None:
+        hint = "the administrator of the cluster adds nodes; `riseml pool check` says how riseml sees it"
+        raise UsageError("the pool is a Slurm cluster, which has no Docker hosts", hint)
+
+
 def complete_pool(spec: PoolSpec | None, settings: Settings, world: World) -> PoolSpec | None:
     """Return the pool.yml, or the Slurm cluster of this machine with its shared folder in the user's home.
 
@@ -129,7 +133,7 @@ def complete_pool(spec: PoolSpec | None, settings: Settings, world: World) -> Po
     """
     if spec is not None and (spec.slurm is not None or settings.executor != SLURM):
         return spec
-    folder = settings.home / "slurm"
+    folder = settings.home / CLUSTER_FOLDER
     began = bool(world.experiments) and read_last_executor(settings.home) == SLURM and folder.exists()
     if settings.executor == SLURM or (settings.executor is None and began):
         output = str(settings.output)
@@ -148,77 +152,38 @@ def check_executor(settings: Settings) -> None:
         raise UsageError(*_NEEDS_LINUX)
     pool = PoolFile(settings.pool_file).load() if settings.executor == SLURM else None
     if settings.executor == SLURM and (pool is None or pool.slurm is None):
-        from riseml.executors.slurm.slurm_commands import SlurmCommands
-
-        SlurmCommands().list_nodes("")
+        check_cluster()
     if settings.executor == DOCKER and PoolFile(settings.pool_file).load() is None:
         try:
-            with suppress(EngineError), closing(_make_engine(settings)) as engine:  # a refusal is an answer, too
+            # a refusal is an answer, too
+            with suppress(EngineError), closing(connect_local_engine(settings)) as engine:
                 engine.version()
         except Unreachable as error:
             raise Unreachable(error.message, f"{error.hint}; {_OR_PROCESSES}") from error
 
 
-def open_cluster(spec: SlurmSpec, settings: Settings, server: str) -> SlurmExecutor:
-    """Return the executor of a Slurm cluster."""
-    from riseml.executors.slurm.command_site import find_site
-    from riseml.executors.slurm.executor import SlurmExecutor
-    from riseml.executors.slurm.slurm_commands import SlurmCommands
-
-    commands = SlurmCommands(find_site(spec, settings.home))
-    return SlurmExecutor(SLURM_CLUSTER, server, spec, commands, read_build_limits(settings))
-
-
-def read_build_settings(settings: Settings) -> BuildSettings:
-    """Return how the user wants builds to be confined."""
-    return BuildSettings(settings.build_network, read_build_limits(settings))
-
-
-def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice:
+def _choose_processes(opener: HostOpener, note: str) -> LocalChoice:
     if sys.platform != "linux":
         raise UsageError(*_NEEDS_LINUX)
-    from riseml.executors.process.executor import ProcessExecutor
-
-    executor = ProcessExecutor(THIS_MACHINE, server, settings.home, read_build_limits(settings))
-    return LocalChoice(executor, PROCESS, note)
-
-
-def _choose_docker(settings: Settings, server: str, registry: HelperRegistry | None) -> LocalChoice:
-    engine = _make_engine(settings)
-    host = HostSpec(LOCAL_HOST, settings.engine)
-    builds = read_build_settings(settings)
-    return LocalChoice(DockerExecutor(host, server, engine, builds, settings.log_limit, registry), DOCKER)
-
-
-def _make_engine(settings: Settings) -> Engine:
-    """Return the engine of DOCKER_HOST; over TCP with TLS as DOCKER_TLS_VERIFY and DOCKER_CERT_PATH say."""
-    folder = settings.engine_certificates
-    if folder is None or not settings.engine.startswith("tcp://"):
-        return Engine(settings.engine)
-    pair = [str(folder / name) for name in ("cert.pem", "key.pem")]
-    if not any(Path(name).exists() for name in pair):
-        pair = ["", ""]  # as Docker's command line does: the engine decides whether it requires a certificate
-    tls = Tls(str(folder / "ca.pem"), *pair)
-    return Engine.of_host(HostSpec(LOCAL_HOST, settings.engine, tls=tls), settings.home)
+    return LocalChoice(opener.open_processes(), PROCESS, note)
 
 
 def _find_used_executor(world: World, settings: Settings) -> str | None:
-    """Return the executor that open experiments began with, or else were accepted for; None when none is open.
-
-    Every host but this machine without Docker is an engine, those of a pool.yml that is gone included.
-    """
-    hosts = {job.host for experiment in world.experiments for job in experiment.jobs} - {None}
-    if hosts:
-        return PROCESS if THIS_MACHINE in hosts else DOCKER
+    """Return the executor that open experiments began with, or else were accepted for; None when none is open."""
+    hosts = (job.host for experiment in world.experiments for job in experiment.jobs)
+    kinds = {find_kind(host) for host in hosts if host is not None}
+    if kinds:
+        return PROCESS if PROCESS in kinds else DOCKER
     return read_last_executor(settings.home) if world.experiments else None
 
 
-def _find_engine_problem(engine: str) -> str | None:
-    """Return why the engine does not answer; None when it does, even with a refusal."""
+def _find_engine_problem(settings: Settings) -> str | None:
+    """Return why the engine of this machine does not answer; None when it does, even with a refusal."""
+    engine = settings.engine
     try:
         with socket.socket(socket.AF_UNIX) as probe:  # checked first: without a listener the SDK leaks its socket
             probe.connect(engine.removeprefix("unix://"))
-        with closing(Engine(engine)) as client:
+        with closing(connect_local_engine(settings)) as client:
             client.version()
     except PermissionError as error:
         return f"{engine}: {error.strerror}{_find_forbidding_group(engine)}"

@@ -11,7 +11,7 @@ from riseml import wire
 from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, UsageError
 from riseml.base.names import HostName
 from riseml.base.states import Network
-from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
+from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.swarm_changes import Departure
 from riseml.server.hosts.host_keys import find_pins
 from riseml.server.hosts.host_set import HostSet
@@ -68,7 +68,7 @@ def _leave_swarm(
     if hosts.network is not Network.OVERLAY or not any(host.swarm for host in hosts.last_seen().values()):
         return Departure.NONE.value
     try:
-        return hosts.leave_swarm(name).value
+        return hosts.swarm.leave(name).value
     except RisemlError as error:
         if not force:
             raise
@@ -126,9 +126,10 @@ def _show_remains(hosts: HostSet, host: HostSpec, jobs: Sequence[str]) -> wire.R
 def _list_items(hosts: HostSet, name: HostName) -> list[InventoryItem] | None:
     """Return the objects of riseml on a host; None when it does not answer, or has no inventory."""
     executor = hosts.pool.executors.get(name)
-    if not isinstance(executor, Inventory):
+    inventory = None if executor is None else executor.capabilities.inventory
+    if inventory is None:
         return None
     try:
-        return executor.list_inventory(frozenset())
+        return inventory.list_inventory(frozenset())
     except RisemlError:
         return None

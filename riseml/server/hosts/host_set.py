@@ -6,39 +6,25 @@ Every pass of the loop calls `refresh`. A change of pool.yml takes effect at onc
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
-from typing import TYPE_CHECKING
 
 from riseml.base.consent import read_consent
 from riseml.base.errors import RisemlError
-from riseml.base.names import SLURM_CLUSTER, THIS_MACHINE, HostName, experiment_name
-from riseml.base.records import dataclass
-from riseml.base.settings import Settings
+from riseml.base.names import HostName, experiment_name
+from riseml.base.settings import DOCKER, PROCESS, Settings
 from riseml.base.states import PLACED, Network
 from riseml.executors.base import Executor
-from riseml.executors.docker import swarm
-from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.helpers import HelperRegistry
-from riseml.executors.docker.swarm import SwarmHost, SwarmManagement
+from riseml.executors.kinds import HostOpener, PoolSwarm, uses_containers
 from riseml.executors.pool import HostPool
-from riseml.executors.swarm_changes import Departure, Membership, Recovery
-from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostObservation, Mount, World
 from riseml.planning.launch import LaunchTarget, StorageRoots
 from riseml.server.hosts.choose_executor import (
-    DOCKER,
-    PROCESS,
-    SLURM,
     check_cluster_choice,
     check_waiting,
     choose_executor,
     complete_pool,
     find_missing_engine,
-    open_cluster,
-    read_build_settings,
 )
 from riseml.server.hosts.mode import (
     HostMode,
@@ -53,29 +39,9 @@ from riseml.server.hosts.mode import (
 )
 from riseml.server.hosts.pool_file import PoolFile
 from riseml.server.hosts.storage_mounts import find_mounts, find_roots
-from riseml.spec.pool.types import HostSpec, PoolSpec, SlurmSpec
-
-if TYPE_CHECKING:
-    from riseml.executors.slurm.executor import SlurmExecutor
-
-_END_HELPERS = 5.0  # seconds in which a server that stops removes its helpers; the next one removes what is left
-_FINISH_HELPERS = 60.0  # seconds that helpers get to finish on a host that has left the pool
+from riseml.spec.pool.types import HostSpec, PoolSpec
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _HostsInForce:
-    """The hosts at one moment; a reload replaces the whole record, so that a reader never sees half of a change."""
-
-    mode: HostMode
-    engines: Mapping[HostName, Engine] = field(default_factory=dict)  # empty for processes
-    executors: Mapping[HostSpec, DockerExecutor] = field(default_factory=dict)  # by their entry in pool.yml
-    cluster: SlurmExecutor | None = None  # of a pool.yml with `engine: slurm`
-
-    def list_connections(self) -> list[Engine | SlurmExecutor]:
-        """Return everything that holds a connection."""
-        return [*self.engines.values(), *([] if self.cluster is None else [self.cluster])]
 
 
 class HostSet:
@@ -92,12 +58,12 @@ class HostSet:
         self.pool = pool
         # the problem of a pool.yml that cannot be used; the previous version stays in force
         self.trouble: RisemlError | None = None
+        self._mode: HostMode = LocalMode(DOCKER)
+        self.swarm = PoolSwarm(server, lambda: pool.executors.values())
         self._server = server
-        self._helpers = HelperRegistry()
-        self._swarm_lock = threading.Lock()  # held while the swarm of the pool is changed
+        self._opener = HostOpener(settings, server)
         self._file = PoolFile(settings.pool_file)
         self._is_applying = False  # the file has been read, and its hosts are not in force yet
-        self._now = _HostsInForce(LocalMode(DOCKER))
 
     def open_hosts(self, world: World) -> None:
         """Use the hosts of pool.yml, or without one this machine.
@@ -141,108 +107,33 @@ class HostSet:
     def _must_apply(self) -> bool:
         return self._file.has_changed() or self._has_new_consent()
 
-    def join_swarm(self) -> dict[HostName, Membership]:
-        """Make one Docker Swarm of the pool's hosts that answer, and return what each host had to do for it.
-
-        Raises:
-            RisemlError: no host answers, one has no address or is in another swarm, or the swarm has no leader.
-        """
-        with self._changing_swarm():
-            return swarm.join_swarm(self._list_swarm_hosts(), self._server)
-
-    def arrange_swarm(self, patient: frozenset[HostName]) -> dict[HostName, Membership]:
-        """Give the swarm of the pool the right managers, and return the hosts whose roles changed.
-
-        Args:
-            patient: hosts that do not answer and may come back soon.
-
-        Raises:
-            RisemlError: the swarm has no leader, or does not carry out a change.
-        """
-        with self._changing_swarm():
-            hosts = self._list_swarm_hosts()
-            names = frozenset(host.name for host in hosts)
-            return SwarmManagement(hosts, self._server, names, patient).arrange()
-
-    def leave_swarm(self, host: HostName) -> Departure:
-        """Take a host out of the swarm of the pool, and return what happened.
-
-        Raises:
-            RisemlError: the swarm would lose the majority of its managers, or an engine refuses.
-        """
-        with self._changing_swarm():
-            hosts = self._list_swarm_hosts()
-            names = frozenset(member.name for member in hosts)
-            management = SwarmManagement(hosts, self._server, names)
-            return management.take_out(host)
-
-    def plan_recovery(self, chosen: HostName | None) -> Recovery:
-        """Return how the swarm of the pool gets a new majority.
-
-        Raises:
-            Refused: it has a leader, or no host that answers is in a swarm.
-        """
-        return swarm.plan_recovery(self._list_swarm_hosts(), chosen)
-
-    def recover_swarm(self, recovery: Recovery) -> dict[HostName, Membership]:
-        """Give the swarm of the pool a new majority.
-
-        Raises:
-            RisemlError: an engine refuses or does not answer.
-        """
-        with self._changing_swarm():
-            return swarm.recover_swarm(self._list_swarm_hosts(), self._server, recovery)
-
-    @contextmanager
-    def _changing_swarm(self) -> Iterator[None]:
-        """Let one change of the swarm follow the other, and read the facts of all hosts again afterwards."""
-        with self._swarm_lock:
-            try:
-                yield
-            finally:
-                for executor in self._now.executors.values():
-                    executor.forget_facts()
-
-    def _list_swarm_hosts(self) -> list[SwarmHost]:
-        return [SwarmHost(host.name, executor.engine, host.address) for host, executor in self._now.executors.items()]
-
     @contextmanager
     def try_host(self, host: HostSpec) -> Iterator[Executor]:
         """Give an executor for a host that is not in the pool, and close its connection afterwards."""
-        executor = self._connect(host)
+        executor = self._opener.open_engine(host)
         try:
             yield executor
         finally:
-            executor.engine.close()
-
-    def join_with(self, host: HostSpec, executor: Executor) -> dict[HostName, Membership]:
-        """Make one Docker Swarm of a new host and the hosts of the pool that answer.
-
-        Raises:
-            RisemlError: as `join_swarm`.
-        """
-        engines = [SwarmHost(host.name, executor.engine, host.address)] if isinstance(executor, DockerExecutor) else []
-        with self._changing_swarm():
-            return swarm.join_swarm([*self._list_swarm_hosts(), *engines], self._server)
+            executor.close()
 
     def reconnect(self, host: HostName) -> None:
         """Try a connection again at once instead of after its pause."""
-        (self._now.cluster or self._now.engines[host]).reconnect()
+        self.pool.executors[host].reconnect()
 
     def close(self) -> None:
         """Remove the helpers on all hosts, and close the connections. Jobs and builds run on."""
-        self._helpers.end(_END_HELPERS)
-        for connection in self._now.list_connections():
-            connection.close()
+        self._opener.close()
+        for executor in self.pool.executors.values():
+            executor.close()
 
     @property
     def mode(self) -> HostMode:
         """Where experiments run now."""
-        return self._now.mode
+        return self._mode
 
     @property
     def executor_name(self) -> str:
-        """`docker`, `process` or `slurm`."""
+        """What runs jobs, as RISEML_EXECUTOR names it."""
         return self.mode.executor if isinstance(self.mode, LocalMode) else self.mode.spec.engine.value
 
     def find_missing_engine(self) -> str:
@@ -314,8 +205,8 @@ class HostSet:
 
     def find_url(self, host: HostName) -> str:
         """Return the address of a host's engine; empty for processes."""
-        engine = self._now.engines.get(host)
-        return "" if engine is None else engine.url
+        executor = self.pool.executors.get(host)
+        return "" if executor is None else executor.url
 
     def describe_executor(self, host: HostName) -> str:
         """Return what runs jobs on a host, for people: `Docker 20.10.24`."""
@@ -325,16 +216,16 @@ class HostSet:
         """Return how jobs on a host see the storage, also on one that has left the pool. None: the first host."""
         executors = self.pool.executors
         executor = next(iter(executors.values())) if host is None else executors.get(host)
-        # a host that has left the pool was an engine, unless it is this machine or the Slurm cluster
-        contained = host not in (THIS_MACHINE, SLURM_CLUSTER) if executor is None else executor.contained
-        own = contained or (executor is not None and executor.name == SLURM_CLUSTER)
-        roots = self.roots if own else find_roots(LocalMode(PROCESS), self.settings)
+        if executor is not None:
+            return LaunchTarget(self._server, self.roots, executor.contained)
+        contained = host is not None and uses_containers(host)
+        roots = self.roots if contained else find_roots(LocalMode(PROCESS), self.settings)
         return LaunchTarget(self._server, roots, contained)
 
     def is_this_machine(self, host: HostName) -> bool:
         """Return True when the server sees the files of a host."""
-        engine = self._now.engines.get(host)
-        return engine is None or engine.is_local
+        executor = self.pool.executors.get(host)
+        return executor is None or executor.is_local
 
     def _warn_of_jobs(self, world: World, hosts: set[HostName]) -> None:
         """Log which jobs run on hosts that a user has just taken out of pool.yml."""
@@ -356,66 +247,27 @@ class HostSet:
         return undecided and read_consent(self.settings.home).processes
 
     def _load_pool(self, world: World) -> PoolSpec | None:
-        """Return the pool.yml, or the Slurm cluster of this machine when the user has chosen that; None: neither."""
+        """Return the pool.yml, or the cluster of this machine when the user has chosen that; None: neither."""
         return complete_pool(self._file.load(), self.settings, world)
 
     def _apply(self, spec: PoolSpec | None, world: World) -> None:
         if spec is None:
             self._use_this_machine(world)
-        elif spec.slurm is not None:
-            check_cluster_choice(self.settings, world)
-            self._use_cluster(spec, spec.slurm)
-        else:
-            self._use_pool(spec)
-
-    def _use_pool(self, spec: PoolSpec) -> None:
-        record_executor(self.settings.home, DOCKER)
-        former = self._now
-        executors = {host: former.executors.get(host) or self._connect(host) for host in spec.hosts}
-        engines = {host.name: executor.engine for host, executor in executors.items()}
-        self._now = _HostsInForce(PoolMode(spec), engines, executors)
-        self.pool.replace_executors(tuple(executors.values()))
-        self._close_former(former)
-
-    def _use_cluster(self, spec: PoolSpec, settings: SlurmSpec) -> None:
-        record_executor(self.settings.home, SLURM)
-        former = self._now
-        cluster = former.cluster
-        if cluster is None or cluster.settings != settings:
-            cluster = open_cluster(settings, self.settings, self._server)
-        self._now = _HostsInForce(PoolMode(spec), cluster=cluster)
-        self.pool.replace_executors((cluster,))
-        self._close_former(former)
+            return
+        check_cluster_choice(spec, self.settings, world)
+        record_executor(self.settings.home, spec.engine.value)
+        self._use(PoolMode(spec), self._opener.open_pool(spec))
 
     def _use_this_machine(self, world: World) -> None:
-        choice = choose_executor(self.settings, self._server, world, self._helpers)
+        choice = choose_executor(self.settings, world, self._opener)
         record_executor(self.settings.home, choice.name)
-        executor = choice.executor
-        former = self._now
-        engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
-        self._now = _HostsInForce(LocalMode(choice.name, choice.note, choice.undecided), engines)
-        self.pool.replace_executors((executor,))
-        self._close_former(former)
+        self._use(LocalMode(choice.name, choice.note, choice.undecided), (choice.executor,))
 
-    def _close_former(self, former: _HostsInForce) -> None:
-        """Close the connections that are no longer in force; those of helpers when they have finished."""
-        used = self._helpers.list_engines()
-        connections = self._now.list_connections()
-        for connection in former.list_connections():
-            if any(connection is current for current in connections):
-                continue
-            if any(connection is engine for engine in used):
-                threading.Thread(target=self._close_later, args=(connection,), name="close-host", daemon=True).start()
-            else:
-                connection.close()
-
-    def _close_later(self, engine: Engine) -> None:
-        """Close a connection when the helpers that use it have finished; end those that take too long."""
-        if not self._helpers.wait_unused(engine, _FINISH_HELPERS):
-            self._helpers.end_on(engine, _END_HELPERS)
-        engine.close()
-
-    def _connect(self, host: HostSpec) -> DockerExecutor:
-        engine = Engine.of_host(host, self.settings.home)
-        builds = read_build_settings(self.settings)
-        return DockerExecutor(host, self._server, engine, builds, self.settings.log_limit, self._helpers)
+    def _use(self, mode: HostMode, executors: tuple[Executor, ...]) -> None:
+        """Put executors into force, and close the connections of those that are not any more."""
+        former = tuple(self.pool.executors.values())
+        self._mode = mode
+        self.pool.replace_executors(executors)
+        for executor in former:
+            if executor not in executors:
+                executor.close()

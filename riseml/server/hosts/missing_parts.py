@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from riseml.base.errors import RisemlError
-from riseml.executors.capabilities import ImageResolver
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.storage_mounts import describe_root
 
@@ -33,9 +32,10 @@ def find_missing_image(hosts: HostSet, image: str, digest: str) -> str:
         return f"the image {image} was {digest[:19]}..., which no host has and no registry gives"
     problem = "no host answers that could ask its registry"
     for _, executor in sorted(hosts.pool.executors.items()):
-        if isinstance(executor, ImageResolver):
+        registries = executor.capabilities.registries
+        if registries is not None:
             try:
-                executor.check_registry(digest)
+                registries.check_registry(digest)
             except RisemlError as error:
                 problem = error.message
             else:

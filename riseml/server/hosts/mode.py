@@ -24,7 +24,7 @@ class LocalMode:
 
 @dataclass(frozen=True, slots=True)
 class PoolMode:
-    """The hosts of pool.yml are in force: Docker Engines, or a Slurm cluster."""
+    """The hosts of pool.yml are in force: Docker Engines, or one cluster, which names no hosts."""
 
     spec: PoolSpec
 
@@ -37,10 +37,8 @@ def choose_network(mode: HostMode) -> Network:
     match mode:
         case LocalMode():
             return Network.BRIDGE
-        case PoolMode(spec) if spec.slurm is not None:
-            return Network.BRIDGE  # a cluster takes whole gangs
         case PoolMode(spec):
-            alone = len(spec.hosts) == 1 and spec.network is Network.OVERLAY
+            alone = len(spec.hosts) <= 1 and spec.network is Network.OVERLAY  # a cluster takes whole gangs
             return Network.BRIDGE if alone else spec.network
 
 
@@ -59,7 +57,7 @@ def shares_output(mode: HostMode) -> bool:
         case LocalMode():
             return True
         case PoolMode(spec):
-            return len(spec.hosts) == 1 or spec.slurm is not None or spec.output is not None
+            return len(spec.hosts) <= 1 or spec.output is not None
 
 
 def find_registry(mode: HostMode) -> str | None:
@@ -86,8 +84,8 @@ def find_clean_above(mode: HostMode, default: int | None) -> int | None:
 
 
 def read_last_executor(home: Path) -> str | None:
-    """Return the executor that the server of this home used last, `docker`, `process` or `slurm`: waiting experiments
-    were accepted for it. None when only an older version has run here.
+    """Return the executor that the server of this home used last, as RISEML_EXECUTOR names it: waiting
+    experiments were accepted for it. None when only an older version has run here.
     """
     try:
         return (home / _LAST_EXECUTOR_FILE).read_text("utf-8", "replace").strip()

@@ -41,9 +41,7 @@ def _named_roots(mode: HostMode) -> tuple[Root | None, Root | None]:
         case LocalMode():
             return None, None
         case PoolMode(spec):
-            if spec.slurm is None:
-                return spec.output, spec.data
-            return spec.output or f"{spec.slurm.folder}/output", spec.data or f"{spec.slurm.folder}/data"
+            return spec.output, spec.data
 
 
 def _make_mount(root: Root, target: str, *, makes: bool) -> Mount:

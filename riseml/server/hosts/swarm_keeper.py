@@ -71,7 +71,7 @@ class SwarmKeeper:
 
     def _arrange(self, facts: Facts, patient: frozenset[HostName]) -> None:
         try:
-            changed = self._hosts.arrange_swarm(patient)
+            changed = self._hosts.swarm.arrange(patient)
         except RisemlError as error:
             self._not_before = self._clock() + _AGAIN
             log.warning("the managers of the swarm stay as they are: %s", error.message)

@@ -44,7 +44,6 @@ from riseml.executors.base import (
     Work,
     WorkReport,
 )
-from riseml.executors.capabilities import GangRunner, ImageMover, OutputWriter
 from riseml.executors.gangs import make_gang_order
 from riseml.executors.this_machine.disk_use import find_full_disk
 from riseml.files.archives.project_files import ProjectFiles
@@ -185,12 +184,13 @@ class Actor:
     def start_gang(self, action: StartGang, experiment: Experiment) -> None:
         """Hand a gang over to its host."""
         executor = self.find_host(action.host)
-        if not isinstance(executor, GangRunner):
+        runner = executor.capabilities.gangs
+        if runner is None:
             raise EngineError(f"{executor.name} does not start gangs as one thing", permanent=True)
         target, code = self._begin_start(action.host, executor, experiment)
         opened = self._open_variables(experiment)
         gang = make_gang_order(opened, target, lambda launch: self._add_keys(launch, experiment))
-        executor.start_gang(gang, code)
+        runner.start_gang(gang, code)
 
     def copy_data(self, action: CopyData, experiment: Experiment) -> None:
         """Copy data to a host, and report how far it is."""
@@ -318,13 +318,14 @@ class Actor:
             return
         executor = self.find_host(host)
         own = self._find_own_root(host, experiment)
+        outputs = executor.capabilities.outputs
         files = self.capsules.complete_capsule(experiment, self._read_config(experiment), own)
         if own is not None:
             self.capsules.write_files(own, experiment, files)
-        elif files is not None and isinstance(executor, OutputWriter):
+        elif files is not None and outputs is not None:
             root, _ = self.hosts.find_mounts()
             try:
-                executor.update_output(experiment.id, Output(root, pack_capsule_files(experiment, files)))
+                outputs.update_output(experiment.id, Output(root, pack_capsule_files(experiment, files)))
             except EngineError as error:
                 log.warning("the capsule of %s is not in its output: %s", experiment.id, error.message)
 
@@ -333,17 +334,19 @@ class Actor:
         reference = action.reference
         target = self.find_host(action.host)
         source = self.find_host(action.source)
-        if not isinstance(target, ImageMover) or not isinstance(source, ImageMover):
+        images = target.capabilities.images
+        source_images = source.capabilities.images
+        if images is None or source_images is None:
             raise EngineError(f"environments do not move from {source.name} to {target.name}", permanent=True)
         registry = self.hosts.registry
         with self.activities.open_activity(target.name, reference) as report:
             if registry is None:
                 pieces = _count_pieces(
-                    source.export_image(reference), reference, source.measure_image(reference), report
+                    source_images.export_image(reference), reference, source_images.measure_image(reference), report
                 )
-                target.import_image(reference, pieces)
+                images.import_image(reference, pieces)
             else:
-                target.fetch_image(reference, source.publish_image(reference, registry, report), report)
+                images.fetch_image(reference, source_images.publish_image(reference, registry, report), report)
 
     def cancel_image(self, action: CancelImage) -> None:
         """Ask a build to end; does nothing when it is not under way."""

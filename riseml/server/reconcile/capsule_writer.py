@@ -18,9 +18,7 @@ from pathlib import Path
 from riseml import wire
 from riseml.base.errors import RisemlError, StoreError
 from riseml.base.faultpoints import Point, reach
-from riseml.base.names import THIS_MACHINE, HostName
-from riseml.executors.capabilities import PackageLister
-from riseml.executors.gangs import MachineLister
+from riseml.base.names import HostName
 from riseml.files.archives.project_files import write_tar
 from riseml.files.storage.capsule_files import CapsuleFiles, write_capsule_files
 from riseml.files.storage.outputs import RECORD, describe_run, show_output
@@ -213,7 +211,8 @@ class CapsuleWriter:
                 by_host.setdefault(job.host, []).extend(job.gpus)
         for name, ids in sorted(by_host.items()):
             executor = executors.get(name)
-            machines = executor.list_machines(experiment.id) if isinstance(executor, MachineLister) else ()
+            lister = None if executor is None else executor.capabilities.machines
+            machines = () if lister is None else lister.list_machines(experiment.id)
             if machines:
                 yield from (_describe_machine(machine.name, machine.runs, machine.gpus) for machine in machines)
                 continue
@@ -225,7 +224,7 @@ class CapsuleWriter:
         host = next((job.host for job in experiment.gang if job.host is not None), None)
         root = self._hosts.find_target(host).roots.data
         entries: list[str] | None = None
-        if isinstance(root, str) and host is not None and (host == THIS_MACHINE or self._hosts.is_this_machine(host)):
+        if isinstance(root, str) and host is not None and self._hosts.is_this_machine(host):
             entries = list_entries(Path(root))
         return {"folder": describe_root(root), "entries": entries}
 
@@ -249,10 +248,11 @@ class CapsuleWriter:
         if reference in self._packages:
             return self._packages[reference]
         executor = self._hosts.pool.executors.get(host)
-        if not isinstance(executor, PackageLister):
+        lister = None if executor is None else executor.capabilities.packages
+        if lister is None:
             return None
         try:
-            packages = executor.list_packages(reference)
+            packages = lister.list_packages(reference)
         except RisemlError as error:
             log.warning("the packages of %s are not known: %s", reference, error.message)
             return None

@@ -17,7 +17,6 @@ from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, list_resolved
 from riseml.control.observation import Observation
 from riseml.executors.base import Executor
-from riseml.executors.capabilities import BuildKeeper
 from riseml.executors.pool import HostPool
 from riseml.frameworks.roles import is_waiting_for, list_awaited, says_that_it_waits
 from riseml.model import Experiment, HostObservation, Job, JobKey, Resolved, World
@@ -161,8 +160,8 @@ class ControlLoop(threading.Thread):
             return frozenset(image.reference for experiment in world.experiments for image in experiment.images)
 
         for executor in self._services.hosts.pool.executors.values():
-            if isinstance(executor, BuildKeeper):
-                executor.end_unwanted_builds(references, list_used)
+            if executor.capabilities.builds is not None:
+                executor.capabilities.builds.end_unwanted_builds(references, list_used)
 
     def _note_tags(self, tags: Resolved) -> None:
         """Remember the resolved tags, as a guess for the next pass, which asks the hosts again."""

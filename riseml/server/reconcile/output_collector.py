@@ -91,7 +91,8 @@ class OutputCollector:
             RisemlError: a host, the output or the store does not answer; call it again.
             OSError: the log cannot be written; call it again.
         """
-        if not isinstance(executor, WrittenReader):
+        reader = executor.capabilities.written
+        if reader is None:
             return
         record = self._desk.written.load_record(key)
         if record is None:
@@ -104,7 +105,7 @@ class OutputCollector:
                 return
             home = CONTAINER_FOLDERS.home if executor.contained else self._desk.hosts.roots.home
             keeper = _FileKeeper(self._desk.hosts, executor.name, experiment, job)
-            record = self._collect_files(executor, key, home, keeper)
+            record = self._collect_files(reader, key, home, keeper)
             if record.is_empty:
                 return
             reach(Point.FILES_KEPT)
@@ -112,13 +113,13 @@ class OutputCollector:
             reach(Point.FILES_NOTED)
         self._say(key, record)
 
-    def _collect_files(self, executor: WrittenReader, key: JobKey, home: str, keeper: _FileKeeper) -> WrittenRecord:
+    def _collect_files(self, reader: WrittenReader, key: JobKey, home: str, keeper: _FileKeeper) -> WrittenRecord:
         experiment = keeper.experiment
         patterns = tuple(map(parse_output_pattern, experiment.plan.list_outputs(key.job)))
         order = WrittenOrder(key, patterns, home, lambda: self._list_project(experiment))
         tally = WrittenTally(tuple(pattern.text for pattern in patterns))
         try:
-            for file in executor.read_written(order):
+            for file in reader.read_written(order):
                 _take(file, keeper, tally)
         except NotThere:
             return WrittenRecord()

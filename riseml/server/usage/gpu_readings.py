@@ -12,7 +12,7 @@ from riseml.base.errors import RisemlError
 from riseml.base.names import HostName, experiment_name
 from riseml.base.states import PLACED
 from riseml.executors.base import Executor
-from riseml.executors.capabilities import GpuReading, GpuReporter
+from riseml.executors.capabilities import GpuReading
 from riseml.executors.pool import HostPool
 from riseml.model import Experiment
 
@@ -72,10 +72,11 @@ class GpuScrapes:
 
 
 def _read_host(executor: Executor) -> Answer:
-    if not isinstance(executor, GpuReporter):
+    gpus = executor.capabilities.gpus
+    if gpus is None:
         return ()
     try:
-        return executor.read_gpus()
+        return gpus.read_gpus()
     except RisemlError as error:
         return error
 

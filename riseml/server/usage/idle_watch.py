@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from riseml.base.errors import RisemlError
 from riseml.base.names import HostName
 from riseml.base.states import State
-from riseml.executors.capabilities import ProcessorMeter
 from riseml.executors.pool import HostPool
 from riseml.model import JobKey, World
 
@@ -67,10 +66,11 @@ class IdleWatch:
     def _measure(self, key: JobKey, host: HostName) -> float | None:
         """Return the processor time of a job in seconds; None when its host does not report it."""
         executor = self._pool.executors.get(host)
-        if not isinstance(executor, ProcessorMeter):
+        meters = None if executor is None else executor.capabilities.use
+        if meters is None:
             return None
         try:
-            return executor.measure_processor_time(key)
+            return meters.measure_processor_time(key)
         except RisemlError as error:
             log.debug("no processor time of %s: %s", key, error.message)
             return None

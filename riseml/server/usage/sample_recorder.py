@@ -20,7 +20,7 @@ from riseml.base.errors import RisemlError
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
 from riseml.base.states import State
-from riseml.executors.capabilities import UseMeasurer, UseMeter
+from riseml.executors.capabilities import UseMeter
 from riseml.executors.pool import HostPool
 from riseml.model import JobKey, Sample, World
 from riseml.store.samples.sample_store import SampleStore
@@ -178,7 +178,8 @@ class _HostReader(threading.Thread):
     def _measure_job(self, key: JobKey, turn: _SamplingSchedule) -> Sample | None:
         if turn.meter is None:
             executor = self._pool.executors.get(self._host)
-            if not isinstance(executor, UseMeasurer):
+            use = None if executor is None else executor.capabilities.use
+            if use is None:
                 return None
-            turn.meter = executor.open_meter(key)
+            turn.meter = use.open_meter(key)
         return turn.meter.read_use()

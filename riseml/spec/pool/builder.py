@@ -29,8 +29,8 @@ def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
     engine, slurm = read_slurm(file, folder)
     pool = PoolSpec(
         hosts=hosts,
-        output=_read_storage(file, "output"),
-        data=_read_storage(file, "data"),
+        output=_read_storage(file, "output") or _find_shared(slurm, "output"),
+        data=_read_storage(file, "data") or _find_shared(slurm, "data"),
         data_cache=_read_cache(file, slurm),
         disk=_read_disk(file),
         network=file.read(("network",), Network) or PoolSpec(()).network,
@@ -158,9 +158,13 @@ def _read_storage(file: SourceFile, key: str) -> str | Volume | None:
     return read_section(file, path, Volume, name=name, options=_read_pairs(file, (*path, "options")))
 
 
+def _find_shared(slurm: SlurmSpec | None, name: str) -> str | None:
+    """Return a folder that all nodes of a cluster share: they do not see riseml's home; None: there is no cluster."""
+    return None if slurm is None else f"{slurm.folder}/{name}"
+
+
 def _read_cache(file: SourceFile, slurm: SlurmSpec | None) -> CacheSpec:
-    folder = None if slurm is None else f"{slurm.folder}/data-cache"  # the nodes do not see riseml's home
-    return read_section(file, ("data_cache",), CacheSpec, CacheSpec(folder=folder))
+    return read_section(file, ("data_cache",), CacheSpec, CacheSpec(folder=_find_shared(slurm, "data-cache")))
 
 
 def _read_disk(file: SourceFile) -> DiskSpec | None:

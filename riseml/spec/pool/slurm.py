@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from riseml.base.names import SLURM_CLUSTER
 from riseml.spec.pool.files import read_file_path, read_key_path
-from riseml.spec.pool.types import EngineKind, HostSpec, SlurmSpec
+from riseml.spec.pool.types import SLURM_CLUSTER, EngineKind, HostSpec, SlurmSpec
 from riseml.spec.scalars.engine_url import REMOTE_SOCKET, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import KeyPath

@@ -70,6 +70,13 @@ class DiskSpec:
     clean_above: int | None  # per cent of a disk; None: it removes nothing by itself
 
 
+SLURM_CLUSTER = HostName("slurm")
+"""The only host of a pool.yml with `engine: slurm`."""
+
+CLUSTER_FOLDER = "slurm"
+"""The folder in RISEML_HOME that the cluster of this machine shares, where no pool.yml names one."""
+
+
 class EngineKind(enum.Enum):
     """What runs the jobs of a pool."""
 

@@ -523,6 +523,8 @@ def test_the_next_server_ends_a_removal_and_leaves_what_an_experiment_uses(tmp_p
     complete, used, awaited, left = folders = [fill_environment(executor, image, 1) for image in images]
     for folder in folders[1:]:
         (folder / ".ready").unlink()
-    executor.end_unwanted_builds(frozenset({images[2].reference}), lambda: frozenset({images[1].reference}))
+    executor._environments.end_unwanted_builds(
+        frozenset({images[2].reference}), lambda: frozenset({images[1].reference})
+    )
     wait_for("the rest is removed", lambda: not left.exists(), DEADLINE)
     assert all((folder / "content").exists() for folder in (complete, used, awaited))

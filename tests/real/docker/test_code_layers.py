@@ -19,7 +19,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import HostName, JobName
 from riseml.base.states import Network
 from riseml.executors.base import BuildOrder, Cancellation
-from riseml.executors.capabilities import InventoryItem, InventoryKind
+from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
 from riseml.executors.docker import code_layers, labels
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
@@ -88,9 +88,14 @@ class Site:
         self.executor.start(make_launch(key, self.server, self.image, digest, script), code)
         return self.executor.observe(frozenset()).containers[key].id
 
+    @property
+    def inventory(self) -> Inventory:
+        assert self.executor.capabilities.inventory is not None
+        return self.executor.capabilities.inventory
+
     def layers(self) -> list[InventoryItem]:
         """Return the layers that the engine has of this server, the newest last."""
-        found = self.executor.list_inventory(frozenset())
+        found = self.inventory.list_inventory(frozenset())
         ours = [item for item in found if item.kind is InventoryKind.CODE and item.server == self.server]
         # The engine's list has whole seconds, and two layers are often made within one.
         return sorted(ours, key=lambda item: str(self.api.inspect_image(item.name)["Created"]))
@@ -115,7 +120,7 @@ class Site:
         for row in self.api.containers(all=True, filters={"label": f"{labels.SERVER}={self.server}"}):
             self.api.remove_container(row["Id"], force=True, v=True)
         for layer in self.layers():  # an older one first: others lie on it
-            self.executor.discard_item(layer)
+            self.inventory.discard_item(layer)
         assert self.layers() == []
         assert not self.api.images(filters={"label": f"{labels.SERVER}={self.server}"}), "none without a name is left"
         self.api.close()
@@ -203,7 +208,7 @@ def test_only_what_differs_is_written_for_the_next_state(site: Site) -> None:
     assert site.layers()[-1].size == code.size, "a file that is gone needs a layer on the environment"
     assert site.read(third) == site.read(site.start("exec sleep 600", digest, Unpacked(code)))
     with pytest.raises(EngineError, match="using"):
-        site.executor.discard_item(site.layers()[0])
+        site.inventory.discard_item(site.layers()[0])
 
 
 def test_a_start_that_is_repeated_and_a_layer_that_is_gone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +224,7 @@ def test_a_start_that_is_repeated_and_a_layer_that_is_gone(site: Site, monkeypat
     assert site.executor.observe(frozenset()).containers[key].running
     name = site.api.inspect_container(f"riseml-{site.server[:8]}-2-train-a1")["Config"]["Image"]
     site.executor.remove(key)
-    site.executor.discard_item(site.layers()[0])
+    site.inventory.discard_item(site.layers()[0])
     helper = f"riseml-{site.server[:8]}-code-forgotten"
     marks = {labels.SERVER: site.server, labels.HELPER: "code"}
     site.api.create_container(site.image.reference, ["-"], name=helper, labels=marks)
@@ -239,7 +244,7 @@ def test_a_job_gets_its_code_when_a_layer_that_an_earlier_job_had_is_gone(site: 
 
     first = start()
     site.api.remove_container(first, force=True)
-    site.executor.discard_item(site.layers()[0])
+    site.inventory.discard_item(site.layers()[0])
     second = start()
     assert site.layers() == [], "the executor did not look for it: the code is unpacked into the container"
     third = start()

@@ -7,7 +7,7 @@ import uuid
 import docker
 import pytest
 
-from riseml.executors.docker.engine_disk import read_engine_disk
+from riseml.executors.docker.engine_disk import EngineDisk
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.tiny_program import ProgramRun, run_program
 from riseml.executors.transports.engine_client import Engine
@@ -27,7 +27,7 @@ def test_a_container_and_the_kernel_say_the_same(engine_url: str) -> None:
     far.engine.is_local = False
 
     def look() -> bool:  # other tests write to this disk meanwhile
-        here, there = read_engine_disk(near), read_engine_disk(far)
+        here, there = EngineDisk(near).read_disk(), EngineDisk(far).read_disk()
         assert here is not None
         assert there is not None
         assert there.device == ""

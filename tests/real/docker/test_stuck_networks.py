@@ -18,10 +18,11 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
 from riseml.executors.base import HostSetup, SubnetTaken
+from riseml.executors.capabilities import Inventory
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.networks import WRITE_OFF_AFTER, StuckNetworks, remove_written_off
+from riseml.executors.docker.networks import WRITE_OFF_AFTER, remove_written_off
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Launch
 from riseml.spec.pool.types import HostSpec
@@ -43,11 +44,16 @@ class Held:
         self.seconds = 0.0
         self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
         self.executor = DockerExecutor(HostSpec(HostName("here"), url), uuid.uuid4().hex, Engine(url))
-        self.executor._stuck = StuckNetworks(lambda: self.seconds)
+        self.executor._stuck._clock = lambda: self.seconds
         self.executor.prepare(HostSetup(1, self.subnets[0]))
-        (self.name,) = [item.name for item in self.executor.list_inventory(frozenset()) if item.server == self.server]
+        (self.name,) = [item.name for item in self.inventory.list_inventory(frozenset()) if item.server == self.server]
         self.stranger = self.api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": self.name})["Id"]
         self.api.start(self.stranger)
+
+    @property
+    def inventory(self) -> Inventory:
+        assert self.executor.capabilities.inventory is not None
+        return self.executor.capabilities.inventory
 
     @property
     def server(self) -> str:
@@ -58,7 +64,7 @@ class Held:
 
     def count(self) -> int:
         """Return how many networks of this server the engine has."""
-        return sum(item.server == self.server for item in self.executor.list_inventory(frozenset()))
+        return sum(item.server == self.server for item in self.inventory.list_inventory(frozenset()))
 
     def launch(self, attempt: int, address: int) -> Launch:
         """Return a job with an address of the network: its first one is 1, the gateway's."""
@@ -68,9 +74,9 @@ class Held:
         self.api.remove_container(self.stranger, force=True)
         for row in self.api.containers(all=True, filters={"label": f"{labels.SERVER}={self.server}"}):
             self.api.remove_container(row["Id"], force=True)
-        for item in self.executor.list_inventory(frozenset()):
+        for item in self.inventory.list_inventory(frozenset()):
             if item.server == self.server:
-                self.executor.discard_item(item)
+                self.inventory.discard_item(item)
         self.api.close()
 
 
@@ -105,7 +111,9 @@ def test_a_network_that_cannot_be_removed_is_written_off_and_later_removed(held:
     assert held.networks() == {}
     assert held.subnets[0] in held.executor.observe(frozenset()).foreign_subnets
     held.executor.release(1)  # nothing is left to wait for
-    assert any(finding.topic == "networks" for finding in held.executor.check_host().findings)
+    check = held.executor.capabilities.check
+    assert check is not None
+    assert any(finding.topic == "networks" for finding in check.check_host().findings)
 
     held.executor.prepare(HostSetup(1, held.subnets[1]))  # another attempt on the same host
     assert held.networks() == {1: held.subnets[1]}

@@ -13,6 +13,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import HostName
 from riseml.executors.base import BuildOrder, Cancellation, Work, WorkReport
 from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.image_transfer import EngineImages
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Image
 from riseml.spec.pool.types import HostSpec
@@ -30,7 +31,7 @@ def registry(tmp_path: Path) -> Iterator[str]:
 def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str, tmp_path: Path) -> None:
     """Also when the tag moves in the registry between the two."""
     reference = f"riseml/environment:{tmp_path.stat().st_ino}"
-    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url))
+    images = EngineImages(Engine(engine_url))
     with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as api:
         tag = reference.rpartition(":")[2]
         for line in api.build(fileobj=write_dockerfile(f"LABEL test={tag}"), tag=reference, rm=True, decode=True):
@@ -38,13 +39,13 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
         wanted = api.inspect_image(reference)["Id"]
         try:
             pushed: list[WorkReport] = []
-            published = executor.publish_image(reference, registry, pushed.append)
+            published = images.publish_image(reference, registry, pushed.append)
             assert (pushed[-1].work, pushed[-1].progress) == (Work.SEND, pushed[-1].total)
-            assert executor.measure_image(reference) == api.inspect_image(reference)["Size"]
+            assert images.measure_image(reference) == api.inspect_image(reference)["Size"]
             _move_tag(api, f"{registry}/environment", tag)
             _remove_image(engine_url, reference)
             _remove_image(engine_url, f"{registry}/environment:{tag}")
-            executor.fetch_image(reference, published)
+            images.fetch_image(reference, published)
             assert api.inspect_image(reference)["Id"] == wanted
         finally:
             for image in api.images():
@@ -90,9 +91,9 @@ def test_a_pull_tells_how_many_bytes_of_how_many_are_there(registry: str, engine
 
 
 def test_a_registry_that_is_not_there_is_named(engine_url: str) -> None:
-    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url))
+    images = EngineImages(Engine(engine_url))
     with pytest.raises(EngineError, match=r"127\.0\.0\.1:9"):
-        executor.fetch_image("riseml/environment:none", f"127.0.0.1:9/lab/environment@sha256:{'0' * 64}")
+        images.fetch_image("riseml/environment:none", f"127.0.0.1:9/lab/environment@sha256:{'0' * 64}")
 
 
 def _move_tag(api: docker.APIClient, repository: str, tag: str) -> None:

@@ -11,7 +11,7 @@ from riseml.base.names import HostName
 from riseml.base.states import Network
 from riseml.executors.base import HostSetup
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.networks import WRITE_OFF_AFTER, StuckNetworks, remove_written_off
+from riseml.executors.docker.networks import WRITE_OFF_AFTER, remove_written_off
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Launch
 from riseml.spec.pool.types import HostSpec
@@ -36,7 +36,9 @@ def test_another_attempt_has_a_network_that_the_other_hosts_find(pool_rig: PoolR
     pool_rig.post("/v1/pool/join")
     server, seconds = uuid.uuid4().hex, [0.0]
     manager, other = (make_executor(host, server) for host in pool_rig.hosts[:2])
-    manager._stuck = StuckNetworks(lambda: seconds[0])
+    manager._stuck._clock = lambda: seconds[0]
+    inventory = manager.capabilities.inventory
+    assert inventory is not None
     api = pool_rig.hosts[0].api
 
     def prepare(subnet: str) -> str:
@@ -65,7 +67,7 @@ def test_another_attempt_has_a_network_that_the_other_hosts_find(pool_rig: PoolR
 
     def is_clean() -> bool:
         remove_written_off(api, manager._stuck)
-        return not [item for item in manager.list_inventory(frozenset()) if item.server == server]
+        return not [item for item in inventory.list_inventory(frozenset()) if item.server == server]
 
     wait_for("nothing is left", is_clean, DEADLINE)
 

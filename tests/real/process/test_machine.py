@@ -20,6 +20,7 @@ from riseml.base.names import LOCAL_HOST, THIS_MACHINE, HostName, JobName
 from riseml.base.settings import ExecutorName, Settings, read_settings
 from riseml.base.states import JobDuty
 from riseml.control.placement.addresses import PORTS
+from riseml.executors.kinds import HostOpener
 from riseml.executors.pool import HostPool
 from riseml.executors.this_machine import machine
 from riseml.model import Experiment, Image, Job, Owner, Plan, World
@@ -223,13 +224,17 @@ def test_the_server_chooses_an_executor_without_an_engine(
     settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", engine=nowhere, executor=executor)
     if agreed:
         record_processes(tmp_path)
-    found = choose_executor.choose_executor(settings, "server", world)
+    found = choose_on_machine(settings, world)
     falls = executor is None and world == NOTHING
     assert found.name == chosen
     assert bool(found.note) == (falls and agreed)
     assert found.undecided == (falls and not agreed)
     named = replace(settings, engine=f"{nowhere}2")
-    assert not falls or choose_executor.choose_executor(named, "s", world).name == "docker"
+    assert not falls or choose_on_machine(named, world).name == "docker"
+
+
+def choose_on_machine(settings: Settings, world: World) -> choose_executor.LocalChoice:
+    return choose_executor.choose_executor(settings, world, HostOpener(settings, "server"))
 
 
 @pytest.mark.parametrize("accepted", ["docker", "process"])
@@ -240,7 +245,7 @@ def test_what_waits_runs_as_it_was_accepted(monkeypatch: pytest.MonkeyPatch, tmp
     if accepted == "docker":
         record_processes(tmp_path)
     record_executor(tmp_path, accepted)
-    assert choose_executor.choose_executor(settings, "server", experiment_on(None)).name == accepted
+    assert choose_on_machine(settings, experiment_on(None)).name == accepted
     chosen = replace(settings, executor="process")
     if accepted == "docker":
         with pytest.raises(UsageError, match="accepted for containers"):
@@ -249,7 +254,7 @@ def test_what_waits_runs_as_it_was_accepted(monkeypatch: pytest.MonkeyPatch, tmp
         choose_executor.check_waiting(chosen, experiment_on(None))
     choose_executor.check_waiting(chosen, NOTHING)
     other = "process" if accepted == "docker" else "docker"
-    assert choose_executor.choose_executor(settings, "server", NOTHING).name == other
+    assert choose_on_machine(settings, NOTHING).name == other
 
 
 def test_processes_that_the_user_chooses_later_take_over_a_server_that_waits(
@@ -280,7 +285,7 @@ def test_the_server_chooses_docker_with_an_engine(
 ) -> None:
     monkeypatch.setattr(choose_executor, "DEFAULT_ENGINE", engine_url)
     settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", engine=engine_url)
-    assert choose_executor.choose_executor(settings, "server", NOTHING).name == "docker"
+    assert choose_on_machine(settings, NOTHING).name == "docker"
 
 
 def test_an_unknown_executor_is_refused(tmp_path: Path) -> None:

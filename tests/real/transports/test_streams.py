@@ -10,6 +10,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.base.stream_messages import Channel, ChannelData, ChannelEnd, CommandOrder, WindowSize
 from riseml.executors.base import PortClosed
+from riseml.executors.capabilities import JobAccess
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.job_streams import JobStream
 from riseml.executors.transports.engine_client import Engine
@@ -54,14 +55,19 @@ def play(stream: JobStream, given: bytes = b"") -> dict[Channel, bytes]:
     return found
 
 
-def check_commands(executor: DockerExecutor, key: JobKey) -> None:
+def find_access(executor: DockerExecutor) -> JobAccess:
+    assert executor.capabilities.access is not None
+    return executor.capabilities.access
+
+
+def check_commands(access: JobAccess, key: JobKey) -> None:
     """Run commands with and without a terminal, and look at what comes back."""
     content = bytes(range(256)) * 4096
-    stream = executor.open_command(key, CommandOrder(("/bin/sh", "-c", "cat; echo bad >&2; exit 7")))
+    stream = access.open_command(key, CommandOrder(("/bin/sh", "-c", "cat; echo bad >&2; exit 7")))
     assert play(stream, content) == {Channel.OUTPUT: content, Channel.ERRORS: b"bad\n"}
     assert stream.control.find_exit_code() == 7
     stream.control.end()
-    shell = executor.open_command(key, CommandOrder((), WindowSize(33, 101), "xterm"))
+    shell = access.open_command(key, CommandOrder((), WindowSize(33, 101), "xterm"))
     shown = play(shell, b"echo me=$0 term=$TERM; exit 5\n")[Channel.OUTPUT]
     assert b"term=xterm" in shown
     assert shell.control.find_exit_code() == 5
@@ -69,39 +75,39 @@ def check_commands(executor: DockerExecutor, key: JobKey) -> None:
 
 
 @pytest.fixture
-def job(far: Engine, talk: Talk, engine_url: str) -> tuple[DockerExecutor, JobKey]:
+def job(far: Engine, talk: Talk, engine_url: str) -> tuple[JobAccess, JobKey]:
     """A container of this machine's engine that listens on its loopback, reached over ssh."""
     talker = talk(engine_url, BASE, f"exec python3 -c '{SERVER}'")
-    return talker.executor(far), talker.key
+    return find_access(talker.executor(far)), talker.key
 
 
-def test_commands_over_ssh(job: tuple[DockerExecutor, JobKey]) -> None:
+def test_commands_over_ssh(job: tuple[JobAccess, JobKey]) -> None:
     check_commands(*job)
 
 
-def test_a_port_over_ssh_goes_through_a_relay(job: tuple[DockerExecutor, JobKey]) -> None:
-    executor, key = job
+def test_a_port_over_ssh_goes_through_a_relay(job: tuple[JobAccess, JobKey]) -> None:
+    access, key = job
     content = bytes(range(256)) * 4096
     answer = b""
     while not answer:  # until it listens
         try:
-            stream = executor.open_port(key, 8888)
+            stream = access.open_port(key, 8888)
         except PortClosed:
             continue
         answer = play(stream, content)[Channel.OUTPUT]
         stream.control.end()
     assert answer == b"got " + content
     with pytest.raises(PortClosed):
-        executor.open_port(key, 7)
+        access.open_port(key, 7)
 
 
 def test_commands_over_tls(tls_engine: TlsEngine, tls: Tls, connect: Connect, talk: Talk) -> None:
     engine = connect(f"tcp://127.0.0.1:{tls_engine.port}", tls=tls)
     talker = talk(tls_engine.url, TlsEngine.image, "exec sleep 600 2>/dev/null || while :; do :; done")
-    executor = talker.executor(engine)
-    stream = executor.open_command(talker.key, CommandOrder(("/bin/sh", "-c", "read line; echo got $line; exit 7")))
+    access = find_access(talker.executor(engine))
+    stream = access.open_command(talker.key, CommandOrder(("/bin/sh", "-c", "read line; echo got $line; exit 7")))
     assert play(stream, b"hello\n")[Channel.OUTPUT] == b"got hello\n"
     assert stream.control.find_exit_code() == 7
     stream.control.end()
     with pytest.raises(EngineError, match="no python3, perl, bash or nc"):
-        executor.open_port(talker.key, 80)
+        access.open_port(talker.key, 80)

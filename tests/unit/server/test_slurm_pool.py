@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import Unreachable, UsageError
-from riseml.base.names import SLURM_CLUSTER
 from riseml.base.settings import ExecutorName, Settings
 from riseml.base.states import Network
 from riseml.executors.pool import HostPool
@@ -16,6 +15,7 @@ from riseml.model import World
 from riseml.server.hosts.choose_executor import check_executor
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import record_executor
+from riseml.spec.pool.types import SLURM_CLUSTER
 from tests.unit.control.simulation import make_experiment, make_plan
 
 NOTHING = World(())

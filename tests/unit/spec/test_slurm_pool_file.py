@@ -33,6 +33,7 @@ def test_every_key_is_read() -> None:
     assert load_pool(FULL, "pool.yml") == PoolSpec(
         (),
         output="/shared/out",
+        data="/shared/riseml/data",
         data_cache=CacheSpec(folder="/shared/riseml/data-cache"),
         engine=EngineKind.SLURM,
         slurm=SlurmSpec(

@@ -13,6 +13,7 @@ from riseml import wire
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
+from riseml.base.settings import PROCESS
 from riseml.base.states import Network
 from riseml.control.observation import Observation
 from riseml.model import Experiment, Job
@@ -28,7 +29,7 @@ from riseml.server.data.disk_keeper import DiskKeeper, DiskState
 from riseml.server.data.leftover_judge import CleanRequest
 from riseml.server.hosts.admission import admit_host
 from riseml.server.hosts.checkup import check_pool
-from riseml.server.hosts.choose_executor import PROCESS
+from riseml.server.hosts.choose_executor import refuse_cluster, require_login_entry
 from riseml.server.hosts.dismissal import dismiss_host
 from riseml.server.hosts.host_keys import pin_host_keys, scan_host_keys
 from riseml.server.hosts.host_set import HostSet
@@ -37,8 +38,7 @@ from riseml.server.hosts.swarm_members import show_members, show_recovery
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services, Stores, Watchers
 from riseml.server.usage.gpu_readings import find_holders, read_all_gpus, show_gpus
-from riseml.spec.pool.slurm import make_login_entry
-from riseml.spec.pool.types import EngineKind, HostSpec
+from riseml.spec.pool.types import HostSpec
 from riseml.store.experiment_pages import PageQuery, PageSort
 from riseml.store.samples.sample_rows import Span
 
@@ -84,7 +84,7 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
         wait_for_pool_file(services)
         _require_pool(services)
         _require_engines(services.hosts)
-        members = services.hosts.join_swarm()
+        members = services.hosts.swarm.join()
         wait_for_hosts(services.loops)
         return {"members": show_members(members)}
 
@@ -101,11 +101,11 @@ def _add_recovery_route(router: APIRouter, services: Services) -> None:
         _require_pool(services)
         _require_engines(services.hosts)
         _require_swarm(services.hosts)
-        plan = services.hosts.plan_recovery(_require_host(services.hosts, host) if host else None)
+        plan = services.hosts.swarm.plan_recovery(_require_host(services.hosts, host) if host else None)
         experiments = services.stores.experiments.load_world().experiments
         if dry_run:
             return show_recovery(plan, experiments)
-        memberships = services.hosts.recover_swarm(plan)
+        memberships = services.hosts.swarm.recover(plan)
         write_line(log, LogLine(f"the swarm of the pool has a new majority, managed by {plan.leader}"))
         wait_for_hosts(services.loops)
         return show_recovery(plan, experiments, memberships)
@@ -186,11 +186,10 @@ def _require_engines(hosts: HostSet) -> None:
     """Check that the pool has hosts of its own.
 
     Raises:
-        UsageError: it is a Slurm cluster, whose nodes Slurm adds and connects.
+        UsageError: it is a cluster, which adds and connects its nodes itself.
     """
-    if hosts.executor_name == EngineKind.SLURM.value:
-        hint = "the administrator of the cluster adds nodes; `riseml pool check` says how riseml sees it"
-        raise UsageError("the pool is a Slurm cluster, which has no Docker hosts", hint)
+    if isinstance(hosts.mode, PoolMode):
+        refuse_cluster(hosts.mode.spec)
 
 
 def _require_swarm(hosts: HostSet) -> None:
@@ -254,21 +253,17 @@ def _require_entry(services: Services, name: str) -> HostSpec:
 
 
 def _require_ssh_entry(services: Services, name: str) -> HostSpec:
-    """Return what pool.yml says of a host, or of the login node of its Slurm cluster.
+    """Return what pool.yml says of a host, or of the login node of its cluster.
 
     Raises:
         NotFound: it names no such host.
         UsageError: no pool.yml is in force, or the server's own machine is the login node.
     """
     mode = services.hosts.mode
-    if not isinstance(mode, PoolMode) or mode.spec.slurm is None:
+    if not isinstance(mode, PoolMode) or mode.spec.hosts:
         return _require_entry(services, name)
     _require_host(services.hosts, name)
-    entry = make_login_entry(mode.spec.slurm)
-    if entry is None:
-        hint = "name a login node as `login` in the section `slurm` of pool.yml, if it runs elsewhere"
-        raise UsageError("Slurm's commands run on the server's machine, and not over ssh", hint)
-    return entry
+    return require_login_entry(mode.spec)
 
 
 def _require_host(hosts: HostSet, name: str) -> HostName:

@@ -12,6 +12,7 @@ from riseml.base.consent import make_process_refusal
 from riseml.base.errors import Refused, Unreachable, UsageError
 from riseml.base.names import JobName, name_repository
 from riseml.base.records import dataclass
+from riseml.base.settings import PROCESS
 from riseml.control.placement.refusal import describe_refusal, suggest_remedy
 from riseml.model import Environment, Origin, Owner, Plan, Resolved, SearchPlan
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
@@ -22,7 +23,6 @@ from riseml.planning.template import check_values
 from riseml.planning.trial_plan import make_templates, plan_trial
 from riseml.search.propose import choose_first_point
 from riseml.server.clock import now
-from riseml.server.hosts.choose_executor import PROCESS
 from riseml.server.hosts.environment_review import review_environment
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.observe import make_observation

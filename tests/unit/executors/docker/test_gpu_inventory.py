@@ -38,22 +38,22 @@ def test_jobs_may_use_the_gpus_that_pool_yml_names(
 ) -> None:
     nvml = Nvml()
     inventory = make_inventory(nvml, named)
-    devices = inventory.find_devices(ENGINE, {})
+    devices = inventory.find_devices({})
     assert (inventory.choose_ids(devices), [one.id for one in devices]) == (ids, known)
-    inventory.find_devices(ENGINE, {})
+    inventory.find_devices({})
     assert nvml.starts == (0 if named == () else 1)
 
 
 def test_a_check_says_which_gpus_there_are_and_which_are_missing() -> None:
     text = "2 x Tesla V100 (8.0 GiB), driver 535.129.03"
-    assert make_inventory(Nvml(), None).check_gpus(ENGINE) == (Finding("gpus", Outcome.OK, text),)
-    (found,) = make_inventory(Nvml(), ("0", "7")).check_gpus(ENGINE)
+    assert make_inventory(Nvml(), None).check_gpus() == (Finding("gpus", Outcome.OK, text),)
+    (found,) = make_inventory(Nvml(), ("0", "7")).check_gpus()
     assert (found.outcome, found.message) == (Outcome.FAILED, "pool.yml names GPU 7, which is not there")
 
 
 def test_a_machine_without_a_driver_and_without_the_runtime_has_none() -> None:
     inventory = make_inventory(Nvml(works=False), None)
-    assert inventory.find_devices(ENGINE, {"Runtimes": {"runc": {}}}) == ()
+    assert inventory.find_devices({"Runtimes": {"runc": {}}}) == ()
 
 
 @pytest.mark.parametrize(

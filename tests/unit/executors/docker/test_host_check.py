@@ -5,16 +5,12 @@ from __future__ import annotations
 import pytest
 
 from riseml.base.names import HostName
-from riseml.executors.base import Executor
-from riseml.executors.capabilities import GpuReporter, HostCheck, ImageMover, Inventory, Outcome
-from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.capabilities import Outcome
 from riseml.executors.docker.host_check import check_clock, check_data_root, check_gpus, check_version
 from riseml.executors.docker.output_parts import keeps_modes, lets_others_replace, to_unix_mode
-from riseml.executors.process.executor import ProcessExecutor
 from riseml.model import Mount
 from riseml.server.hosts.checkup import compare_swarms
 from riseml.spec.pool.types import HostSpec, Volume
-from tests.support.memory_executor import MemoryExecutor
 
 PLAIN = HostSpec(HostName("h1"), "unix:///run/docker.sock")
 WITH_GPUS = HostSpec(HostName("h1"), "unix:///run/docker.sock", gpus=("0",))
@@ -90,15 +86,3 @@ def test_a_host_in_another_swarm_or_in_none_fails() -> None:
     swarms = {HostName(name): swarm for name, swarm in (("a", "s1"), ("b", "s2"), ("c", "s1"), ("d", ""))}
     outcomes = {name: finding.outcome is Outcome.OK for name, finding in compare_swarms(swarms)}
     assert outcomes == {"a": True, "b": False, "c": True, "d": False}
-
-
-@pytest.mark.parametrize(
-    ("kind", "capabilities"),
-    [
-        (DockerExecutor, {ImageMover, Inventory, HostCheck, GpuReporter}),
-        (ProcessExecutor, {Inventory, GpuReporter}),
-        (MemoryExecutor, {ImageMover, Inventory, HostCheck, GpuReporter}),
-    ],
-)
-def test_each_executor_has_the_capabilities_it_can_have(kind: type[Executor], capabilities: set[type]) -> None:
-    assert {one for one in (ImageMover, Inventory, HostCheck, GpuReporter) if issubclass(kind, one)} == capabilities

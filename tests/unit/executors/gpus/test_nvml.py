@@ -13,13 +13,12 @@ from typing import Any
 import docker
 import pytest
 
-from riseml.base.names import HostName, JobName
+from riseml.base.names import JobName
 from riseml.executors.capabilities import GpuReading
-from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.stats import ContainerMeters
 from riseml.executors.gpus.nvml import GpuReader, GpuUse, _has_driver, with_gpu_use
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Gpu, JobKey, Sample
-from riseml.spec.pool.types import HostSpec
 
 MIB = 2**20
 USES = {"GPU-a": (30, 1024), "GPU-b": (50, 2048)}  # percent, MiB of 8192
@@ -197,7 +196,5 @@ def test_only_a_host_that_is_this_machine_uses_its_gpus(
     monkeypatch.setattr(Engine, "stream", stream)
     engine = Engine("unix:///run/docker.sock")
     engine.url, engine.is_local = url, url.startswith("unix://")
-    executor = DockerExecutor(HostSpec(HostName("gpu1"), url, gpus=("0",)), "5e17e4", engine)
-    executor._gpus = GpuReader(Nvml())
-    (sample,) = executor.sample(JobKey(4, JobName("train"), 1))
+    (sample,) = ContainerMeters(engine, "5e17e4", GpuReader(Nvml())).sample(JobKey(4, JobName("train"), 1))
     assert (sample.cpu, sample.gpu) == (10.0, percent)

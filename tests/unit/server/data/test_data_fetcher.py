@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from riseml.base.errors import EngineError, Refused, RisemlError
 from riseml.base.names import HostName
 from riseml.base.settings import Settings
 from riseml.executors.base import ignore_report
+from riseml.executors.capabilities import Capabilities
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Plan, World
 from riseml.server.data.data_fetcher import DataFetcher
@@ -39,7 +41,9 @@ class Hosts(HostSet):
 class WithoutCopies(MemoryExecutor):
     """A host that holds no copies of data."""
 
-    open_data = None  # type: ignore[assignment]  # so that it is not a DataHolder
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, data=None)
 
 
 def make_keeper(folder: Path) -> tuple[DataFetcher, Hosts]:

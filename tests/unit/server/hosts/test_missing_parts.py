@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
 from riseml.base.settings import Settings
+from riseml.executors.capabilities import Capabilities
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity
 from riseml.server.hosts.host_set import HostSet
@@ -20,6 +22,10 @@ IMAGE_ID, DIGEST = "sha256:" + "a" * 64, "python@sha256:" + "b" * 64
 
 class WithRegistry(MemoryExecutor):
     """A host that reaches a registry with one image."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, registries=self)
 
     def resolve_in_registry(self, base: str) -> str:
         return base

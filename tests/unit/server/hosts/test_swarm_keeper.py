@@ -14,6 +14,7 @@ from riseml.base.names import HostName
 from riseml.base.settings import Settings
 from riseml.base.states import Network
 from riseml.control.observation import Observation
+from riseml.executors.kinds import PoolSwarm
 from riseml.executors.pool import HostPool
 from riseml.executors.swarm_changes import Membership
 from riseml.server.hosts.host_set import HostSet
@@ -24,19 +25,29 @@ from tests.unit.control.pools import look, site
 from tests.unit.control.simulation import START
 
 
-class AskedHosts(HostSet):
-    """Hosts that note which of them the keeper waits for, and may refuse."""
+class AskedSwarm(PoolSwarm):
+    """A swarm that notes which hosts the keeper waits for, and may refuse."""
 
-    def __init__(self, home: Path) -> None:
-        super().__init__(Settings(home, home / "output", home / "data"), "5e17e4", HostPool((), 1.0, lambda *_: None))
+    def __init__(self) -> None:
+        super().__init__("5e17e4", tuple)
         self.asked: list[frozenset[HostName]] = []
         self.refuses = False
 
-    def arrange_swarm(self, patient: frozenset[HostName]) -> dict[HostName, Membership]:
+    def arrange(self, patient: frozenset[HostName]) -> dict[HostName, Membership]:
         self.asked.append(patient)
         if self.refuses:
             raise EngineError("the swarm did not promote its node")
         return {HostName("h2"): Membership.PROMOTED}
+
+
+class AskedHosts(HostSet):
+    """Hosts with such a swarm."""
+
+    swarm: AskedSwarm
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(Settings(home, home / "output", home / "data"), "5e17e4", HostPool((), 1.0, lambda *_: None))
+        self.swarm = AskedSwarm()
 
 
 @pytest.fixture
@@ -47,7 +58,7 @@ def hosts(tmp_path: Path) -> Iterator[AskedHosts]:
 def note(keeper: SwarmKeeper, hosts: AskedHosts, seen: Observation, looks: int) -> None:
     """Let the keeper see an observation, and wait until it has looked this often in all."""
     keeper.note(seen)
-    wait_for(f"{looks} looks", lambda: len(hosts.asked) == looks and not keeper.is_busy, DEADLINE)
+    wait_for(f"{looks} looks", lambda: len(hosts.swarm.asked) == looks and not keeper.is_busy, DEADLINE)
 
 
 def test_a_look_follows_what_matters_and_nothing_else(hosts: AskedHosts) -> None:
@@ -60,7 +71,7 @@ def test_a_look_follows_what_matters_and_nothing_else(hosts: AskedHosts) -> None
     note(keeper, hosts, replace(three, hosts={**three.hosts, HostName("h3"): silent}), 1)
     lost = replace(silent, silent_since=START - timedelta(seconds=400))
     note(keeper, hosts, replace(three, hosts={**three.hosts, HostName("h3"): lost}), 2)
-    assert hosts.asked == [frozenset(), frozenset()]
+    assert hosts.swarm.asked == [frozenset(), frozenset()]
 
 
 def test_a_host_that_may_come_back_keeps_its_role(hosts: AskedHosts) -> None:
@@ -68,13 +79,13 @@ def test_a_host_that_may_come_back_keeps_its_role(hosts: AskedHosts) -> None:
     silent = site(3, silent_since=START - timedelta(seconds=20))
     seen = replace(look(h1=site(3), h2=silent), unseen={HostName("h3"): START})
     note(keeper, hosts, seen, 1)
-    assert hosts.asked == [frozenset({"h2", "h3"})]
+    assert hosts.swarm.asked == [frozenset({"h2", "h3"})]
 
 
 def test_a_refusal_is_tried_again_later(hosts: AskedHosts) -> None:
     now = 0.0
     keeper = SwarmKeeper(hosts, lambda: now)
-    hosts.refuses = True
+    hosts.swarm.refuses = True
     two = look(h1=site(3), h2=site(3))
     note(keeper, hosts, two, 1)
     now = 30.0

@@ -22,7 +22,7 @@ from riseml.base.settings import Settings
 from riseml.base.states import State
 from riseml.control.actions import Action, CopyImage, EnsureImage, PrepareHost, ReleaseHost, StartGang, StartJob
 from riseml.executors.base import BuildOrder, HostSetup, Work, WorkReport
-from riseml.executors.capabilities import DiskUse, InventoryItem, never
+from riseml.executors.capabilities import Capabilities, DiskUse, InventoryItem, never
 from riseml.executors.pool import HostPool
 from riseml.files.storage.outputs import RECORD
 from riseml.model import Capacity, Frame, JobKey, Owner
@@ -321,6 +321,10 @@ class FullHost(MemoryExecutor):
         self.percent = after
         self.after = after
         self.tries = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, disk=self)
 
     def read_disk(self) -> DiskUse | None:
         return DiskUse(self.percent)

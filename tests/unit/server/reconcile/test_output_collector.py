@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from riseml.base.errors import EngineError, Unreachable
 from riseml.base.names import HostName, JobName
 from riseml.executors.base import NotThere
+from riseml.executors.capabilities import Capabilities
 from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
 from riseml.model import Capacity, JobKey, Owner
 from riseml.planning.launch import output_folder
@@ -40,6 +42,10 @@ class Host(MemoryExecutor):
     def __init__(self, *written: tuple[str, bytes] | WrittenFile | Unread | Exception) -> None:
         super().__init__(HostName("h1"), Capacity(1.0, 1024))
         self.written = written
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, written=self)
 
     def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
         for one in self.written:
