@@ -26,6 +26,9 @@ CODE = "code"
 EXIT_ON_SIGNALS = "trap 'exit 130' INT\ntrap 'exit 143' TERM\ntrap 'exit 129' HUP"
 """Lines of a script whose trap EXIT must run when a signal ends the script, too: dash does not run it then."""
 
+ANYWHERE = "--slurm or --sh"
+"""The flags of `riseml export` for files that run every experiment, as the end of a list."""
+
 _KUBEFLOW_FLAGS = {"tensorflow": "--tfjob", "pytorch": "--pytorchjob"}
 _HOSTNAME = re.compile(r"[a-z][a-z0-9-]*")
 _JOB = re.compile(r"[a-z][a-z0-9.-]*")
@@ -232,4 +235,4 @@ def check_framework(run: ExportedRun, framework: str, kind: str) -> None:
         has = show_framework(run.capsule["framework"]) or "no framework"  # an earlier version wrote `plain`
         own = _KUBEFLOW_FLAGS.get(has)
         fitting = f"{own}, --compose" if own else "--compose"
-        raise UsageError(f"a {kind} is for {framework}, and this experiment has {has}", f"{fitting}, --slurm or --sh")
+        raise UsageError(f"a {kind} is for {framework}, and this experiment has {has}", f"{fitting}, {ANYWHERE}")

@@ -15,6 +15,7 @@ import yaml
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
 from riseml.capsules.exported_run import (
+    ANYWHERE,
     ExportedFile,
     ExportedJob,
     ExportedRun,
@@ -73,7 +74,7 @@ def write_kubeflow(run: ExportedRun, kind: KubeflowKind) -> Iterator[tuple[str, 
         if role == "tensorboard":
             continue
         if role not in kind.roles:
-            raise UsageError(f"a {kind.kind} has no replicas for {role}", "--compose, --slurm or --sh")
+            raise UsageError(f"a {kind.kind} has no replicas for {role}", f"--compose, {ANYWHERE}")
         replicas[kind.roles[role]] = _make_replica(run, kind, jobs)
     manifest = {
         "apiVersion": "kubeflow.org/v1",

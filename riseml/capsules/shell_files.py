@@ -1,4 +1,4 @@
-"""A run as shell scripts: all jobs as processes of one machine (`--sh`), or as tasks of one Slurm job (`--slurm`).
+"""A run as shell scripts: all jobs as processes of one machine (`--sh`), or as tasks of one batch job.
 
 Neither uses containers: `install.sh` runs the install steps in a virtual environment, with the packages of the original
 run as constraints where they are known.

@@ -6,7 +6,8 @@ For `worker: 3`, the job `worker.1` gets
     SLURM_JOB_ID=1 SLURM_STEP_NODELIST=master SLURM_NTASKS=3 SLURM_PROCID=1 SLURM_LOCALID=0
 
 JAX reads the address from its own variables, but the number and the rank of its processes only from a cluster that it
-knows. So the second line looks like Slurm; JAX_NUM_PROCESSES and JAX_PROCESS_ID are for scripts that pass them on.
+knows. So the second line is that of such a cluster; JAX_NUM_PROCESSES and JAX_PROCESS_ID are for scripts that pass
+them on.
 
 A job that is alone has none of them: it is one process, as on the user's own machine.
 

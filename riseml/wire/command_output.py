@@ -49,7 +49,7 @@ class ExportedFolder(TypedDict):
     """Files that run an experiment without riseml."""
 
     folder: str
-    kind: str  # `compose`, `tfjob`, `pytorchjob`, `slurm` or `sh`
+    kind: str  # the flag of the files, without its dashes: `compose`
 
 
 class Kill(TypedDict):

@@ -17,7 +17,7 @@ class ServerView(TypedDict):
     pid: int  # its process
     started_at: str  # RFC 3339
     home: str  # its RISEML_HOME
-    executor: str  # `docker`, `process` or `slurm`
+    executor: str  # what runs jobs, as RISEML_EXECUTOR names it: `docker`
     note: str  # why jobs run without Docker, or why pool.yml is not usable; empty: neither
     missing_engine: str  # why no engine answers, while the user has not chosen processes: no job runs; else empty
     engine: str  # URL of the local engine; empty when pool.yml names the hosts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, NotRequired
 
 from annotated_types import Ge, Le, MaxLen, MinLen  # bounds that pydantic checks and OpenAPI shows
 from typing_extensions import TypedDict  # pydantic can read this one before Python 3.12
+
+from riseml.base.settings import ExecutorName
 
 Name = Annotated[str, MaxLen(256)]
 Value = Annotated[str, MaxLen(2**17)]
@@ -28,7 +30,7 @@ class TensorBoardOrder(TypedDict):
     experiments: Annotated[list[Annotated[str, MaxLen(200)]], MinLen(1), MaxLen(500)]  # IDs: `4`, `144`, `144.3`
     key: NotRequired[Annotated[str, MaxLen(64)]]  # as that of a Submission
     left_after: NotRequired[Seconds]  # without a client, after which it ends
-    executor: NotRequired[Literal["docker", "process", "slurm"]]  # as that of a Submission
+    executor: NotRequired[ExecutorName]  # as that of a Submission
 
 
 class PinnedImage(TypedDict):
@@ -66,9 +68,7 @@ class Submission(TypedDict):
     settings: NotRequired[Pairs]  # `--set path=value`
     environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]  # variables that `env` passes through
     notebook: NotRequired[NotebookOrder]  # run a JupyterLab in this environment instead of `run`
-    executor: NotRequired[
-        Literal["docker", "process", "slurm"]
-    ]  # what the user chose; the server refuses to use another one
+    executor: NotRequired[ExecutorName]  # what the user chose; the server refuses to use another one
     git: NotRequired[GitState]  # without it: the project is in no git repository
     pinned: NotRequired[Annotated[list[PinnedImage], MaxLen(100)]]  # the jobs run these, whatever the names mean now
     rerun_of: NotRequired[Name]  # the experiment that this one repeats

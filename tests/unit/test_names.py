@@ -16,6 +16,10 @@ _GLOBAL_CLOCK = re.compile(
 )
 MOST_LINES_OF_A_FUNCTION = 70
 MOST_LINES_OF_A_FILE = 800
+MOST_FILES_THAT_NAME_A_KIND = 10
+"""The settings, the options and the sections of pool.yml in which a user names it, and `executors.kinds`."""
+
+_CLUSTER_KIND = re.compile(r"\bslurm\b", re.IGNORECASE)
 _LONG_BY_NATURE = ("riseml/store/migrations/versions/",)  # a migration lists every table and never changes
 
 
@@ -76,6 +80,17 @@ def test_no_file_is_long() -> None:
         for path in _find_sources("riseml", "tests")
     }
     assert {path: length for path, length in lengths.items() if length > MOST_LINES_OF_A_FILE} == {}
+
+
+def test_few_files_name_a_kind_of_executor_outside_its_package() -> None:
+    """The others say what a host can do: another kind then changes its own package and `executors.kinds`."""
+    own = ROOT / "riseml/executors/slurm"
+    named = [
+        str(path.relative_to(ROOT))
+        for path in _find_sources("riseml")
+        if own not in path.parents and _CLUSTER_KIND.search(path.read_text(encoding="utf-8"))
+    ]
+    assert len(named) <= MOST_FILES_THAT_NAME_A_KIND, named
 
 
 def test_no_test_sets_the_clock_of_its_whole_process() -> None:

@@ -1,5 +1,5 @@
 """Makes one virtual environment: `python3 environment_builder.py FOLDER`, under a supervisor of this machine or as the
-script of one Slurm job.
+script of one batch job of a cluster.
 
 The server has written `order.json` into FOLDER. The builder prints the output of the steps. It takes the file `claim`,
 so that a second job of the same order (whose submission got no answer) ends at once, and writes `end.json` last: the
@@ -162,7 +162,7 @@ class EnvironmentBuilder:
         return 128 - code if code < 0 else code
 
     def _stop(self, *_: object) -> None:
-        """End the running command, because Slurm ends the job."""
+        """End the running command, because the supervisor or the cluster ends the job."""
         self._kill_group()
         os._exit(128 + signal.SIGTERM)
 

@@ -5,7 +5,7 @@ the reaper of everything that the command starts (PR_SET_CHILD_SUBREAPER), so no
 stream or the job ends; a server that is killed ends the stream, too.
 
 `python -m riseml.executors.supervision.command_runner` runs one beside the server: standard input is a socket, on which
-one line of JSON with the order comes first. On a node of a cluster `slurm.role_door` makes one for each call.
+one line of JSON with the order comes first. On a node of a cluster the door of the role makes one for each call.
 
 Python 3.6 or newer, standard library, `output_log` and `process_tree` only: nodes do not have riseml.
 """
