@@ -50,7 +50,7 @@ class NodeKind:
     count: int
     cpus: int  # cores of one node
     mem: int  # MiB of one node
-    gpus: int  # of one node
+    gpus: int  # GPUs of one node
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Image:
     digest: str = ""  # SHA-256 (hex) of base, steps and the content of `files`; empty without steps
     resolved: str = ""  # the content of `base`: `python@sha256:...`, or the ID of an image; empty: not known
     refresh: bool = False  # `train --pull`: when the base is pulled, its tag at the engine is moved to it
-    shell: Shell = Shell.SH  # of the steps; records of versions before the key `shell` have none
+    shell: Shell = Shell.SH  # shell of the steps; records from versions before the key `shell` have none
 
     @property
     def reference(self) -> str:
@@ -117,7 +117,7 @@ class PlannedJob:
     run: tuple[str, ...]  # shell lines; their placeholders are filled at the launch
     environment: Environment = ()
     grace: float = 0.0  # seconds that the job may go on after the experiment succeeded
-    shell: Shell = Shell.SH  # of `run`; records of versions before the key `shell` have none
+    shell: Shell = Shell.SH  # shell of `run`; records from versions before the key `shell` have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Plan:
     """What will run: the environments and every job."""
 
     project: str
-    image: Image  # of every job whose role has none of its own
+    image: Image  # image of every job whose role has none of its own
     jobs: tuple[PlannedJob, ...]
     framework: str  # name of the plug-in that binds the addresses
     parameters: Environment = ()  # this point of the grid
@@ -342,7 +342,7 @@ class ActionFailure:
 
     message: str
     permanent: bool  # another try cannot succeed
-    since: datetime  # of the first failure in a row
+    since: datetime  # time of the first failure in a row
     count: int = 1  # failures in a row
     lasted: timedelta = timedelta()  # from the first to the last failure in a row
     subnet_taken: bool = False  # another network uses the addresses of the experiment's network
@@ -364,7 +364,7 @@ class Gpu:
 
     id: str  # as jobs get it: an index, or the UUID of a MIG device
     uuid: str
-    name: str  # of the model: `NVIDIA A100-SXM4-40GB`
+    name: str  # name of the model: `NVIDIA A100-SXM4-40GB`
     mem: int  # MiB; 0: not known
     driver: str = ""  # version of the driver
     bus: str = ""  # address on the PCI bus: `00000000:3B:00.0`
@@ -380,7 +380,7 @@ class HostObservation:
     containers: Mapping[JobKey, ContainerObservation] = field(default_factory=dict)
     images: Mapping[str, ImageObservation] = field(default_factory=dict)  # by reference; only the requested ones
     networks: Mapping[int, str] = field(default_factory=dict)  # id of the experiment -> subnet of its network here
-    foreign_subnets: tuple[str, ...] = ()  # of networks that are not riseml's, CIDR
+    foreign_subnets: tuple[str, ...] = ()  # subnets of networks that are not riseml's, CIDR
 
     isolated: bool = True  # False: no network per experiment, all jobs share the machine's loopback (processes)
     busy_ports: frozenset[int] = frozenset()  # ports that are in use on the machine
@@ -461,7 +461,7 @@ class LogCursor:
     first one, so that a progress bar of an hour comes with a timestamp an hour old.
     """
 
-    positions: Mapping[int, FramePosition] = field(default_factory=dict)  # of streams of which the store holds frames
+    positions: Mapping[int, FramePosition] = field(default_factory=dict)  # by stream, where the store holds frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,7 +488,7 @@ class Sample:
     traffic: Traffic | None = None  # None: the host does not count it
 
 
-MOST_TRIALS = 1_000  # of one set
+MOST_TRIALS = 1_000  # trials of one set
 
 Point = tuple[tuple[str, str], ...]
 """The value of each parameter as jobs get it, in the order of riseml.yml."""
@@ -557,7 +557,7 @@ class SearchRecord:
 
     id: int  # key of the set in the store
     user: str
-    number: int  # of the set
+    number: int  # number of the set
     plan: SearchPlan
     concurrency: int  # trials at the same time
     wanted: Wanted  # names: of the stored record

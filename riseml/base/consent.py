@@ -31,7 +31,7 @@ class PassedVariable:
 
     folder: str  # the project's folder, absolute and without links
     project: str  # the name in its riseml.yml
-    name: str  # of the variable
+    name: str  # name of the variable
 
 
 @dataclass(frozen=True, slots=True)

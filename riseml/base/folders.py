@@ -12,7 +12,7 @@ from pathlib import Path
 from riseml.base.errors import Refused, UsageError
 
 _ROOT = 0  # root, who may change everything anyway
-_MOST_LINKS = 40  # of one path, as the kernel
+_MOST_LINKS = 40  # links of one path, as in the kernel
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HOME_HINT = "name a folder of your own in RISEML_HOME"
 

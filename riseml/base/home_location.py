@@ -26,8 +26,8 @@ class HomeLocation:
     """A home's folder on its machine. Empty values are not known, and equal to any."""
 
     path: str  # without links
-    inode: int  # of the folder
-    device: int  # of its file system; another one after a reboot, perhaps
+    inode: int  # inode of the folder
+    device: int  # number of its file system; perhaps another one after a reboot
     machine: str = ""  # digest of the machine's id
     cards: tuple[str, ...] = ()  # built-in addresses of its network cards, sorted
     host: str = ""  # the machine's name, for people

@@ -27,7 +27,7 @@ def is_metric_name(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def read_quoted_name(quoted: bytes) -> str | None:
-    """Return the name that stands in a report as text of JSON, without its quotes; None: it is no name of a metric.
+    """Return the name that stands in a report as text of JSON, without its quotes; None: it is not a name of a metric.
 
     The name may be `step`.
     """

@@ -43,7 +43,7 @@ CODE_REPOSITORY = "riseml/code"
 UNNAMED_FRAMEWORKS = frozenset({"plain", "roles"})
 """Plug-ins that are not a value of `framework` in riseml.yml: users see no name for them."""
 
-_ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
+_ALIASES = ("docker.io/", "index.docker.io/")  # the registry that names without a registry mean
 _LIBRARY = "library/"
 
 _USER = r"[A-Za-z_][A-Za-z0-9_@-]*"
@@ -58,8 +58,8 @@ _ID = (  # not compiled here: every command imports this module, and few get an 
 class CanonicalId:
     """One parsed canonical ID."""
 
-    number: int  # of the experiment or the set
-    sub: int | None = None  # of the experiment in its set
+    number: int  # number of the experiment or the set
+    sub: int | None = None  # number of the experiment in its set
     user: str | None = None  # None: the caller
     job_type: str | None = None  # `worker`; None: the whole experiment
     index: int | None = None  # `1` of `worker.1`; None: every job of this type

@@ -192,7 +192,7 @@ def _read_engine(environ: Mapping[str, str]) -> str:
 def _refuse_plain_engine(engine: str, environ: Mapping[str, str]) -> None:
     """Refuse an engine over a connection that others can read and change, unless the user has allowed it.
 
-    A port of loopback is no exception: every user of the machine reaches it.
+    A port of loopback is not an exception: every user of the machine reaches it.
     """
     plain = engine.startswith("http://") or (engine.startswith("tcp://") and not _find_engine_certificates(environ))
     if not plain or allows_plaintext(environ) or environ.get("RISEML_EXECUTOR") in ("process", "slurm"):

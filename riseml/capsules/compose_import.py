@@ -43,7 +43,7 @@ _REASONS = {
 }
 _BYTES = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
 _MIB = 2**20
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # of a variable that a shell can set
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # a variable that a shell can set
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _LONGEST_ROLE = 25  # characters of a name that is made from that of a service; a number of three digits may follow
 _VARIABLE = re.compile(
@@ -57,7 +57,7 @@ class _ComposeService:
 
     name: str
     role: str  # the name of the role
-    body: Mapping[str, Any]  # of the role in riseml.yml, without `ends` and `after`
+    body: Mapping[str, Any]  # body of the role in riseml.yml, without `ends` and `after`
     needs: tuple[str, ...]  # names of the services that start before it
     port: int | None  # at which it answers; None: not known, so that no other one can wait for it
     shm: str  # size of /dev/shm; empty: none was written

@@ -35,7 +35,7 @@ _JOB = re.compile(r"[a-z][a-z0-9.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # some of them end a line of YAML, others a line of a shell
 _IMAGE = re.compile(r"[^\s\x00-\x1f\x7f-\x9f]+")
-_LARGEST = 1 << 50  # of a number: MiB, processors, GPUs
+_LARGEST = 1 << 50  # largest number: MiB, processors, GPUs
 _MOST_TITLE = 40  # characters: other systems add the name of a job, and allow 63
 _PEER = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b")
 

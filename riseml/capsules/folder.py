@@ -19,7 +19,7 @@ from riseml.files.archives.entries import EntryKind
 from riseml.files.archives.reader import read_content, read_entries
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE, MOST_CODE
 
-_MOST_BYTES = 1 << 24  # of capsule.json
+_MOST_BYTES = 1 << 24  # largest capsule.json
 _LONGEST_CONFIG = 1 << 20  # bytes of a riseml.yml
 
 
@@ -74,7 +74,7 @@ def read_capsule(folder: Path) -> CapsuleInFolder:
     """Return the capsule of a folder.
 
     Raises:
-        UsageError: it is no capsule, or one of a later version.
+        UsageError: it is not a capsule, or one of a later version.
         Refused: it cannot be read.
     """
     path = folder / CAPSULE_FILE

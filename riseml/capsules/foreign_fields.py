@@ -18,7 +18,7 @@ _UNITS = {
 """The bytes of each unit of memory that Kubernetes knows."""
 _QUANTITY = re.compile(r"(\d+(?:\.\d*)?(?:[eE]\d+)?)([A-Za-z]*)")
 _NOTHING = frozenset({"", "~", "null"})
-_MOST_DIGITS = 18  # of a whole number
+_MOST_DIGITS = 18  # digits of a whole number
 
 
 class ForeignValueError(RisemlError):

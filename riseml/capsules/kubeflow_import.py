@@ -28,7 +28,8 @@ from riseml.spec.config.parameters import is_set_by_riseml
 
 _JOB_RETRIES = 6  # without a backoffLimit, Kubernetes starts again for ever; its Jobs have this limit
 _RESTART_POLICIES = frozenset({"OnFailure", "Always", "ExitCode"})
-_DEFAULT_RESOURCES: Mapping[str, object] = {"cpus": 1.0, "mem": "1024MiB", "gpus": 0}  # of `resources` in riseml.yml
+# the defaults of `resources` in riseml.yml
+_DEFAULT_RESOURCES: Mapping[str, object] = {"cpus": 1.0, "mem": "1024MiB", "gpus": 0}
 _CLUSTER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 _LEFT_OUT_REASONS = {
     "cleanPodPolicy": "riseml removes every job once the experiment has ended",
@@ -82,7 +83,7 @@ class KubeflowJob:
 
     specs: str  # the key of its replicas
     container: str  # the name of the container that the operator looks for
-    framework: str  # of riseml; empty: the command decides
+    framework: str  # name of the framework for riseml; empty: the command decides
     variables: tuple[str, ...] = ()  # that the operator sets in a group
 
 
@@ -99,10 +100,10 @@ class MpiCommand:
     """What a launcher starts."""
 
     launcher: str  # mpirun, horovodrun, ...; empty: the command has none
-    framework: str  # of riseml
+    framework: str  # name of the framework for riseml
     program: tuple[str, ...]  # the command of each rank; empty: the image has it
     variables: tuple[str, ...]  # that the launcher passes on with a value: `NAME=value`
-    options: tuple[str, ...]  # of the launcher, which riseml does not need
+    options: tuple[str, ...]  # options of the launcher, which riseml does not need
 
 
 def convert_kubeflow(manifest: ForeignFields, kind: str) -> ImportedConfig:

@@ -43,7 +43,7 @@ def import_manifest(text: str, name: str, folder: str = "") -> ImportedConfig:
         folder: the name of its folder, by which compose names a project.
 
     Raises:
-        UsageError: it is no such file, or riseml does not run such a job.
+        UsageError: it is not such a file, or riseml does not run such a job.
     """
     documents = list(_read_documents(text, name))
     jobs = [document for document in documents if document.kind in KUBEFLOW_JOBS]

@@ -16,7 +16,7 @@ from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, Com
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, command_path, open_stream
 
-_INPUT = 0  # of this process
+_INPUT = 0  # this process's standard input
 _OUTPUT = 1
 _ERRORS = 2
 _TARGETS = {Channel.OUTPUT: _OUTPUT, Channel.ERRORS: _ERRORS}

@@ -44,7 +44,7 @@ class ProgressFooter:
         self._identity = identity
         self._address = address
         self._clock = clock
-        self._stop: threading.Event | None = None  # of the thread that draws now
+        self._stop: threading.Event | None = None  # stops the thread that draws now
 
     def __enter__(self) -> ProgressFooter:
         self._start()

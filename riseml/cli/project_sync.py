@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from riseml.files.project.file_index import FileIndex
     from riseml.files.project.listing import Listing, Surroundings
 
-_MOST_SYNCS = 3  # of a project that changes while this command reads it
+_MOST_SYNCS = 3  # tries with a project that changes while this command reads it
 _MOST_BREAKS = 5  # tries in a row in which no content arrives
 _MOST_WAITS = 3  # to find a server that was lost while this command read the files
 _PAUSE = 0.5  # seconds before the first new try; each later one is twice as long

@@ -170,7 +170,8 @@ class _Shape:
         self._insides = [(name, inside) for name, (_, inside) in self._kinds.items() if inside is not None]
         self._required = required
         self._optional = [name for name in self._kinds if name not in required]
-        self._read = itemgetter(*required, *required[:1]) if required else None  # of one name alone: no tuple
+        # two names at least: one alone would give no tuple
+        self._read = itemgetter(*required, *required[:1]) if required else None
         self._passed: set[tuple[type, ...]] = set()  # types of all values, as they were right before: one look-up
 
     def check(self, value: dict[str, Any], place: Place) -> None:

@@ -15,7 +15,7 @@ _PIECE = 1 << 16  # bytes read at once
 _LONGEST_HEAD = 1 << 16  # bytes of a status line and its headers
 _LONGEST_LINE = 1 << 10  # bytes of the line before a chunk
 _DIGITS = {10: "0123456789", 16: "0123456789abcdefABCDEF"}
-_MOST_DIGITS = 15  # of a length
+_MOST_DIGITS = 15  # digits of a length
 _NO_BODY = frozenset({204, 304})  # status codes whose answers have none
 
 

@@ -11,7 +11,7 @@ from riseml.base.errors import RisemlError
 if TYPE_CHECKING:
     from riseml.spec.yaml.problems import Problem
 
-_LARGEST_CODE = 255  # of a process that exits
+_LARGEST_CODE = 255  # largest exit code of a process
 
 
 def make_error(body: Mapping[str, Any]) -> RisemlError:

@@ -36,8 +36,8 @@ class Signal(enum.Enum):
 class Disk(enum.Enum):
     """A disk on which room can be made when an action has filled it."""
 
-    HOST = "host"  # of the environments and data copies of the action's host
-    CACHE = "cache"  # of the server's data
+    HOST = "host"  # the disk of the environments and data copies of the action's host
+    CACHE = "cache"  # the disk of the server's data
 
 
 class JobHost(Protocol):

@@ -39,7 +39,7 @@ class Observation:
     problems: Mapping[Action, ActionFailure] = field(default_factory=dict)  # actions that failed the last time
     lost_after: float = 300.0  # seconds of silence after which a host counts as lost
     subnets: str = SUBNETS  # the range for the networks of experiments, CIDR
-    network: Network = Network.BRIDGE  # of gangs on several hosts; BRIDGE: a gang must be on one host
+    network: Network = Network.BRIDGE  # network of gangs on several hosts; BRIDGE: a gang must be on one host
     shared_output: bool = True  # all hosts see the same output folder
     # seconds for which a running job has printed nothing and used no processor; only of plans with `idle_timeout`
     quiet: Mapping[JobKey, float] = field(default_factory=dict)

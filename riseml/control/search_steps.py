@@ -23,7 +23,7 @@ class AskTrial:
     """Choose the point of a new trial, and store it with its experiment."""
 
     set_id: int
-    number: int  # of the trial; the store takes each number once
+    number: int  # number of the trial; the store takes each number once
 
 
 @dataclass(frozen=True, slots=True)

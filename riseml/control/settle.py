@@ -418,7 +418,7 @@ def _find_exit_reason(job: Job, container: ContainerObservation) -> Reason:
 
 
 def _is_final(problem: ActionFailure) -> bool:
-    """Return True when no further try follows. A try that runs now, or that waits for its host, is no failure yet."""
+    """Return True when no further try follows. A try that runs now, or waits for its host, is not a failure yet."""
     return problem.permanent or problem.lasted >= GIVE_UP_STARTING
 
 

@@ -19,7 +19,7 @@ from riseml.files.archives.writer import END, pad_content, write_header
 
 _PIECE = 1 << 20  # bytes
 _BATCH = 64 << 20  # bytes of one archive; a larger file has an archive of its own
-_MOST_FILES = 2_000  # of one archive
+_MOST_FILES = 2_000  # files of one archive
 _NANOSECONDS = 10**9
 
 Note = Callable[[int], None]

@@ -232,7 +232,7 @@ def _fetch_rest(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
     sha = hashlib.sha256()
     md5 = hashlib.md5(usedforsecurity=False)
     received = 0
-    if source.exists():  # of an earlier try
+    if source.exists():  # an earlier try has left it
         for data in _read_pieces(source):
             sha.update(data)
             md5.update(data)

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 class HostCopy:
     """The copy of a set on one host."""
 
-    key: str  # of the set
+    key: str  # key of the set
     volume: str  # its name on the host
     url: str  # where the set came from
     size: int  # bytes of the whole set

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from obstore import GetOptions
     from obstore.store import AzureConfig, ClientConfig, GCSConfig, ObjectStore, RetryConfig, S3Config, S3Credential
 
-_TIMEOUT = "60s"  # of one request; a range is a few MiB
+_TIMEOUT = "60s"  # one request takes at most that long; a range is a few MiB
 _CONNECT = "10s"
 _PAGE = 1000  # objects of one answer
 _ACCESS = {
     DataScheme.S3: "`endpoint` or `region`",
-    DataScheme.GOOGLE: "`service_account` names no JSON file with a key, or `endpoint` is no address",
+    DataScheme.GOOGLE: "`service_account` names no JSON file with a key, or `endpoint` is not an address",
     DataScheme.AZURE: "`account`, `account_key` or `endpoint`",
 }
 """What may be wrong in an entry of stores.yml, so that obstore does not even try to connect."""

@@ -16,7 +16,7 @@ from riseml.data_stores.store_file import Store
 from riseml.spec.scalars.data_url import DataUrl
 
 _WHOLE = 8 << 20  # bytes; a larger object is written in parts
-_MOST_PARTS = 9_000  # of one object; S3 takes 10,000
+_MOST_PARTS = 9_000  # parts of one object; S3 takes 10,000
 _AT_ONCE = 4  # parts of one object
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 

@@ -42,7 +42,7 @@ class RemoteFile:
     path: str  # below the address; of a single file its name
     size: int  # bytes
     etag: str  # changes with the content: the ETag, or a time; empty: the store sends neither
-    key: str = ""  # of an object: its whole path in the bucket
+    key: str = ""  # key of an object: its whole path in the bucket
 
 
 class Remote(Protocol):

@@ -54,7 +54,7 @@ class SaveNotes:
         self.files = RecordFiles(folder)
         self._lock = threading.Lock()
         self._writing = threading.Lock()  # a copy and a user may write the note of one experiment at the same time
-        self._notes: dict[int, SaveNote] = {}  # of open experiments
+        self._notes: dict[int, SaveNote] = {}  # notes of open experiments
 
     def read(self, experiment: int) -> SaveNote:
         """Return the note about an output."""

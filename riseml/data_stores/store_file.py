@@ -52,9 +52,9 @@ class Store:
     access_key_id: str = field(default="", repr=False)  # empty: requests are not signed
     secret_access_key: str = field(default="", repr=False)
     session_token: str = field(default="", repr=False)
-    account: str = ""  # of Azure
+    account: str = ""  # account of Azure
     account_key: str = field(default="", repr=False)
-    service_account: str = field(default="", repr=False)  # of Google: path of its JSON file
+    service_account: str = field(default="", repr=False)  # service account of Google: path of its JSON file
     insecure: bool = False  # a connection without TLS is allowed
     jobs: bool = False  # jobs may get the keys
     passed_keys: bool = False  # each experiment passes on keys of its user; the entry has none

@@ -158,7 +158,7 @@ class HostSetup:
     """What the jobs of an experiment share on a host."""
 
     experiment: int
-    subnet: str | None = None  # of the experiment's network, `10.213.0.0/26`; None: the host chooses
+    subnet: str | None = None  # subnet of the experiment's network, `10.213.0.0/26`; None: the host chooses
     network: Network = Network.BRIDGE
     creates_network: bool = True  # False: another host creates the network
     encrypted: bool = True  # encrypt the traffic between hosts on an overlay network

@@ -123,11 +123,11 @@ class InventoryItem:
     name: str  # for people
     server: str = ""  # id of the server that made it; empty: not known
     experiment: int | None = None
-    reference: str = ""  # of an environment; of code: the digest of the project
+    reference: str = ""  # reference of an environment; for code, the digest of the project
     running: bool = False
     size: int | None = None  # bytes
     made_at: datetime | None = None
-    environments: tuple[str, ...] = ()  # of the image of an install step: the environments there that contain it
+    environments: tuple[str, ...] = ()  # environments on the host that contain this image of an install step
 
 
 def never() -> bool:
@@ -345,7 +345,7 @@ class DataVolume:
     """A volume of a host with a copy of data that a server has fetched."""
 
     name: str
-    key: str  # of the set of data
+    key: str  # key of the set of data
 
 
 class HostData(Protocol):

@@ -45,7 +45,7 @@ class GangOrder:
 class JobMachine:
     """A machine that a host has chosen for jobs."""
 
-    name: str  # of the node
+    name: str  # name of the node
     runs: str  # what runs jobs there, for people: the scheduler and the kernel with their versions
     gpus: tuple[Gpu, ...] = ()  # those that the jobs got, as far as they are known
 

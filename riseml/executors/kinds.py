@@ -42,7 +42,7 @@ class HostOpener:
         self._settings = settings
         self._server = server
         self._helpers = HelperRegistry()
-        self._opened: Mapping[HostSpec | SlurmSpec, Executor] = {}  # of the pool.yml in force, by entry
+        self._opened: Mapping[HostSpec | SlurmSpec, Executor] = {}  # by entry of the pool.yml in force
 
     def open_pool(self, spec: PoolSpec) -> tuple[Executor, ...]:
         """Return the executors of a pool.yml. An entry that is as in the last call keeps its executor."""

@@ -53,7 +53,7 @@ class WrittenFile:
     size: int = 0  # bytes
     mtime: int = 0  # nanoseconds since 1970
     executable: bool = False
-    target: str | None = None  # of a link; None: it is a file
+    target: str | None = None  # target of a link; None: it is a file
     content: Iterator[bytes] | None = None  # read it before the next file; None: it was not requested, or is a link
     # the open folder and the name of a file that goes with its job, so that a link keeps it; None: it must be copied
     source: tuple[int, bytes] | None = None

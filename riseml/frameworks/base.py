@@ -75,7 +75,7 @@ class BaseImage:
 
     reference: str  # as in `docker pull`
     install: tuple[str, ...] = ()  # shell steps on top of it, before those of the file
-    shell: Shell = Shell.AUTO  # of these steps
+    shell: Shell = Shell.AUTO  # shell of these steps
 
 
 @dataclass(frozen=True, slots=True)

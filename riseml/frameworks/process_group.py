@@ -39,7 +39,7 @@ def count_written_processes(plan: Plan) -> int | None:
 
 
 def is_alone(plan: Plan) -> bool:
-    """Return True for one job that is no process group: a file without `distributed`, or with one process in one job.
+    """Return True for one job without a process group: a file without `distributed`, or with one process in one job.
 
     Scripts take RANK and its like as the sign that a launcher has started several processes.
     """

@@ -96,7 +96,7 @@ def remove_tree(root: int, path: str, limit: int) -> Removed:
 class _ListPlace(NamedTuple):
     """Where a listing is."""
 
-    prefix: bytes  # of the paths
+    prefix: bytes  # prefix of the paths
     chunk: int  # names of one folder that are held at once
     deep: bool  # with what is in the folders
     depth: int = 0
@@ -131,7 +131,7 @@ def _walk_inside(folder: int, name: bytes, place: _ListPlace, after: list[bytes]
         inner = os.open(name, FOLDER, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-            return  # it was removed meanwhile, or it is no folder
+            return  # it was removed meanwhile, or it is not a folder
         raise translate(error, encode_name(place.prefix + name)) from None
     try:
         yield from _walk(inner, place._replace(prefix=place.prefix + name + b"/", depth=place.depth + 1), after)

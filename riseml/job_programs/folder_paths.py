@@ -69,7 +69,7 @@ class FileInfo(NamedTuple):
     size: int  # bytes; 0 for everything but files
     mtime: int  # nanoseconds since 1970
     executable: bool
-    target: str | None  # of a link
+    target: str | None  # target of a link
     etag: str  # changes when the file does
 
 
@@ -175,7 +175,7 @@ def make_folders(root: int, parts: list[bytes], path: str, owner: tuple[int, int
     """Return the folder that a path leads to, open, after making what is missing on the way; the caller closes it.
 
     Raises:
-        FilesError: it cannot be made, or a part of the path is no folder.
+        FilesError: it cannot be made, or a part of the path is not a folder.
     """
     return _descend(root, parts, path, lambda part, above: _make_inner(part, above, owner))
 
@@ -214,7 +214,7 @@ def make_folder(root: int, path: str, owner: tuple[int, int] | None = None) -> N
     """Make a folder with those above it; one that is there stays.
 
     Raises:
-        FilesError: it cannot be made, or a part of the path is no folder.
+        FilesError: it cannot be made, or a part of the path is not a folder.
     """
     os.close(make_folders(root, split_path(path), path, owner))
 

@@ -14,7 +14,7 @@ import stat
 from riseml.job_programs.folder_paths import FOLDER
 
 _MOST_OPEN = 64  # folders at the same time
-_NAMES_AT_ONCE = 10_000  # of one folder in memory
+_NAMES_AT_ONCE = 10_000  # names of one folder in memory
 
 
 class RemovalTally:

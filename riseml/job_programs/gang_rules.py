@@ -43,9 +43,9 @@ class Cause(NamedTuple):
     """What decides about a gang."""
 
     at: Any  # by the clock of the caller
-    rank: int  # of two causes at the same instant, the one with the lower rank counts
+    rank: int  # the lower one counts of two causes at the same instant
     state: str  # the verdict: FINISHED or FAILED
-    place: "int | None"  # of the job among the members; None: the time of the gang was over
+    place: "int | None"  # place of the job among the members; None: the time of the gang was over
 
 
 def fails(part: str, exit_code: int, error: str) -> bool:

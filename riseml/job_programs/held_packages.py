@@ -31,7 +31,7 @@ Packages in Python alone (keras), small ones (numpy) and those with a build of t
 not held: most requirement files name versions of them.
 """
 
-_FRAMEWORK_STEP = re.compile(r'pip install "jax\[\w+\]==[^"]+"')  # of `framework.version`
+_FRAMEWORK_STEP = re.compile(r'pip install "jax\[\w+\]==[^"]+"')  # the step that `framework.version` makes
 
 _PROGRAM = r"""
 import os, re, sys

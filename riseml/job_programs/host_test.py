@@ -30,7 +30,7 @@ _PINGS = 300
 _PRODUCT_SIZE = 2048  # rows and columns of the matrices, a multiple of _TILE
 _TILE = 16  # threads of a block in each direction
 _PATTERNS = (0x55555555, 0xAAAAAAAA)
-_MEMORY_SHARE = 0.9  # of the free memory of a GPU that is written and read
+_MEMORY_SHARE = 0.9  # share of the free memory of a GPU that is written and read
 _REDUCED = 1 << 26  # numbers of the all-reduce
 
 # Integers small enough that 32-bit floats add them without rounding: (row + at) % 5 times (at * column) % 3.

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import NoReturn
 
 _MAIN = _thread.get_ident()
-_TOOL = 4  # of `sys.monitoring`; debuggers and profilers have others
+_TOOL = 4  # tool ID for `sys.monitoring`; debuggers and profilers have others
 
 
 def end_at_exception(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:

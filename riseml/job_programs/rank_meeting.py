@@ -44,7 +44,7 @@ class Rendezvous:
         self.reached: dict[int, int] = {}  # node -> the line that it has reached
         self.released = -1  # the line that all have reached
         self.cause: object = None  # what failed first
-        self.values: dict[str, bytes] = {}  # of Horovod, by path
+        self.values: dict[str, bytes] = {}  # Horovod's values, by path
         self.read: dict[str, set[str]] = {}  # scope -> ranks that have read all of its values
         self.initialized: set[int] = set()  # ranks that have called hvd.init() in this line
         self.met = size < 2  # there was a line in which all ranks called hvd.init()

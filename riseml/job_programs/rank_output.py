@@ -61,7 +61,7 @@ def copy_output(source: BinaryIO, output: SharedOutput, rank: int) -> None:
         data = os.read(source.fileno(), 1 << 16)
         if not data:
             break
-        *ended, tail = PIECE.findall(data)  # of the new bytes alone: what is buffered has no line end
+        *ended, tail = PIECE.findall(data)  # searches the new bytes alone: what is buffered has no line end
         if tail.endswith((b"\r", b"\n")):
             ended.append(tail)
             tail = b""

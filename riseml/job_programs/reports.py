@@ -68,7 +68,7 @@ def _send_metrics(values: "dict[str, object]") -> None:
     size = 0
     for name, value in values.items():
         try:
-            number = float(value)  # type: ignore[arg-type]  # what is no number is left out
+            number = float(value)  # type: ignore[arg-type]  # what is not a number is left out
         except Exception as error:  # noqa: BLE001  # the other values are sent
             _warn_once(f"{name}: {error!r}")
             continue
@@ -95,7 +95,7 @@ def _quote_name(name: object) -> "tuple[str, int]":
     """
     text = str(name)
     if not text or text == "step" or not text.isprintable():
-        _tell_once(f"a report was left out: {text!r:.200} is no name of a metric: write printable characters")
+        _tell_once(f"a report was left out: {text!r:.200} is not a name of a metric: write printable characters")
         return "", 0
     if len(text) > _LONGEST_NAME:
         import hashlib

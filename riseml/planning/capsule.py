@@ -53,7 +53,7 @@ class Circumstances:
     folders: JobFolders  # as the jobs see them
     hosts: tuple[wire.CapsuleHost, ...] = ()
     data: wire.CapsuleData = field(default_factory=lambda: wire.CapsuleData(folder="", entries=None))
-    packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of environments, by reference
+    packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # packages of environments, by reference
     has_code: bool = False  # the project's files are in the same folder as the capsule
     results: Mapping[str, wire.MetricView] = field(default_factory=dict)
 

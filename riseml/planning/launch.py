@@ -92,7 +92,7 @@ class BoundJob:
     framework: Framework
     binding: Binding  # the plug-in's answer for this job
     folders: JobFolders
-    tokens: AddressTokens | None = None  # of this job; None: its address is known
+    tokens: AddressTokens | None = None  # tokens of this job; None: its address is known
 
 
 def bind_job(

@@ -50,7 +50,7 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
 class _Environments:
     """The environments of one experiment."""
 
-    common: BaseImage  # of jobs whose role has no environment; when every role has one, that of the first role
+    common: BaseImage  # image of jobs whose role has no environment; when every role has one, that of the first role
     roles: Mapping[str, BaseImage]  # by the type of the jobs
 
     def list_bases(self) -> tuple[BaseImage, ...]:

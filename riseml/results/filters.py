@@ -36,7 +36,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 class Condition:
     """One comparison of a column with a value."""
 
-    name: str  # of the column
+    name: str  # name of the column
     sign: str  # `<`, `<=`, `>`, `>=`, `=` or `!=`
     value: str  # as written, without quotes
 

@@ -13,7 +13,7 @@ from riseml.job_programs.host_test import PREFIX
 Unit = Literal["MB/s", "GFLOP/s", "GB/s", "us"]
 """Of a measured value: us are microseconds."""
 
-_SLOW = 0.5  # of what its peers reach
+_SLOW = 0.5  # share of what its peers reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class HostMeasure:
     value: float
     unit: Unit
     gpu: str = ""  # UUID; empty: it is not of one GPU
-    model: str = ""  # of that GPU: only equal ones compare
+    model: str = ""  # model of that GPU: only equal ones compare
 
     @property
     def less_is_better(self) -> bool:

@@ -65,7 +65,7 @@ class ResultRow(NamedTuple):
     seconds: float | None = None  # that it has run; None: it has not run yet
     started: str = ""  # RFC 3339; empty: it has not run yet
     ended: str = ""
-    hosts: tuple[str, ...] = ()  # of its jobs
+    hosts: tuple[str, ...] = ()  # hosts of its jobs
     workers: int = 1  # jobs that train: without parameter servers and what only watches
 
 
@@ -133,7 +133,7 @@ class Columns:
 
     parameters: frozenset[str]
     metrics: frozenset[str]
-    goals: Mapping[str, Goal] = field(default_factory=dict)  # of the metrics whose goal is known
+    goals: Mapping[str, Goal] = field(default_factory=dict)  # goals of the metrics whose goal is known
 
     def find_reader(self, name: str) -> Reader:
         """Return what reads a column.

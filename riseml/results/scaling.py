@@ -33,7 +33,7 @@ class ScalingRow:
     seconds: float
     rate: float | None  # the last value of the rate; None: it was not reported
     speed_up: float | None  # against the smallest number of workers; None: no rate
-    efficiency: float | None  # of a worker, against one of the smallest number; 1 is perfect
+    efficiency: float | None  # efficiency of a worker, against one of the smallest number; 1 is perfect
     metrics: Mapping[str, float] = field(default_factory=dict)  # the others
 
 

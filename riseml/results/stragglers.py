@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WINDOW = 60.0  # seconds that are compared
 _SHORTEST = 15.0  # seconds; below that it warns of nothing
-_FEWEST_LINES = 10  # of the median job, for a comparison by lines
+_FEWEST_LINES = 10  # lines of the median job, for a comparison by lines
 _FEWEST_JOBS = 3  # the fewest jobs for a meaningful median
 _LEAST_CPU = 10.0  # percent of a core of the median job, for a comparison by processor time
 _BEHIND_IN_LINES = 0.75  # part of the median

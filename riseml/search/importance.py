@@ -25,7 +25,7 @@ FEWEST_TRIALS = 10
 """With fewer trials the order of the parameters is chance."""
 
 _FEWEST_BEST = 5  # at least this many trials count as the best ones, as Optuna recommends
-_BEST_SHARE = 0.1  # of all trials, when there are more
+_BEST_SHARE = 0.1  # share of all trials, when there are more
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from riseml.spec.scalars.quantities import format_decimal
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-_DIGITS = 6  # of a number without steps: more of them only make results hard to read
+_DIGITS = 6  # digits of a number without steps: more only make results hard to read
 _MOST_LISTED = 10_000  # points that are listed to find one that was not tried
 
 

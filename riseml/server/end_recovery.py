@@ -110,7 +110,7 @@ def _find_capsule_end(
 
 
 def _read_capsule(path: Path) -> wire.Capsule | None:
-    """Return what a capsule in an output holds; None: it is no file that can be read."""
+    """Return what a capsule in an output holds; None: it is not a file that can be read."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(file, "rb") as opened:

@@ -35,10 +35,10 @@ LEFT_OUT = ("output", "data", "environments", "cache", "processes", CLUSTER_FOLD
 
 _STORE = "riseml.db"
 _MANIFEST = "riseml-backup.json"  # the first entry
-_FORMAT = 1  # of the file
+_FORMAT = 1  # format of the file
 _OWN_FILES = frozenset({*LEFT_OUT, "server.sock", "server.lock", "server.log", "server.log.1"})
 _MOST_MANIFEST = 1 << 20  # bytes
-_NUMBER = re.compile(r"[1-9]\d{0,8}")  # of an experiment
+_NUMBER = re.compile(r"[1-9]\d{0,8}")  # number of an experiment
 _PIECE = 1 << 20  # bytes read at once
 
 
@@ -47,7 +47,7 @@ class HomeBackup:
     """What a backup has, or what was restored from it."""
 
     size: int  # bytes of the file
-    home: HomeLocation  # of which it is
+    home: HomeLocation  # home that was backed up
     has_store: bool  # False: the store is a PostgreSQL, which has backups of its own
     owner: bool = True  # after `restore_home`: the restored home is the owner of its store, and no copy
 
@@ -94,7 +94,7 @@ def restore_home(settings: Settings, source: Path) -> HomeBackup:
 
     Raises:
         NotFound: there is no such file.
-        Refused: the home exists, or the file is no whole backup.
+        Refused: the home exists, or the file is not a whole backup.
     """
     home = settings.home
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
@@ -170,7 +170,7 @@ def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
 
 
 def _add_file(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    """Add a file as long as it is at this moment. One that was removed meanwhile, or is no file, is left out."""
+    """Add a file as long as it is at this moment. One that was removed meanwhile, or is not a file, is left out."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return
@@ -201,7 +201,7 @@ def _read_manifest(source: Path, tar: tarfile.TarFile) -> HomeBackup:
     """Return what a backup says of itself.
 
     Raises:
-        Refused: it is no backup of a home, or one of a newer riseml.
+        Refused: it is not a backup of a home, or one of a newer riseml.
     """
     entry = tar.next()
     file = None if entry is None or entry.name != _MANIFEST or entry.size > _MOST_MANIFEST else tar.extractfile(entry)
@@ -213,7 +213,7 @@ def _read_manifest(source: Path, tar: tarfile.TarFile) -> HomeBackup:
         home = None
         version = None
     if home is None:
-        raise Refused(f"{source} is no backup of a riseml home", "`riseml server backup` writes such a file")
+        raise Refused(f"{source} is not a backup of a riseml home", "`riseml server backup` writes such a file")
     if version != _FORMAT:
         raise Refused(f"{source} was written by a newer riseml", "upgrade riseml, then restore")
     return HomeBackup(0, home, bool(manifest.get("store")))

@@ -97,7 +97,7 @@ def _retire_home(stack: ExitStack, home: Path, owner: HomeLocation) -> bool:
 
 
 def _read_server_id(path: Path) -> str | None:
-    """Return the id of the server of a store's file; None: it has none, or is no store."""
+    """Return the id of the server of a store's file; None: it has none, or is not a store."""
     if not path.exists():
         return None
     try:

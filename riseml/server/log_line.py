@@ -18,9 +18,9 @@ class LogLine:
     text: str
     experiment: str | None = None  # canonical ID: `4`, `144.1`
     job: JobName | None = None
-    attempt: int | None = None  # of the job; 1 is the first
+    attempt: int | None = None  # attempt of the job; 1 is the first
     host: HostName | None = None
-    state: str | None = None  # of the experiment or the job
+    state: str | None = None  # state of the experiment or the job
     reason: str | None = None
     seconds: float | None = None  # how long an action took
 

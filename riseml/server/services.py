@@ -52,7 +52,7 @@ class ServerInfo:
     """Facts about this server process that never change while it runs."""
 
     id: str  # labels every container, network and folder that this server makes
-    version: str  # of riseml
+    version: str  # version of riseml
     revision: str  # `wire_revision`, of the code that this process runs
     pid: int
     started_at: datetime

@@ -23,7 +23,7 @@ def read_address(text: str) -> URL:
     """Return the address of a store.
 
     Raises:
-        StoreError: it is no address. The message leaves out the text, which may have a password.
+        StoreError: it is not an address. The message leaves out the text, which may have a password.
     """
     try:
         return make_url(text)

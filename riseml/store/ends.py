@@ -24,7 +24,7 @@ _NOTIFY = experiments.c.plan["policy", "notify"].label("notify")
 class ExperimentEnd:
     """The end of one experiment."""
 
-    id: int  # of its event: grows
+    id: int  # ID of its event; it grows
     experiment: int  # key in the store
     number: int
     sub: int | None  # within its set

@@ -23,7 +23,7 @@ from riseml.store.schema import experiments
 
 LONGEST_TEXT = 200  # characters of a search text
 _MOST_WORDS = 10
-_MOST_NUMBER = 2**31 - 1  # of an experiment: what every database can count
+_MOST_NUMBER = 2**31 - 1  # largest number of an experiment: what every database can count
 
 
 class PageSort(Enum):

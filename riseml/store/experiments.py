@@ -49,7 +49,7 @@ class StateEvent:
     state: State  # the new one
     reason: Reason
     message: str  # details for people; may be empty
-    exit_code: int | None  # of a job that ended
+    exit_code: int | None  # exit code of a job that ended
 
 
 @dataclass(frozen=True, slots=True)

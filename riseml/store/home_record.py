@@ -89,7 +89,7 @@ def write_home_into_file(store: Path, home: HomeLocation) -> None:
     """Record in the file of a store that no server uses that it belongs to a home. The tables stay as they are.
 
     Raises:
-        StoreError: the file cannot be written, or is no store.
+        StoreError: the file cannot be written, or is not a store.
     """
     try:
         with closing(sqlite3.connect(store, timeout=_LOCKED)) as connection, connection:

@@ -45,7 +45,7 @@ class NewExperiments:
     project: str
     config: str  # text of the riseml.yml
     snapshot: str  # digest of the project archive; empty without files
-    plans: tuple[tuple[Plan, tuple[Job, ...]], ...]  # of each experiment, with the first records of its jobs
+    plans: tuple[tuple[Plan, tuple[Job, ...]], ...]  # plan of each experiment, with the first records of its jobs
     environment: Environment = ()  # variables from the caller; they may be secrets
     notes: tuple[str, ...] = ()  # warnings about the riseml.yml
     key: str | None = None  # from the client: the same key is stored once per user

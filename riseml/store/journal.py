@@ -54,7 +54,7 @@ class AcceptedRecord:
 class LastNumbers:
     """The largest numbers that were given."""
 
-    id: int  # of an experiment in the store; 0: none
+    id: int  # ID of an experiment in the store; 0: none
     users: Mapping[str, int]  # name of a user -> number of the newest experiment
 
 
@@ -129,7 +129,7 @@ class ExperimentJournal:
     def _append(self, text: str) -> None:
         """Append lines with one write, so that lines of several threads never mix.
 
-        The store has what they say already: a disk that is full is no reason to refuse.
+        The store has what they say already: a disk that is full is not a reason to refuse.
         """
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

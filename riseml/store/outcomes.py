@@ -42,7 +42,7 @@ class ExperimentRun(NamedTuple):
 
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    hosts: tuple[str, ...] = ()  # of its jobs, without the build
+    hosts: tuple[str, ...] = ()  # hosts of its jobs, without the build
     workers: int = 1  # jobs that train
 
 

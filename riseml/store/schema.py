@@ -59,7 +59,7 @@ sets = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("user", String(64), nullable=False),
-    Column("number", Integer, nullable=False),  # of the set; its experiments have it too
+    Column("number", Integer, nullable=False),  # number of the set; its experiments have it too
     Column("project", String(128), nullable=False),
     Column("concurrency", Integer, nullable=False),  # experiments that run at the same time
     _make_moment_column("created_at", nullable=False),
@@ -78,7 +78,7 @@ experiments = Table(
     "experiments",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("user", String(64), nullable=False),  # of the owner
+    Column("user", String(64), nullable=False),  # name of the owner
     Column("uid", Integer, nullable=False),
     Column("gid", Integer, nullable=False),
     Column("number", Integer, nullable=False),  # counts per user from 1
@@ -101,7 +101,7 @@ experiments = Table(
     # `Experiment.network_host`: the host whose engine creates the network. The column keeps the name of earlier
     # releases, because another name would need a migration of every existing store and change nothing for users.
     Column("fabric", String(64)),
-    Column("subnet", String(64)),  # of the network, for example 10.201.0.0/28
+    Column("subnet", String(64)),  # subnet of the network, for example 10.201.0.0/28
     Column("closed", Boolean, nullable=False),  # ended, and nothing of it is left on any host
     Column("version", Integer, nullable=False),  # grows with every write; for optimistic locking
     _make_moment_column("created_at", nullable=False),
@@ -166,7 +166,7 @@ trials = Table(
     "trials",
     metadata,
     Column("set_id", Integer, ForeignKey("sets.id"), primary_key=True),
-    Column("number", Integer, primary_key=True),  # of the experiment within its set
+    Column("number", Integer, primary_key=True),  # number of the experiment within its set
     Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
     Column("point", JSON, nullable=False),  # `model.Point`
     Column("asked_after", Integer, nullable=False),  # trials whose results the search had when this one was made
@@ -174,7 +174,7 @@ trials = Table(
     Column("stopped", Boolean, nullable=False, server_default=false()),  # the search has stopped it early
     Column("outcome", String(16)),  # `model.TrialOutcome`; NULL: the search has no result yet
     Column("told", Integer),  # its position in the order in which the search got results
-    Column("value", Float(53)),  # of the metric
+    Column("value", Float(53)),  # value of the metric
     Column("message", Text, nullable=False, server_default=""),  # why it counts as failed
 )
 """The points that searches try. The key makes sure that no trial is made twice."""

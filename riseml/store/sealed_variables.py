@@ -142,7 +142,7 @@ class VariableSeals:
             if not keys:
                 size = path.stat().st_size
                 raise StoreError(
-                    f"{path} is damaged: it has {size} bytes, and is no file of keys of {_KEY} bytes",
+                    f"{path} is damaged: it has {size} bytes, and is not a file of keys of {_KEY} bytes",
                     "restore that file from a backup; or remove it: experiments that wait with variables then fail",
                 )
         return keys

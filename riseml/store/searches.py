@@ -55,7 +55,7 @@ class ToldTrial:
 
     number: int
     outcome: TrialOutcome
-    value: float | None = None  # of the metric
+    value: float | None = None  # value of the metric
     message: str = ""  # why it counts as failed
 
 

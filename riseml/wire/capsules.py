@@ -122,7 +122,7 @@ class CapsuleTimes(TypedDict):
 class Capsule(TypedDict):
     """Everything about one experiment that another one like it needs."""
 
-    version: Literal[1]  # of this shape
+    version: Literal[1]  # version of this shape
     riseml: str  # the version that ran it
     complete: bool  # the experiment has ended
     experiment: str  # `4`, `144.3`

@@ -27,7 +27,7 @@ class ForwardView(TypedDict):
     """A port of a job that `riseml forward` has opened on this machine."""
 
     job: str  # `4.worker.1`
-    port: int  # of the job
+    port: int  # port of the job
     address: str  # URL on this machine: `http://127.0.0.1:8888`
 
 
@@ -55,7 +55,7 @@ class ExportedFolder(TypedDict):
 class Kill(TypedDict):
     """The outcome of `kill` for one experiment."""
 
-    id: str  # of the experiment or the set
+    id: str  # ID of the experiment or the set
     killed: bool  # false: it had already ended
     gave_up: bool  # it had ended, and waits no longer for the last copy of its output into a store
     state: StateName  # at the moment of the answer; a kill takes a moment to complete
@@ -97,10 +97,10 @@ class ServerLogLine(TypedDict):
     message: str
     experiment: str | None  # ID; this and the following keys are null unless RISEML_LOG_FORMAT is json
     job: str | None  # name
-    attempt: int | None  # of the job
+    attempt: int | None  # attempt of the job
     host: str | None
-    state: str | None  # of the experiment or the job
-    reason: str | None  # of the state
+    state: str | None  # state of the experiment or the job
+    reason: str | None  # reason of the state
     seconds: float | None  # how long the action took
 
 
@@ -112,7 +112,7 @@ class ScalingRowView(TypedDict):
     seconds: float
     rate: float | None  # the last value of the rate; null: it was not reported
     speed_up: float | None  # against the smallest number of workers; null: no rate
-    efficiency: float | None  # of a worker, against one of the smallest number; 1 is perfect
+    efficiency: float | None  # efficiency of a worker, against one of the smallest number; 1 is perfect
     metrics: dict[str, float]  # the other metrics: the best value where it is ranked, else the last one
 
 

@@ -23,7 +23,7 @@ class Difference(TypedDict):
     """One value that differs between the experiments."""
 
     name: str  # `lr`, `worker.resources.cpus`
-    values: list[str | None]  # of each experiment, in their order; null: it has none. Several lines: `run`
+    values: list[str | None]  # values of each experiment, in their order; null: it has none. Several lines: `run`
 
 
 class FileDifference(TypedDict):
@@ -37,7 +37,7 @@ class MetricDifference(TypedDict):
     """One metric that differs between the experiments."""
 
     name: str
-    metrics: list[MetricView | None]  # of each experiment; null: it has not reported the metric
+    metrics: list[MetricView | None]  # metrics of each experiment; null: it has not reported the metric
 
 
 class ComparisonView(TypedDict):

@@ -73,12 +73,12 @@ class ExperimentView(TypedDict):
     framework: str  # `tensorflow`; empty without a framework
     parameters: dict[str, str]  # the values of this experiment; empty for a set
     output: str  # the folder that its jobs see as OUTPUT_DIR
-    exit_code: int | None  # of the job that decided the end
+    exit_code: int | None  # exit code of the job that decided the end
     closed: bool  # no host has containers or networks of it any more
     jobs: list[JobView]
     experiments: list[ExperimentView]
     metrics: list[MetricView]  # that its jobs have reported; empty in lists of experiments, and for a set
-    search: SearchView | None  # of a set whose points a search chooses
+    search: SearchView | None  # the search that chooses the points of a set
     notes: list[str]  # remarks about its riseml.yml
     saved: SavedSummary | None  # the state of the last copy into its store; None: nothing is saved, and in lists
     written: WrittenView | None  # None: the jobs wrote nothing outside of OUTPUT_DIR, or run; and in lists
@@ -93,7 +93,7 @@ class ExperimentList(TypedDict):
 class NameList(TypedDict):
     """IDs that begin with what a user has typed, for shells that complete it."""
 
-    names: list[str]  # of experiments and sets; behind a dot those of the members and jobs: `4.worker.1`
+    names: list[str]  # names of experiments and sets; behind a dot those of the members and jobs: `4.worker.1`
 
 
 class JobEnvironment(TypedDict):
@@ -107,12 +107,12 @@ class JobEnvironment(TypedDict):
 class JobEnvironments(TypedDict):
     """The variables of each job."""
 
-    id: str  # of the experiment
+    id: str  # ID of the experiment
     jobs: dict[str, JobEnvironment]  # by the name of the job
 
 
 class TfConfigs(TypedDict):
     """What each job reads as TF_CONFIG."""
 
-    id: str  # of the experiment
+    id: str  # ID of the experiment
     configs: dict[str, dict[str, Any] | None]  # name of a job -> its parsed TF_CONFIG; None: the job has none

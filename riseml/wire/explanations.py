@@ -25,7 +25,7 @@ class ShortageView(TypedDict):
     lack: ResourceName
     needs: float  # cores, MiB or devices
     free: float  # on this host, in the same unit
-    total: float  # of this host, in the same unit
+    total: float  # what this host has in all, in the same unit
     held_by: list[str]  # IDs of the experiments that hold the rest
     text: str  # all of it as a sentence
 
@@ -58,7 +58,7 @@ class QueuePlaceView(TypedDict):
     """The place in the queue."""
 
     position: int  # 1 is next
-    length: int  # of the queue
+    length: int  # length of the queue
     ahead: list[str]  # IDs of the experiments before it
 
 
@@ -68,7 +68,7 @@ class JobPlaceView(TypedDict):
     job: str  # its name
     state: StateName
     host: str  # its name
-    node: str | None  # the machine that a cluster has chosen; None: the host is no cluster, or has not started it
+    node: str | None  # the machine that a cluster has chosen; None: the host is not a cluster, or has not started it
     gpus: list[str]  # device ids
     address: str | None  # where the other jobs reach it
     port: int | None  # where it listens; None: the framework's own port
@@ -92,17 +92,17 @@ class ActivityView(TypedDict):
 class SetExplanation(TypedDict):
     """What the members of a set do, and what its search does next. The command makes it from several answers."""
 
-    id: str  # of the set
+    id: str  # ID of the set
     state: StateName
     counts: dict[str, int]  # how many members are in a state
     search: str | None  # what the search does next; None: every member was made at once
-    members: list[ExplanationView]  # of those that have not ended, the first ones
+    members: list[ExplanationView]  # the first members that have not ended
 
 
 class ExplanationView(TypedDict):
     """Why an experiment waits (`queue`, `blockers`, `hosts`), or why it runs where it runs (`jobs`, `network`)."""
 
-    id: str  # of the experiment
+    id: str  # ID of the experiment
     phase: ExplanationPhase
     state: StateName
     reason: str  # name of a Reason

@@ -26,7 +26,7 @@ class FailureBody(TypedDict):
     message: str
     hint: str | None  # what to do next
     exit_code: int  # what the command exits with
-    problems: NotRequired[list[ProblemShape]]  # of the riseml.yml in the request
+    problems: NotRequired[list[ProblemShape]]  # problems of the riseml.yml in the request
 
 
 class Failure(TypedDict):

@@ -15,7 +15,7 @@ class FileView(TypedDict):
     size: int  # bytes; 0 for everything but files
     mtime: int  # nanoseconds since 1970
     executable: bool
-    target: str | None  # of a link
+    target: str | None  # target of a link
     etag: str  # changes when the file does
 
 
@@ -80,5 +80,5 @@ class CopySummary(TypedDict):
     size: int  # bytes of them
     links: int  # that were copied, as links
     unchanged: int  # files and links that were there already
-    left_out: list[str]  # links that lead out of what is copied, and what is no file
+    left_out: list[str]  # links that lead out of what is copied, and what is not a file
     dry_run: bool

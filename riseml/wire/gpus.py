@@ -11,12 +11,12 @@ class GpuView(TypedDict):
     host: str
     id: str  # as pool.yml and jobs name it: an index, or a UUID
     uuid: str
-    name: str  # of the model
+    name: str  # name of the model
     driver: str  # version of the driver
     bus: str  # address on the PCI bus
     mem_total: int | None  # bytes
     mem_used: int | None  # bytes
-    percent: float | None  # of the time in which it worked
+    percent: float | None  # share of the time in which it worked
     temperature: float | None  # degrees Celsius
     power: float | None  # watts
     power_limit: float | None  # watts

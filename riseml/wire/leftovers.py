@@ -26,7 +26,7 @@ class DiskView(TypedDict):
     """A disk that the server keeps from filling, as it was when the server last measured it."""
 
     places: list[str]  # what is on it: hosts, `riseml's home`, `the cache of data`
-    percent: int  # of it that is used
+    percent: int  # share that is used, in per cent
     clean_above: int  # per cent above which the server removes what no experiment needs
     removed: int  # things that it has removed by itself since it started
     removed_at: str | None  # RFC 3339; when it last did; None: it removed nothing

@@ -17,13 +17,13 @@ class StateEntry(TypedDict):
 
     type: Literal["state"]
     cursor: str
-    id: str  # of the experiment, the job or the set
+    id: str  # ID of the experiment, the job or the set
     time: str  # RFC 3339 with fractions of a second
     state: StateName
     reason: str  # name of a Reason
     sentence: str  # the reason for people
     message: str  # details; may be empty or have several lines
-    exit_code: int | None  # of a job that ended
+    exit_code: int | None  # exit code of a job that ended
 
 
 class LineEntry(TypedDict):
@@ -31,7 +31,7 @@ class LineEntry(TypedDict):
 
     type: Literal["line"]
     cursor: str
-    id: str  # of the job
+    id: str  # ID of the job
     time: str  # RFC 3339 with fractions of a second: when the job printed it
     stream: Literal["stdout", "stderr", "engine"]  # engine: a message of the engine or of riseml about the job
     text: str  # without its newline; bytes that are not UTF-8 are replaced
@@ -42,7 +42,7 @@ class LinesEntry(TypedDict):
 
     type: Literal["lines"]
     cursor: str
-    id: str  # of the job
+    id: str  # ID of the job
     stream: Literal["stdout", "stderr", "engine"]
     text: str  # each line as `<time> <text>\n`
 
@@ -52,7 +52,7 @@ class ReportEntry(TypedDict):
 
     type: Literal["report"]
     cursor: str
-    id: str  # of the job
+    id: str  # ID of the job
     time: str  # RFC 3339 with fractions of a second
     step: int | None  # null: reported without a step
     values: dict[str, float | str]  # by metric; what is not finite is "nan", "inf" or "-inf"
@@ -66,9 +66,9 @@ class EndEntry(TypedDict):
 
     type: Literal["end"]
     cursor: str
-    id: str  # of the experiment or the set
+    id: str  # ID of the experiment or the set
     state: StateName
-    exit_code: int | None  # of the job that decided the end
+    exit_code: int | None  # exit code of the job that decided the end
     reason: str  # name of a Reason
     message: str  # the reason for people
     cause: str | None  # the job whose failure ended it; of a failed set, one for the usual cause: `3.worker.1`

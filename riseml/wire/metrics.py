@@ -20,7 +20,7 @@ class MetricView(TypedDict):
     min_step: int | None  # the first step with it
     max: float | None
     max_step: int | None
-    attempt: int  # of the job that reported the last value; above 1 a retry has reported
+    attempt: int  # attempt of the job that reported the last value; above 1 a retry has reported
     not_finite: int  # values that are nan or infinite
 
 
@@ -46,7 +46,7 @@ class MetricBucket(TypedDict):
     last_step: int | None
     first_at: str  # RFC 3339
     last_at: str
-    min: float | None  # of the finite values; null: none is finite
+    min: float | None  # least finite value; null: none is finite
     mean: float | None
     max: float | None
     count: int  # values, those that are not finite included
@@ -55,7 +55,7 @@ class MetricBucket(TypedDict):
 class MetricHistoryView(TypedDict):
     """The history of one metric, in at most 256 buckets."""
 
-    id: str  # of the experiment
+    id: str  # ID of the experiment
     metric: str
     buckets: list[MetricBucket]  # in the order in which they were reported
 

@@ -180,7 +180,7 @@ class HostFinding(TypedDict):
 
     host: str  # its name
     outcome: Literal["ok", "slow", "failed"]  # slow: a value is worse than half of what the peers of the host reach
-    id: str | None  # of its experiment; None: it could not start
+    id: str | None  # ID of its experiment; None: it could not start
     message: str
     measures: list[MeasureView]
     gpus: list[TestedGpuView]
@@ -191,7 +191,7 @@ class LinkFinding(TypedDict):
 
     hosts: list[str]  # both names
     outcome: Literal["ok", "slow", "failed"]  # slow: a value is worse than half of what the other connections reach
-    id: str | None  # of its experiment; None: it could not start
+    id: str | None  # ID of its experiment; None: it could not start
     message: str
     measures: list[MeasureView]
 

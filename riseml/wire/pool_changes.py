@@ -25,7 +25,7 @@ class NewHost(TypedDict):
     identity: NotRequired[Text]
     tls: NotRequired[Text]  # a folder with ca.pem, cert.pem and key.pem
     insecure: NotRequired[bool]
-    fingerprints: NotRequired[Annotated[list[Text], MaxLen(20)]]  # of the host keys that the user trusts
+    fingerprints: NotRequired[Annotated[list[Text], MaxLen(20)]]  # fingerprints of the host keys that the user trusts
     force: NotRequired[bool]  # add it although a check fails, or jobs run on hosts that are not in the new pool
     dry_run: NotRequired[bool]  # check everything, and change nothing
 
@@ -43,7 +43,7 @@ class AddedHost(TypedDict):
     cpus: float  # cores of the host
     mem_mib: int  # memory of the host
     gpus: int  # GPUs of the host
-    findings: list[PoolFinding]  # of the checks
+    findings: list[PoolFinding]  # findings of the checks
     members: list[PoolMember]  # what was done for the pool's swarm; empty: nothing, or there is no need of one
 
 

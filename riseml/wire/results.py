@@ -28,7 +28,7 @@ class ResultView(TypedDict):
     parameters: dict[str, str]
     metrics: list[MetricView]  # in the order in which they were first reported
     workers: int  # jobs that train: without parameter servers and what only watches
-    hosts: list[str]  # of its jobs
+    hosts: list[str]  # hosts of its jobs
     seconds: float | None  # for how long it has run; null: it has not run yet
     started_at: str | None  # RFC 3339
     ended_at: str | None  # RFC 3339
@@ -39,7 +39,7 @@ class ResultList(TypedDict):
 
     objective: ObjectiveView | None  # null: no goal is known, and nothing is ranked
     total: int  # experiments that were looked at
-    matched: int  # of these, how many meet the conditions
+    matched: int  # how many of these meet the conditions
     parameters: list[str]  # whose values differ among these
     same: dict[str, str]  # parameters that all of these have alike, with their values
     metrics: list[str]  # names of all metrics that these have reported

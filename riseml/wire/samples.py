@@ -16,7 +16,7 @@ class SampleView(TypedDict):
     project: str
     state: StateName
     host: str | None  # None: it has no host yet
-    node: str | None  # the machine that a cluster has chosen; None: the host is no cluster, or has not started it
+    node: str | None  # the machine that a cluster has chosen; None: the host is not a cluster, or has not started it
     time: str | None  # RFC 3339: when it was measured
     cpu: float | None  # per cent of one core: two busy cores are 200
     mem: float | None  # per cent of `mem_total`

@@ -29,7 +29,7 @@ class RestoredView(TypedDict):
 
     attempt: int
     files: int  # that came from the store; 0: nothing was saved before
-    bytes: int  # of them
+    bytes: int  # their bytes together
     kept: int  # files that were there already, and are the same or newer  # names: of the API
 
 
@@ -42,7 +42,7 @@ class SavedSummary(TypedDict):
     state: Literal["waiting", "saving", "saved", "incomplete", "nothing"]
     saved_at: str | None  # RFC 3339: when the last complete copy ended; None: there is none
     files: int  # that the manifest names
-    bytes: int  # of them
+    bytes: int  # their bytes together
     missing: int  # files whose present content was not there when the last try ended
     trouble: str  # why the last try failed, and what to do; empty: it did not
     done: int  # bytes of the copy that goes on  # names: of the API

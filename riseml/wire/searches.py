@@ -13,8 +13,8 @@ from riseml.wire.submissions import Name, Value
 class BestTrial(TypedDict):
     """The best trial of a search so far."""
 
-    id: str  # of its experiment: `144.3`
-    value: float  # of the metric
+    id: str  # ID of its experiment: `144.3`
+    value: float  # value of the metric
     parameters: dict[str, str]
 
 

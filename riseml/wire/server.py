@@ -10,7 +10,7 @@ from riseml.wire.pool import HostView
 class ServerView(TypedDict):
     """The server that answers."""
 
-    version: str  # of riseml
+    version: str  # version of riseml
     revision: str  # digest of the shapes and addresses: two servers of one version may differ
     package: str  # folder of the riseml that it runs
     id: str  # label of every container that the server starts

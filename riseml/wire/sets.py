@@ -10,10 +10,10 @@ from typing_extensions import TypedDict
 class Curve(TypedDict):
     """How a metric of one experiment changed: lists of the same length. None: unknown."""
 
-    id: str  # of the experiment: `144.3`
+    id: str  # ID of the experiment: `144.3`
     step: list[int | None]
     at: list[str]  # RFC 3339
-    mean: list[float | None]  # of the finite values since the point before
+    mean: list[float | None]  # mean of the finite values since the point before
 
 
 class CurveList(TypedDict):
@@ -21,7 +21,7 @@ class CurveList(TypedDict):
 
     metric: str
     total: int  # experiments of the set that have reported it
-    curves: list[Curve]  # of the newest ones, at most 1,000; together at most 20,000 points
+    curves: list[Curve]  # curves of the newest experiments, at most 1,000; together at most 20,000 points
 
 
 class ParameterImportance(TypedDict):
@@ -34,10 +34,10 @@ class ParameterImportance(TypedDict):
 class ImportanceView(TypedDict):
     """How much each parameter of a search decides the metric, as Optuna computes it (PED-ANOVA)."""
 
-    id: str  # of the set
+    id: str  # ID of the set
     metric: str
     goal: Literal["maximize", "minimize"]
     trials: int  # that have a value, and so count
-    stopped: int  # of these: stopped early; they count with the best value that they had reported
+    stopped: int  # how many of these were stopped early; they count with the best value that they had reported
     parameters: list[ParameterImportance]  # the largest first; empty: see `message`
     message: str  # why there are none: `4 of the 10 trials that this takes have a value.`

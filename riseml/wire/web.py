@@ -56,7 +56,7 @@ class NumberedLine(TypedDict):
 
     number: int  # 0 is the first line of the log, or of the requested jobs and level
     whole: int  # its number among the lines of all levels
-    id: str  # of the job
+    id: str  # ID of the job
     time: str  # RFC 3339 with fractions of a second
     stream: Literal["stdout", "stderr", "engine"]
     text: str  # without its newline
@@ -80,13 +80,13 @@ class LineMatches(TypedDict):
 class EventView(TypedDict):
     """A job or its experiment entered a state."""
 
-    id: str  # of the experiment or the job
+    id: str  # ID of the experiment or the job
     time: str  # RFC 3339 with fractions of a second
     state: StateName
     reason: str  # name of a Reason
     sentence: str  # the reason for people
     message: str  # details; may be empty or have several lines
-    attempt: int  # of the job; of the experiment 1
+    attempt: int  # attempt of the job; 1 for the experiment
 
 
 class EventList(TypedDict):

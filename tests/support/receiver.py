@@ -56,7 +56,7 @@ def open_receiver() -> Iterator[Receiver]:
             """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that hangs up is no error here
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that hangs up is not an error here
     threading.Thread(target=server.serve_forever, daemon=True).start()
     receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:

@@ -83,7 +83,7 @@ class _ExportRequest:
 
     kind: ExportKind
     target: Path | None  # the folder; None: named after the run
-    partition: str  # of Slurm; empty: that of the site
+    partition: str  # Slurm's partition; empty: that of the site
     time: str  # the limit of a job of Slurm; empty: `max_duration`
 
 

@@ -15,7 +15,7 @@ from riseml.cli.output.text import clean_text
 from riseml.files.project.folder import CONFIG
 from riseml.files.project.messages import format_path
 
-_MOST_BYTES = 1 << 20  # of a manifest
+_MOST_BYTES = 1 << 20  # largest manifest
 
 
 def import_config(

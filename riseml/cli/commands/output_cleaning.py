@@ -117,7 +117,7 @@ def _confirm_removal(command: CommandContext) -> bool:
 
 def _find_outputs(client: Client, query: dict[str, str]) -> list[wire.OutputView]:
     outputs: list[wire.OutputView] = []
-    place: dict[str, str] = {}  # of the next page
+    place: dict[str, str] = {}  # query parameters of the next page
     last: tuple[int, float] | None = None  # grows with each page
     while True:
         page = client.list_outputs({**query, **place})

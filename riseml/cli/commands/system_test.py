@@ -40,8 +40,8 @@ class _TestPlan:
     image: str
     cpus: float  # cores of each job
     mem: int  # MiB of each job
-    seconds: float  # of each measure
-    gpus: int | None  # of each job; None: all that are free on its host
+    seconds: float  # length of each measure
+    gpus: int | None  # GPUs of each job; None: all that are free on its host
     builds: bool  # each job has a new environment
 
 
@@ -230,7 +230,7 @@ def _start_run(
     try:
         return _TestRun(hosts, client.submit({**submission, "key": uuid.uuid4().hex})["id"])
     except RisemlError as error:
-        return _TestRun(hosts, problems=(error.message.splitlines()[-1],))  # of a SpecError, the problem itself
+        return _TestRun(hosts, problems=(error.message.splitlines()[-1],))  # the problem of a SpecError
 
 
 def _await_report(client: Client, run: _TestRun, job: str) -> _TestRun:

@@ -18,7 +18,7 @@ class CompletedCommand:
     """What a user can type after one command or group."""
 
     path: str  # `pool add`; empty for `riseml` itself
-    commands: tuple[str, ...] = ()  # of a group
+    commands: tuple[str, ...] = ()  # commands of a group
     options: tuple[str, ...] = ()  # `-f`, `--file`
     names: str = ""  # which IDs its argument may be: `running` or `all`; empty: it takes no ID
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # option -> its values; none: a file

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-_BEGIN = "\x1b[?2026h"  # of a synchronized update
+_BEGIN = "\x1b[?2026h"  # begins a synchronized update
 _END = "\x1b[?2026l"
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -48,7 +48,7 @@ class LiveScreen:
     def __init__(self, out: TextIO, *, colour: bool, stays: bool = True) -> None:
         self._out = out
         self._stays = stays
-        self._lines: Sequence[str] = ()  # of the last frame
+        self._lines: Sequence[str] = ()  # lines of the last frame
         self._frame = io.StringIO()  # rich draws here
         self._console = _FrameConsole(
             file=self._frame,

@@ -74,7 +74,7 @@ class _Raised:
 
     begin: int  # index of its first line: of its traceback, if it has one
     line: int  # index of the line that says what it is
-    is_consequence: bool  # of another error, which says more
+    is_consequence: bool  # another error caused it, and says more
     first: int | None = None  # index of the line of the error with which its chain began; None: it has no chain
 
 

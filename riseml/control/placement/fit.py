@@ -24,7 +24,7 @@ _MOST_STEPS = 2000
 class JobKind:
     """The jobs of a gang that need the same resources."""
 
-    need: Resources  # of one job
+    need: Resources  # what one job needs
     places: tuple[int, ...]  # positions of the jobs in the gang
 
 
@@ -33,7 +33,7 @@ class Gang:
     """The needs of the jobs that get their places together."""
 
     kinds: tuple[JobKind, ...]  # largest needs first: by GPUs, then memory, then cores
-    whole: Resources  # of all jobs together
+    whole: Resources  # what all jobs need together
     size: int  # number of jobs
     one_host_possible: bool  # False: the jobs want different values of one label
     wants_models: bool  # True: a job does not accept any GPU

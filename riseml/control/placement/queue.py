@@ -124,7 +124,7 @@ def _rank_waiting(experiments: Iterable[Experiment]) -> Iterator[tuple[QueueRank
             only = len(counts) == 1 and priority in counts
             turn = counts[priority] if only else sum([many for level, many in counts.items() if level >= priority])
             yield (-priority, experiment.reason is not Reason.NEXT, turn, experiment.id), experiment
-        if experiment.set_id is not None:  # of a set, only as many count as may run at the same time
+        if experiment.set_id is not None:  # only as many members of a set count as may run at the same time
             members[experiment.set_id] += 1
             if members[experiment.set_id] > experiment.concurrency:
                 continue

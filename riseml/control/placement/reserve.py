@@ -125,7 +125,7 @@ class Reserve:
     ) -> None:
         self._among = among
         self._settled = settled
-        self._orders: OrderOfEnds | None = None  # of the present room; None: not looked at yet
+        self._orders: OrderOfEnds | None = None  # order of ends in the present room; None: not computed yet
         self._questions = 0
         self._head = head
         self._candidates = candidates

@@ -194,5 +194,5 @@ def _try_connections(api: docker.APIClient, helpers: Helpers, image: str, networ
         api.wait(name, timeout=_PATIENCE)
         answer = json.loads(api.logs(name, stdout=True, stderr=False)[:1000])
     if not isinstance(answer, dict) or answer.keys() != {"host", "metadata"}:
-        raise ValueError("it is no answer of the program")
+        raise ValueError("it is not an answer of the program")
     return answer

@@ -123,7 +123,7 @@ def _find_change(
 
 
 def keeps_majority(managers: Iterable[SwarmNode], without: str) -> bool:
-    """Return True when more than half of the managers answer after one of them is no manager any more."""
+    """Return True when more than half of the managers answer after one of them is not a manager any more."""
     left = [node for node in managers if node.id != without]
     return 2 * sum(node.answers for node in left) > len(left)
 

@@ -63,7 +63,7 @@ class VirtualEnvironments:
         self._server = server
         self._maker = maker
         self._gpus = gpus
-        self._guard = threading.Lock()  # of the three fields below
+        self._guard = threading.Lock()  # guards the three fields below
         self._is_swept = False  # what a killed server has left of removals is being removed, or is gone
         self._waiting: Counter[Path] = Counter()  # how many builds wait for another one of the same environment
         self._ending: set[Path] = set()  # folders of builds that a thread ends at this moment

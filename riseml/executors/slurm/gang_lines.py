@@ -97,7 +97,7 @@ class LineConnection:
         self._token = token
         self._side = side
         self._challenge = ""
-        self._key = ""  # of this connection; empty until both sides have it
+        self._key = ""  # key of this connection; empty until both sides have it
         self._sent = 0  # lines with a proof, of this side
         self._received = 0  # lines with a proof, of the other side
         self._looked = time.monotonic()
@@ -187,7 +187,7 @@ class LineConnection:
         """
         envelope = json.loads(line.decode())
         if not isinstance(envelope, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         if not self._challenge:
             return self._take_challenge(envelope)
         if not self._key and self._side == SUPERVISOR:
@@ -213,5 +213,5 @@ class LineConnection:
 
 def _check_random(value: object) -> str:
     if not isinstance(value, str) or _RANDOM_TEXT.fullmatch(value) is None:
-        raise ValueError("it is no random text of the other side")
+        raise ValueError("it is not a random text of the other side")
     return value

@@ -21,9 +21,9 @@ _MARGIN = 5  # minutes that a job may last beyond max_duration: its start and it
 class JobOrder:
     """The content of one sbatch."""
 
-    name: str  # of the Slurm job, by which it is found again
+    name: str  # name of the Slurm job, by which it is found again
     title: str  # for people, as the comment of the job: `paul.4`
-    folder: str  # of the gang, as every node sees it
+    folder: str  # folder of the gang, as every node sees it
     shape: GangShape
     settings: SlurmSpec
     max_duration: float | None = None  # seconds; None: no limit of the user's

@@ -35,7 +35,7 @@ _PATIENCE = 20  # seconds for a caller to prove itself; others wait for its plac
 _CONNECT = 5.0  # seconds to connect to a port of this node
 _READ_SIZE = 1 << 16
 _LISTENS = "0A"  # state of a TCP port in /proc/net/tcp
-_PR_SET_PDEATHSIG = 1  # of prctl(2)
+_PR_SET_PDEATHSIG = 1  # option of prctl(2)
 
 
 class RoleDoor:

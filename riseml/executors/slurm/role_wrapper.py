@@ -43,7 +43,7 @@ class RoleWrapper:
             self.order = json.load(file)
         self.log = output_log.OutputLog(os.path.join(folder, role + ".log"))
         self.use = role_use.UseRecorder(folder, role, self.order)
-        self.listener = socket.socket()  # of the door: riseml calls it for commands and ports
+        self.listener = socket.socket()  # riseml calls it for commands and ports
         self.listener.bind(("", 0))
         self.listener.listen(128)
         self.listens = True  # the first call starts the door
@@ -113,7 +113,7 @@ class RoleWrapper:
                     return self._check_addresses(message["go"])
 
     def _check_addresses(self, addresses: "dict[str, str]") -> "dict[str, str] | None":
-        """Return the addresses, which become parts of a shell line; None when one of them is no address."""
+        """Return the addresses, which become parts of a shell line; None when one of them is not an address."""
         are_valid = all(gang_lines.is_address(addresses.get(role)) for role in self.order["tokens"])
         return addresses if are_valid else None
 

@@ -47,11 +47,11 @@ class SupervisorRecord:
     """The record of a supervisor about its job. Pid, start and boot together identify one process for all time."""
 
     server: str  # id of the server that started it
-    pid: int  # of the supervisor
+    pid: int  # process ID of the supervisor
     start: int  # when the supervisor started, in clock ticks since boot
     boot: str  # id of the machine's boot
     started_at: datetime | None = None  # when the job's main process ran; None: it did not
-    exit_code: int | None = None  # of the main process, as a shell reports it; None: the job has not ended
+    exit_code: int | None = None  # exit code of the main process, as a shell reports it; None: the job has not ended
     finished_at: datetime | None = None
     error: str = ""  # why the job could not run, or was aborted
     gpus: tuple[str, ...] = ()  # ids of the job's GPUs

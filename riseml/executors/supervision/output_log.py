@@ -17,7 +17,7 @@ OWN = 3  # notes that are not the command's
 LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
 READ_SIZE = 1 << 16  # bytes of output read at once
 _LARGEST_PIPE = 1 << 20  # the most bytes in a stream of unknown size, such as a terminal
-_GETPIPE_SZ = 1032  # of fcntl(2); Python has its name since 3.10
+_GETPIPE_SZ = 1032  # command of fcntl(2); Python has its name since 3.10
 
 
 def count_last_reads(descriptor: int, size: int) -> int:

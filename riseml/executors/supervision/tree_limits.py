@@ -26,7 +26,7 @@ class TreeLimits:
 
     Args:
         limits: `memory` (bytes that its processes have for themselves), `processes` (with threads) and `seconds` (from
-            now on); a missing one is no limit.
+            now on); a missing one is not a limit.
         clock: seconds.
     """
 

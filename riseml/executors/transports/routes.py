@@ -33,7 +33,7 @@ from riseml.spec.scalars.texts import BadText
 _LOCAL_HINT = "is it running? `docker info` asks it directly; DOCKER_HOST chooses another one"
 _REMOTE_HINT = "is the host up, and does its Docker Engine listen there? `riseml pool check` looks closer"
 _SOCKET_OPTIONS = frozenset(dir(socket))  # the ones that this kernel and Python have
-_KEPT_CONNECTIONS = 10  # of one client, to a unix socket
+_KEPT_CONNECTIONS = 10  # connections of one client to a unix socket
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ class ArchiveEntry(NamedTuple):
     kind: EntryKind
     size: int = 0  # bytes; of a file
     mtime: int = 0  # seconds since 1970
-    executable: bool = False  # of a file
-    target: str = ""  # of a link
-    content: str = ""  # of a file that was read: SHA-256 (hex)
+    executable: bool = False  # whether a file may be executed
+    target: str = ""  # target of a link
+    content: str = ""  # SHA-256 (hex) of a file that was read
 
 
 def sort_by_path(entries: Iterable[ArchiveEntry]) -> list[ArchiveEntry]:

@@ -21,7 +21,7 @@ LONGEST_MANIFEST = 2 * LONGEST_NAMES + 128 * MOST_FILES
 """Bytes of a manifest with the most files and the longest paths."""
 
 _BEGIN = b"riseml manifest 1"
-_FIELDS = 6  # of an entry: kind, path, x or -, size, modification time, content or target
+_FIELDS = 6  # fields of an entry: kind, path, x or -, size, modification time, content or target
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 _CONTENT = re.compile(r"[0-9a-f]{64}")
 _Fields = tuple[str, str, str, str, str, str]

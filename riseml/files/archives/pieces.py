@@ -27,9 +27,9 @@ INCOMING = "incoming"
 _HEADER = Struct("<BII")
 _PLAIN = 0
 _ZLIB = 1
-_LEVEL = 1  # of zlib: more takes longer than most networks save
+_LEVEL = 1  # level of zlib: more takes longer than most networks save
 _SAMPLE = 1 << 14  # bytes of a piece that say whether compressing helps
-_HELPS = 0.9  # of its bytes, or fewer
+_HELPS = 0.9  # compression helps when it leaves this share of the bytes, or less
 
 
 def write_pieces(data: Iterable[bytes], *, compress: bool) -> Iterator[bytes]:
@@ -68,7 +68,7 @@ class PieceReader:
     """Turns bytes from a network into the bytes of records. It holds one compressed piece in memory."""
 
     def __init__(self) -> None:
-        self._head = b""  # of a header that is not complete
+        self._head = b""  # begin of a header that is not complete
         self._kind = _PLAIN
         self._size = 0
         self._left = 0  # bytes of the piece that have not arrived
@@ -155,7 +155,7 @@ class RecordReader:
 
     sink: Sink
     most: int  # bytes of a content
-    _head: bytes = b""  # of a length that is not complete
+    _head: bytes = b""  # begin of a length that is not complete
     _left: int | None = None  # bytes of the content; None: the next bytes are a length
 
     def feed(self, data: bytes | memoryview) -> None:

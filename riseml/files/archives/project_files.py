@@ -28,7 +28,7 @@ class ProjectFiles(Protocol):
 class StateChanges:
     """The files to write over one state of a project to get another state."""
 
-    paths: frozenset[str]  # of the entries that are new or differ
+    paths: frozenset[str]  # paths of the entries that are new or differ
     size: int  # bytes of their contents
 
 

@@ -48,14 +48,14 @@ class _Header:
     mtime: int
     executable: bool
     target: bytes
-    is_posix: bool  # of POSIX, not of GNU
+    is_posix: bool  # the format is that of POSIX, not of GNU
 
 
 class _Extension:
     """The extended headers before an entry: they replace fields of its header."""
 
     def __init__(self) -> None:
-        self.records: dict[bytes, bytes] = {}  # of a pax header
+        self.records: dict[bytes, bytes] = {}  # records of a pax header
         self.longs: dict[bytes, bytes] = {}  # GNU's long name and long target, by type
 
     def fields_of(self, header: _Header) -> tuple[bytes, bytes, int, int]:

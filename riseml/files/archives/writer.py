@@ -33,7 +33,7 @@ LARGEST_OCTAL = 8**11 - 1
 
 _LONG_LINK = b"././@LongLink"
 _SHORT = 100  # bytes of a name or target that fit into a header
-_REST = bytes(247)  # of a header, after the magic
+_REST = bytes(247)  # rest of a header, after the magic
 _FIXED_SUM = sum(MAGIC) + 8 * ord(" ")  # the checksum counts itself as blanks
 
 

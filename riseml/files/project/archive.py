@@ -25,7 +25,7 @@ _SMALL = 2**23  # bytes that are read faster without threads
 _MOST_THREADS = 8
 _PROBES = 8  # files of the index that are read anyway
 _LARGEST_PROBE = 2**18  # bytes of such a file
-_MOST_READS = 4  # of a file that something writes to while it is read
+_MOST_READS = 4  # reads of a file that something writes to meanwhile
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """How files are opened: one that became a link after it was listed is not followed, one that became a pipe blocks
 nothing."""

@@ -65,7 +65,7 @@ def _parse_section(line: str) -> tuple[str, str]:
 def _parse_value(text: str, more: Iterator[str]) -> str:
     """Return a value without its quotes and comment. `more`: the lines after it; a backslash at the end takes one."""
     pieces: list[str] = []
-    length = 0  # pieces up to the last one that is no space at the end
+    length = 0  # pieces up to the last one that is not a space at the end
     is_quoted = False
     chars: Iterator[str] = iter(text.strip())
     while char := next(chars, ""):

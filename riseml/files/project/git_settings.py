@@ -91,7 +91,7 @@ class _ConfigReader:
         self._environ = environ
         self._repository = repository
         self._included = 0
-        self._urls: tuple[str, ...] | None = None  # of all remote repositories; None: not read yet
+        self._urls: tuple[str, ...] | None = None  # URLs of all remote repositories; None: not read yet
 
     def read_all(self) -> Iterator[Setting]:
         environ = self._environ

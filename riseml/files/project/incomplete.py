@@ -91,7 +91,7 @@ class IncompleteFinder:
         except FileNotFoundError:
             return True
         except OSError:
-            return False  # a file in its place, for example: that is no submodule any more
+            return False  # a file in its place, for example: that is not a submodule any more
 
     def _list_long_files(self) -> list[str]:
         """Return the files that Git LFS keeps, and whose size is that of a pointer with lines of extensions."""

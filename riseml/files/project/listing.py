@@ -77,7 +77,7 @@ class Listing:
 class Surroundings:
     """What is around a project on this machine."""
 
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)  # of the command
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)  # the variables of the command
     riseml_folders: tuple[tuple[str, Path], ...] = ()  # riseml's own folders: the variable that names each, its path
     outputs: frozenset[FileIdentity] = frozenset()  # files that the command prints to
 

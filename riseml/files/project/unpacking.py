@@ -25,7 +25,7 @@ class OpenFolder:
 
     def __init__(self, root: int, stack: ExitStack) -> None:
         self._root = self._last = root
-        self._path = ""  # of the last folder
+        self._path = ""  # path of the last folder
         stack.callback(self._close_last)
 
     def open_folder(self, path: str) -> int:

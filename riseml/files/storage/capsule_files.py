@@ -22,7 +22,7 @@ _PRIVATE = 0o700
 class CapsuleFiles:
     """What a capsule holds."""
 
-    text: str  # of capsule.json
+    text: str  # text of capsule.json
     code: bytes | None = None  # the project archive; None: it stays as it is, or is not there
     beside: tuple[tuple[str, bytes], ...] = ()  # name and content of files of the output folder that are replaced
 

@@ -36,7 +36,7 @@ class CopyOrder:
     """One set that a host is to have."""
 
     host: HostName
-    files: Path  # of the set in the cache of the server
+    files: Path  # files of the set in the cache of the server
     limit: int  # bytes of all sets on the host
     report: Report
     stop: threading.Event  # set: the copy ends as soon as it can

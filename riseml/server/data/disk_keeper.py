@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 class RoomOutcome:
     """What was done for the room on a disk."""
 
-    percent: int  # of the disk that is used now
+    percent: int  # share of the disk that is used now, in per cent
     removed: tuple[Leftover, ...] = ()
     is_stuck: bool = False  # the disk is above the mark, and nothing is left that may go
 
@@ -66,7 +66,7 @@ class DiskState:
     """What is known of one disk."""
 
     places: tuple[Place, ...]  # that are on it
-    percent: int  # of it that is used
+    percent: int  # share that is used, in per cent
     removed: int = 0  # things that the server has removed by itself since it started
     removed_at: datetime | None = None  # when it last did
     is_stuck: bool = False  # it is above the mark, and nothing is left that may go
@@ -76,8 +76,8 @@ class DiskState:
 class DiskTrouble:
     """What was done about a disk on which something found no room."""
 
-    name: str  # of the places on the disk
-    percent: int  # of it that is used now
+    name: str  # names of the places on the disk
+    percent: int  # share that is used now, in per cent
     removed: int  # things that went since the watch began
 
     @property

@@ -34,7 +34,7 @@ class LeftoverJudge:
     now: datetime
 
     def judge_item(self, item: InventoryItem) -> str:
-        """Judge an object of a host that is no copy of data of this server."""
+        """Judge an object of a host that is not a copy of data of this server."""
         if item.server not in ("", self.server):
             return self._judge_foreign(item)
         if item.kind is InventoryKind.ENVIRONMENT:

@@ -142,7 +142,7 @@ class HostSet:
         return find_missing_engine(self.settings) if undecided else ""
 
     def has_chosen_processes(self) -> bool:
-        """Return True when this server or its user has chosen processes; an open experiment alone is no choice."""
+        """Return True when this server or its user has chosen processes; an open experiment alone is not a choice."""
         return self.settings.executor == PROCESS or read_consent(self.settings.home).processes
 
     @property

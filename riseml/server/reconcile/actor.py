@@ -71,7 +71,7 @@ class _Build:
     """A build under way."""
 
     cancellation: Cancellation
-    watch: DiskWatch  # of the disk of its host
+    watch: DiskWatch  # watches the disk of its host
 
 
 @dataclass(frozen=True, slots=True)

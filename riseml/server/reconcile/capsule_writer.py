@@ -62,7 +62,7 @@ class CapsuleWriter:
         self._capsules = capsules
         self._read_results = read_results
         self._version = version
-        self._packages: dict[str, tuple[str, ...] | None] = {}  # of environments, by reference
+        self._packages: dict[str, tuple[str, ...] | None] = {}  # packages of environments, by reference
         self._asking: dict[str, threading.Lock] = {}  # by reference: one thread at a time asks a host for packages
         self._begun: dict[int, _FileMark | None] = {}  # inode and ctime of the code in each output, by experiment
         self._beginning: dict[int, threading.Lock] = {}  # by experiment: one thread at a time begins its capsule

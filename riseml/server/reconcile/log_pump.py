@@ -99,7 +99,7 @@ class _LogFollower(threading.Thread):
         self, executor: Executor, key: JobKey, ends: tuple[LogStore, Notifier, Wake], collect: Collect
     ) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
-        self.executor = executor  # of the container's host; the pump replaces it when pool.yml changes
+        self.executor = executor  # executor of the container's host; the pump replaces it when pool.yml changes
         self.ended = threading.Event()  # the container has ended
         self.drained = threading.Event()  # the store holds the whole log
         self._dropped = threading.Event()  # the container is not on its host any more

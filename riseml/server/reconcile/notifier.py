@@ -117,7 +117,7 @@ class Notifier:
         self._lock = threading.Lock()
         self._subscriptions: dict[int, set[Subscription]] = {}
         self._feeds: tuple[FeedSubscription, ...] = ()
-        self._count = 0  # of notifications
+        self._count = 0  # number of notifications
         self._changed: dict[int, int] = {}  # experiment -> the last notification of its records
         self._grown: dict[int, int] = {}  # experiment -> the last notification of its log
 

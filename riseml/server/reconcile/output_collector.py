@@ -334,7 +334,7 @@ class _FileCount:
         self.files = 0
         self.bytes = 0
         self._tops: Counter[str] = Counter()
-        self._home_tops: Counter[str] = Counter()  # of the home folder
+        self._home_tops: Counter[str] = Counter()  # names at the top of the home folder
 
     def add(self, file: WrittenFile) -> None:
         self.files += 1

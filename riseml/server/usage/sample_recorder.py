@@ -56,7 +56,7 @@ class SampleRecorder:
         self.store = store
         self._interval = interval
         self._hosts: dict[HostName, _HostReader] = {}
-        self._last: dict[JobKey, Sample] = {}  # of the jobs that run
+        self._last: dict[JobKey, Sample] = {}  # last samples of the jobs that run
         self._has_failed = False  # the last sample could not be written
 
     def watch_jobs(self, world: World) -> None:

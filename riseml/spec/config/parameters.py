@@ -24,7 +24,7 @@ from riseml.spec.yaml.problems import FilePosition, KeyPath, make_problem
 from riseml.spec.yaml.values import SourceFile
 
 _PATH: KeyPath = ("train", "parameters")
-MOST_EXPERIMENTS = 1_000  # of a set, and values of a range
+MOST_EXPERIMENTS = 1_000  # experiments of a set, and values of a range
 
 RISEML_VARIABLES = frozenset(
     {
@@ -194,7 +194,7 @@ def find_plugin(file: SourceFile) -> str | None:
 
 
 def _is_alone(file: SourceFile, group: KeyPath) -> bool:
-    """Return True for a file whose one job is no process group; `riseml.frameworks.process_group.is_alone`."""
+    """Return True for a file whose one job is not a process group; `riseml.frameworks.process_group.is_alone`."""
     if file.value_at(group) is None:
         return True
     worker = file.value_at((*group, "worker"))

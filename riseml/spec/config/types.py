@@ -106,7 +106,7 @@ class TensorBoard:
     """A TensorBoard as a job of the experiment."""
 
     logdir: str = ""  # below OUTPUT_DIR; an absolute path or a URL: elsewhere; empty: OUTPUT_DIR itself
-    version: str | None = None  # of the package `tensorboard`; None: what the image has
+    version: str | None = None  # version of the package `tensorboard`; None: what the image has
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class PyTorch:
 class JAX:
     """The `jax` section."""
 
-    version: str = DEFAULT_JAX  # of the package jax, as written
+    version: str = DEFAULT_JAX  # version of the package jax, as written
     distributed: ProcessGroup | None = None  # None: one job
 
 
@@ -169,7 +169,7 @@ class RoleSection:
     name: str
     run: tuple[str, ...]  # command lines, with placeholders
     count: int | None = None  # jobs `actor.1`, `actor.2`, ...; None: one job, named as the role
-    resources: Resources = Resources()  # of each job
+    resources: Resources = Resources()  # resources of each job
     ends: RoleEnd = RoleEnd.HELPS
     after: tuple[tuple[str, int | None], ...] = ()  # roles that must answer first, and the port; None: their own
     image: str | None = None  # None: `train.image`
@@ -194,7 +194,7 @@ class Distribution:
     low: float  # the smallest
     high: float  # the largest
     step: float | None = None  # None: every number between them, or every whole one
-    by_magnitude: bool = False  # of whole numbers: all magnitudes are equally likely
+    by_magnitude: bool = False  # all magnitudes of whole numbers are equally likely
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ class MetricCondition:
 class NotifySection:
     """The `notify` section: what webhooks get in addition to the events that the user's notify.yml chooses."""
 
-    ends: tuple[State, ...] = ()  # of the experiment, or of its whole set
+    ends: tuple[State, ...] = ()  # states in which the experiment, or its whole set, ends
     reached: tuple[MetricCondition, ...] = ()
     to: tuple[str, ...] = ()  # names of webhooks; empty: all
 
@@ -354,11 +354,11 @@ class Train:
     """The `train` section; the fields of its policy are keys of the section, too."""
 
     run: tuple[str, ...]  # command lines, with placeholders; empty when each role has its own
-    shell: Shell = Shell.AUTO  # of `run` and `install`
+    shell: Shell = Shell.AUTO  # shell of `run` and `install`
     image: str | None = None  # None: the image of the framework
     install: tuple[str, ...] = ()  # shell steps that are built into the image
-    resources: Resources = Resources()  # of each job; roles of a cluster may have their own
-    limits: Limits = Limits()  # of each job
+    resources: Resources = Resources()  # resources of each job; roles of a cluster may have their own
+    limits: Limits = Limits()  # limits of each job
     framework: str | None = None  # None: one job that runs `run`
     tensorflow: TensorFlow | None = None  # None: no such section
     pytorch: PyTorch | None = None  # None: no such section

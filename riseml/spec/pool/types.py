@@ -36,7 +36,7 @@ class HostSpec:
     labels: Pairs = ()
     cpus: float | None = None  # cores that jobs may use; None: all
     mem: int | None = None  # MiB that jobs may use; None: all
-    tls: Tls | None = None  # of a tcp url; None: `insecure`, or another scheme
+    tls: Tls | None = None  # certificates for a tcp URL; None: `insecure`, or another scheme
     insecure: bool = False  # a tcp url without TLS
     identity: str | None = None  # absolute path of ssh's private key; None: what ssh itself uses
     known_hosts: str | None = None  # absolute path of ssh's pinned host keys; None: the file in riseml's home
@@ -106,11 +106,11 @@ class SlurmSpec:
     prefix: tuple[str, ...] = ()  # words before the command of each role
     options: tuple[str, ...] = ()  # more options of each sbatch, `--name` or `--name=value`
     step_options: tuple[str, ...] = ()  # more options of the srun of each role
-    python: str = "python3"  # of the nodes
+    python: str = "python3"  # Python of the nodes
     gpu_packages: bool = False  # environments get packages for GPUs
     build_on: BuildPlace = BuildPlace.NODE
     login: str = ""  # where Slurm's commands run, `ssh://user@host[:port]`; empty: on the server's machine
-    identity: str | None = None  # of `login`, as of a host
+    identity: str | None = None  # key file for `login`, as for a host
     known_hosts: str | None = None  # likewise
 
 
@@ -127,4 +127,4 @@ class PoolSpec:
     encrypted: bool = True  # what jobs send from host to host on an overlay
     registry: str | None = None  # where environments are stored: `host[:port]/path`
     engine: EngineKind = EngineKind.DOCKER
-    slurm: SlurmSpec | None = None  # of `engine: slurm`
+    slurm: SlurmSpec | None = None  # section of `engine: slurm`

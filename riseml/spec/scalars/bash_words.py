@@ -97,7 +97,7 @@ _OPERATORS = (
     (";&", _SYNTAX_ERROR, "write the commands again"),
 )
 _PLAIN_OPERATOR = re.compile(r"&&|\|\||;;|[;&|]")
-_REST_OF_PATTERN = re.compile(r"\|[^\s;&|()]*\)")  # of `case`
+_REST_OF_PATTERN = re.compile(r"\|[^\s;&|()]*\)")  # rest of a pattern of `case`
 _REDIRECTION = re.compile(r"<>|<&|>&|>>|>\||[<>]")
 _TO_FILE_AND_ERRORS = re.compile(r">&[ \t]*(?![\d$\s-])")
 _HEREDOC = re.compile(r"<<(-?)[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([\w.+-]+))")
@@ -439,7 +439,7 @@ class _Scanner:
         if self.depth > _DEEPEST:
             self.at = len(self.text)
         elif char == "'":
-            self.at += 1  # an apostrophe in `"${x:-it's}"` is no quote
+            self.at += 1  # an apostrophe in `"${x:-it's}"` is not a quote
         else:
             self._read_quoted(char)
         self.depth -= 1

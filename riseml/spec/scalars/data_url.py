@@ -62,7 +62,7 @@ def parse_data_url(text: str) -> DataUrl:
     Example: `parse_data_url("s3://datasets/mnist/").names` is `("mnist",)`.
 
     Raises:
-        BadText: it is no address, or one that has several spellings or a secret in it.
+        BadText: it is not an address, or one that has several spellings or a secret in it.
     """
     head, mark, beyond = text.partition("://")
     scheme = next((member for member in DataScheme if member.value == head), None)

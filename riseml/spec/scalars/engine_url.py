@@ -34,7 +34,7 @@ class EngineUrl:
     scheme: Scheme
     host: str = ""  # name or address; empty for unix
     port: int | None = None  # None: the default port of ssh
-    user: str | None = None  # of ssh; None: the user that ssh itself chooses
+    user: str | None = None  # user for ssh; None: the user that ssh itself chooses
     socket: str = ""  # path of the engine's unix socket, on this machine (unix) or on the host (ssh); empty for tcp
 
     def __str__(self) -> str:

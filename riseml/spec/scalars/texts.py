@@ -8,7 +8,7 @@ _INVALID = re.compile("[\0\ud800-\udfff]")
 _LONGEST_QUOTE = 60  # characters
 
 NO_METRIC_NAME = "{} is not the name of a metric", "write up to 64 printable characters, of any script"
-"""The problem and the hint for a text that is no name of a metric."""
+"""The problem and the hint for a text that is not a name of a metric."""
 
 
 class BadText(Exception):

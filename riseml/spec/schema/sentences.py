@@ -354,7 +354,7 @@ def _explain_wrong_scalar(
 
 def list_types(schema: Schema) -> list[str]:
     """Return the JSON types of a schema, with "false" for a boolean that must not be true; a key without a value, which
-    some sections allow, is no type of its own.
+    some sections allow, is not a type of its own.
     """
     written = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     types = [name for name in written if name != "null"]

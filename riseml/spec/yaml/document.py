@@ -23,7 +23,7 @@ from riseml.spec.scalars.texts import quote_text
 from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, make_problem
 from riseml.spec.yaml.syntax import explain_encoding_error, explain_syntax_error
 
-MAX_BYTES = 2**20  # of a file
+MAX_BYTES = 2**20  # largest file
 MAX_DEPTH = 20  # levels of nesting
 MAX_NODES = 10_000  # values in a file, each alias counted in full
 _LINE_END = re.compile(r"(?<!\\)((?:\\\\)*\\)[ \t]*\n")  # an odd number of backslashes
@@ -41,7 +41,7 @@ class ScalarNode:
     position: FilePosition
     text: str
     style: str = ""  # how it is written: empty (plain), `'`, `"`, `|` or `>`
-    spots: tuple[FilePosition, ...] = ()  # of the `{{placeholders}}` in it; empty when the source does not show them
+    spots: tuple[FilePosition, ...] = ()  # the places of its `{{placeholders}}`; empty: the source does not show them
     continued: tuple[int, ...] = ()  # indices of backslashes that end a line in the source, where YAML joins lines
     source: str = field(default="", repr=False, compare=False)  # how it is written; empty: not in a file
 

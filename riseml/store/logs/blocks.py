@@ -19,7 +19,7 @@ class OutputLine:
     stream: int  # 1: stdout, 2: stderr, 3: the engine
     text: bytes  # without its newline
     end: ReadPosition  # a reader that continues here loses and repeats nothing
-    attempt: int = 1  # of the job
+    attempt: int = 1  # attempt of the job
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class LogBlock:
     start: int  # offset of its first record in the file, in bytes
     head_size: int  # bytes by which each record is longer than its line in `data`; 0: one line that came in pieces
     end: ReadPosition  # a reader that continues here loses and repeats nothing
-    attempt: int = 1  # of the job
+    attempt: int = 1  # attempt of the job
     is_report: bool = False  # its lines are reports of metrics, which are not shown
     report: bytes = b""  # the report after the text of its only line, such as an unfinished progress bar
 

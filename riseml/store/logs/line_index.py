@@ -21,7 +21,7 @@ from riseml.store.logs.read_position import ReadPosition
 
 _STEP = 1000  # lines between two marks, at least
 _MOST_INDEXES = 32  # logs whose index is kept
-_MOST_BYTES = 2 * 2**20  # of the lines of one answer
+_MOST_BYTES = 2 * 2**20  # bytes of the lines of one answer
 _MOST_SEARCHED = 64 * 2**20  # bytes of the lines that one search looks at
 
 
@@ -59,8 +59,8 @@ class NumberedOutput:
 class _LineIndex:
     """The marks of one selection."""
 
-    numbers: list[int] = field(default_factory=lambda: [0])  # of the wanted line behind each mark
-    wholes: list[int] = field(default_factory=lambda: [0])  # of the line of any level behind each mark
+    numbers: list[int] = field(default_factory=lambda: [0])  # numbers of the wanted line behind each mark
+    wholes: list[int] = field(default_factory=lambda: [0])  # numbers of the line of any level behind each mark
     positions: list[ReadPosition] = field(default_factory=lambda: [ReadPosition()])
     total: int = 0  # wanted lines before `end`
     whole: int = 0  # lines of any level before `end`

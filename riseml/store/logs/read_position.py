@@ -19,7 +19,7 @@ class LineOwner(NamedTuple):
 
     job: JobName
     stream: int  # 1: stdout, 2: stderr, 3: the engine
-    attempt: int  # of the job
+    attempt: int  # attempt of the job
 
 
 class OpenLine(NamedTuple):
@@ -27,7 +27,7 @@ class OpenLine(NamedTuple):
 
     start: int  # offset of its first record
     at: bytes  # timestamp of its first piece
-    text: bytes  # of its newest piece
+    text: bytes  # text of its newest piece
     before: OpenLine | None = None  # the line without its newest piece; None: this is the first piece
 
     def join_pieces(self) -> bytes:

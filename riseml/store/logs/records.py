@@ -122,7 +122,7 @@ def feed_line(lines: OpenLines, stream: int, kind: RecordKind, size: int) -> Ope
 
 
 def split_runs(data: bytes) -> Iterator[RecordRun | DamagedPart]:
-    """Yield the records of a piece of a log file, in runs of one head, and what is no record.
+    """Yield the records of a piece of a log file, in runs of one head, and what is not a record.
 
     Args:
         data: whole records. After a power cut or a damage of the disk, anything may be between them.

@@ -16,12 +16,12 @@ from riseml.base.metric_names import LONGEST, read_quoted_name
 
 MARKER = b"riseml.report {"
 _SEPARATOR = b"\x1e"
-_CHARACTER = (  # of UTF-8, or an escape of JSON
+_CHARACTER = (  # a character of UTF-8, or an escape of JSON
     rb'(?:[ !#-\[\]-~]|\\(?:["\\/]|u[0-9A-Fa-f]{4})|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}'
     rb"|[\xf0-\xf4][\x80-\xbf]{3})"
 )
 _USUAL = rb"[ !#-\[\]-~]"
-# Each name is of one of the two forms: else a line that is no report would be tried in two ways for each of its names.
+# Each name has one of the two forms: else a line without a report would be tried in two ways for each of its names.
 _NAME = rb'"(?:%b{1,%d}+|(?=%b*+[^"])%b{1,%d})"' % (_USUAL, LONGEST, _USUAL, _CHARACTER, 2 * LONGEST)
 _QUOTED = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)"')
 # Groups are never possessive: in Python 3.11 before 3.11.5, one that fails inside keeps what it took (gh-106052).

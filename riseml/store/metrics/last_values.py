@@ -26,7 +26,7 @@ class LastValues:
     def read_values(self, user: str, metric: str) -> Mapping[int, tuple[int, int | None, float | None]]:
         """Return number, sub and last value of each experiment of a user that has reported a metric, by its key.
 
-        A value that is no number is None.
+        A value that is not a number is None.
         """
         with self._database.read_transaction() as connection:
             last = select_last_values(connection.dialect, metric).subquery()
@@ -55,7 +55,7 @@ class LastValues:
 
 
 def select_last_values(dialect: sa.Dialect, metric: str) -> sa.Select[Any]:
-    """Return the query of `experiment_id` and `last`; NULL is a value that is no number, or that is not finite."""
+    """Return the query of `experiment_id` and `last`; NULL is a value that is not a number, or that is not finite."""
     rows, name, last = _expand(dialect)
     return sa.select(metric_tallies.c.experiment_id, last.label("last")).select_from(rows).where(name == metric)
 

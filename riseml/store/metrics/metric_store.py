@@ -41,7 +41,7 @@ class MetricValue:
     value: float  # may be nan or infinite
     at: str  # RFC 3339 with fractions of a second
     job: JobName
-    attempt: int  # of the job
+    attempt: int  # attempt of the job
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ class MetricSummary(msgspec.Struct, frozen=True, array_like=True):
     last_step: int | None  # the last one that came with a value; None: none did
     last_at: str  # RFC 3339 with fractions of a second
     attempt: int  # attempt of the job that reported the last value
-    minimum: float | None = None  # of the finite values; None: there is none
-    minimum_step: int | None = None  # of the first value that is the minimum
+    minimum: float | None = None  # least finite value; None: there is none
+    minimum_step: int | None = None  # step of the first value that is the minimum
     maximum: float | None = None
     maximum_step: int | None = None
     not_finite: int = 0  # values that are nan or infinite

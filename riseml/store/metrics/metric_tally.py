@@ -16,7 +16,7 @@ from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 MOST_METRICS = 100
 """Most metric names of one experiment; values of further names are counted but not kept."""
 
-_SHELL = SHELL_METRIC.encode()  # of riseml itself, and no metric
+_SHELL = SHELL_METRIC.encode()  # a report of riseml itself, not a metric
 _PAIR = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)" *: *([^ ,}]+)')
 
 
@@ -24,7 +24,7 @@ class MetricReport(NamedTuple):
     """One report of a job. A tuple, because there are ten thousand a second."""
 
     job: JobName
-    attempt: int  # of the job
+    attempt: int  # attempt of the job
     at: str  # RFC 3339 with fractions of a second
     step: int | None  # None: reported without a step
     values: tuple[tuple[str, float], ...]
@@ -33,9 +33,9 @@ class MetricReport(NamedTuple):
 class ReportBatch(NamedTuple):
     """Successive reports of one job with the same names, as columns."""
 
-    attempt: int  # of the job
+    attempt: int  # attempt of the job
     stamps: Sequence[bytes]  # RFC 3339 with fractions of a second, of each report
-    steps: Sequence[int] | None  # of each report; None: they were reported without
+    steps: Sequence[int] | None  # steps of each report; None: they were reported without
     columns: Mapping[str, Sequence[float]]  # the values of each name, one for each report
 
 

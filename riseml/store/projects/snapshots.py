@@ -159,8 +159,8 @@ class SnapshotStore:
         return sorted([*snapshots, *self._list_former(named)], key=lambda snapshot: snapshot.digest)
 
     def remove_snapshot(self, digest: str, last_use: float = math.inf) -> bool:
-        """Remove a snapshot; a missing one is no error. `sweep_contents` gives the disk its bytes back. False: it was
-        used after `last_use`, in seconds since 1970, and stays."""
+        """Remove a snapshot, if it is there. `sweep_contents` gives the disk its bytes back. False: it was used after
+        `last_use`, in seconds since 1970, and stays."""
         path = self._manifest_path(digest)
         with self._changing:
             if is_idle := not path.exists() or path.stat().st_mtime <= last_use:

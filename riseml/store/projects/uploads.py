@@ -368,7 +368,7 @@ class PendingState:
     """A manifest: the list of a project's files, whose contents have not all arrived."""
 
     data: bytes
-    sizes: dict[bytes, int]  # of the contents, each once
+    sizes: dict[bytes, int]  # sizes of the contents, each once
 
     @property
     def sent_size(self) -> int:

@@ -34,7 +34,7 @@ _RECORD = struct.Struct(f"<IHH{len(AMOUNTS)}f")
 _CHECK = slice(6, 8)  # the bytes of the checksum
 SIZE = _RECORD.size
 _MOST_ATTEMPTS = 2**16 - 1
-_LARGEST = 3.0e38  # of a number of 4 bytes
+_LARGEST = 3.0e38  # largest number of 4 bytes
 
 
 class SampleRow(NamedTuple):

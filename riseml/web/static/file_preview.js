@@ -58,7 +58,7 @@ export async function showFile(place, shown) {
 /** @param {ShownFile} shown @param {string} ending @returns {Promise<import("./dom.js").Child[]>} */
 async function preview(shown, ending) {
   const { file } = shown;
-  if (file.kind !== "file") return [make("p", {}, "This is no file.")];
+  if (file.kind !== "file") return [make("p", {}, "This is not a file.")];
   const type = PICTURES.get(ending);
   if (type && file.size <= MOST_PICTURE) return [await makePicture(shown, type)];
   const { bytes, total } = await readPart(shown, 0, MOST_TEXT);

@@ -84,7 +84,7 @@ def test_a_trial_that_does_worse_stops_and_a_kill_ends_the_search(tmp_path: Path
         Path(rig.experiment("1")["output"], "judged").touch()
         found = rig.wait("two trials are stopped early", find_stopped)
         stopped = [member for member in found["experiments"] if member["reason"] == "STOPPED_EARLY"]
-        assert {member["state"] for member in stopped} == {"FINISHED"}, "it is no failure"
+        assert {member["state"] for member in stopped} == {"FINISHED"}, "it is not a failure"
         assert "1.1" not in [member["id"] for member in stopped], "its score is the best"
         rig.post("/v1/experiments/1/kill")
         Path(found["output"], "go").touch()  # the others ignore the SIGTERM of the kill, and have all of `stop_grace`

@@ -127,7 +127,7 @@ def test_names_that_no_metric_can_have_are_told_once_each(tmp_path: Path) -> Non
     assert first[0] != second[0]
     assert {len(name) for name, _ in (first, second)} == {64}
     told = errors.splitlines()
-    assert [line.count("is no name of a metric") for line in told] == [1, 1, 1, 0, 0]
+    assert [line.count("is not a name of a metric") for line in told] == [1, 1, 1, 0, 0]
     assert all(f"has more than 64 characters: it is {name!r}" in errors for name, _ in (first, second))
 
 

@@ -20,7 +20,7 @@ RUNS = {
     "a failing list": (["false && true", "echo b"], 1, ""),
     "the code of a list": (["(exit 5) && true", "echo b"], 5, ""),
     "inside a line": (["false\necho a", "echo b"], 1, ""),
-    "a condition is no failure": (["if false; then echo a; fi", "echo b"], 0, "b"),
+    "a condition is not a failure": (["if false; then echo a; fi", "echo b"], 0, "b"),
     "a caught failure": (["false || true", "! false", "echo b"], 0, "b"),
     "a line goes on": (["echo a \\", "b", "echo c"], 0, "a b c"),
     "an escaped backslash does not": (["echo a\\\\", "echo b"], 0, "a\\ b"),

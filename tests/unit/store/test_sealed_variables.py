@@ -173,7 +173,7 @@ def test_a_damaged_key_seals_nothing(content: bytes, tmp_path: Path) -> None:
     seals = make_seals(tmp_path)
     sealed = seals.seal("paul", 4, VARIABLES)
     (tmp_path / KEY_FILE).write_bytes(content)
-    with pytest.raises(StoreError, match=f"it has {len(content)} bytes, and is no file of keys"):
+    with pytest.raises(StoreError, match=f"it has {len(content)} bytes, and is not a file of keys"):
         seals.seal("paul", 4, VARIABLES)
     with pytest.raises(EngineError, match="was not sealed for this experiment") as raised:
         seals.open(keep(sealed))

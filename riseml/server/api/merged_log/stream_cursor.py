@@ -50,7 +50,7 @@ def parse_stream_cursor(text: str, count: int, *, grows: bool = False) -> tuple[
         grows: a search may have made experiments since the cursor was written; they begin at the beginning.
 
     Raises:
-        UsageError: it is no cursor of such a stream.
+        UsageError: it is not a cursor of such a stream.
     """
     if not text:
         return (StreamPosition(),) * count
@@ -72,7 +72,7 @@ def check_stream_cursor(text: str, positions: Iterable[tuple[int, StreamPosition
         logs: the logs of the experiments.
 
     Raises:
-        UsageError: it is no cursor of these logs.
+        UsageError: it is not a cursor of these logs.
     """
     for experiment, position in positions:
         log = position.log_position
@@ -81,7 +81,7 @@ def check_stream_cursor(text: str, positions: Iterable[tuple[int, StreamPosition
 
 
 def refuse_cursor(text: str) -> UsageError:
-    """Return the error of a text that is no cursor of the log for which a client sent it."""
+    """Return the error of a text that is not a cursor of the log for which a client sent it."""
     return UsageError(f"{text[:80]!r} is not a cursor of this log", "leave it out to read from the beginning")
 
 

@@ -40,11 +40,11 @@ from riseml.spec.config.types import Goal, SearchMethod
 from riseml.store.metrics.metric_history import Bucket
 
 _NOT_STARTED = frozenset(State) - TERMINAL - {State.RUNNING}
-_MOST_CURVES = 1000  # of one answer
+_MOST_CURVES = 1000  # curves of one answer
 _MOST_CURVE_POINTS = 20_000  # points of all curves of an answer
 _FEWEST_CURVE_POINTS = 2  # points of a curve
-_MOST_NUMBERS = 50  # of the newest experiments
-_MOST_NAMES = 200  # of one answer
+_MOST_NUMBERS = 50  # numbers of the newest experiments
+_MOST_NAMES = 200  # names of one answer
 _NAME_PREFIX = re.compile(r"(\d{0,9})(\.)?", re.ASCII)
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]

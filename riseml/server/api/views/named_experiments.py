@@ -72,7 +72,7 @@ def find_search(canonical_id: CanonicalId, stores: Stores, reason: str) -> Searc
 
     Raises:
         NotFound: there is no such experiment.
-        UsageError: it is no set, or its set has no search.
+        UsageError: it is not a set, or its set has no search.
     """
     set_id = find_details(canonical_id, stores)[0].experiment.set_id
     record = None
