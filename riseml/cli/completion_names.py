@@ -60,22 +60,22 @@ def _ask_server(path: Path, query: str) -> bytes:
         ValueError: it answers anything else than a short success.
     """
     end = time.monotonic() + _PATIENCE
-    with socket.socket(socket.AF_UNIX) as door:
-        door.settimeout(_PATIENCE)
-        door.connect(str(path))
-        check_peer(door, path)
-        door.sendall(f"GET {query} HTTP/1.0\r\nHost: riseml\r\n\r\n".encode())
-        head, _, body = b"".join(_receive_answer(door, end)).partition(b"\r\n\r\n")
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(_PATIENCE)
+        sock.connect(str(path))
+        check_peer(sock, path)
+        sock.sendall(f"GET {query} HTTP/1.0\r\nHost: riseml\r\n\r\n".encode())
+        head, _, body = b"".join(_receive_answer(sock, end)).partition(b"\r\n\r\n")
     if head.split(b" ", 2)[1:2] != [b"200"]:
         raise ValueError("the server refuses")
     return body
 
 
-def _receive_answer(door: socket.socket, end: float) -> Iterator[bytes]:
+def _receive_answer(sock: socket.socket, end: float) -> Iterator[bytes]:
     size = 0
     while True:
-        door.settimeout(max(0.001, end - time.monotonic()))
-        piece = door.recv(1 << 16)
+        sock.settimeout(max(0.001, end - time.monotonic()))
+        piece = sock.recv(1 << 16)
         size += len(piece)
         if size > _MOST_BYTES:
             raise ValueError("the answer is too long")

@@ -39,11 +39,11 @@ class AnswerReader:
         OSError: every method that reads; TimeoutError when nothing came for too long.
 
     Args:
-        door: the connection, which the caller closes.
+        sock: the connection, which the caller closes.
     """
 
-    def __init__(self, door: socket.socket) -> None:
-        self._door = door
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
         self._held = b""  # bytes that have arrived and are not used yet, from `_at` on
         self._at = 0
         self._left = 0  # bytes of the body, or of the chunk, that are not used yet
@@ -118,7 +118,7 @@ class AnswerReader:
         return line
 
     def _receive_bytes(self) -> bytes:
-        piece = self._door.recv(_PIECE)
+        piece = self._sock.recv(_PIECE)
         if not piece:
             raise AnswerCut("the server closed the connection")
         return piece

@@ -143,7 +143,7 @@ def _check_socket(path: Path) -> None:
         )
 
 
-def check_peer(door: socket.socket, path: Path) -> None:
+def check_peer(sock: socket.socket, path: Path) -> None:
     """Refuse a server of another user before anything is sent to it.
 
     Raises:
@@ -151,7 +151,7 @@ def check_peer(door: socket.socket, path: Path) -> None:
     """
     if not hasattr(socket, "SO_PEERCRED"):  # not Linux: only the check of the home protects there
         return
-    _, uid, _ = _PEER.unpack(door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    _, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     if uid != os.geteuid():
         raise Refused(
             f"the server at {path} runs as {name_user(uid)}, not as you: nothing was sent to it",
@@ -159,11 +159,11 @@ def check_peer(door: socket.socket, path: Path) -> None:
         )
 
 
-def _find_peer(door: socket.socket) -> int:
+def _find_peer(sock: socket.socket) -> int:
     """Return the id of the process at the other end of a unix socket; 0: it is not known."""
     if not hasattr(socket, "SO_PEERCRED"):
         return 0
-    pid, _, _ = _PEER.unpack(door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    pid, _, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     return int(pid)
 
 
@@ -267,7 +267,7 @@ class Exchange:
         self._server = 0  # id of the server's process, at the newest connection; 0: it is not known
         self._http: httpx.Client | None = None  # to a server that is not on a unix socket
         self._connections = (
-            None if address.socket is None else SocketConnections(partial(self.open_door, address.socket))
+            None if address.socket is None else SocketConnections(partial(self.open_socket, address.socket))
         )
 
     def close(self) -> None:
@@ -350,7 +350,7 @@ class Exchange:
         """Return what notes that an answer has not begun; None for requests that may take longer."""
         if timeout > LOG_SILENCE:
             return None
-        return lambda door: self.silence.begin(0 if door is None else _find_peer(door))
+        return lambda sock: self.silence.begin(0 if sock is None else _find_peer(sock))
 
     def _make_late_error(self, timeout: float) -> AnswerLate:
         return AnswerLate(f"the riseml server at {self.address} has not answered for {timeout:.0f} s", _LOST_HINT)
@@ -374,32 +374,32 @@ class Exchange:
                     raise Refused(message, "set RISEML_UPLOAD_LIMIT here as on the server, if its project is so large")
                 target.write(piece)
 
-    def open_door(self, path: Path) -> socket.socket:
+    def open_socket(self, path: Path) -> socket.socket:
         """Return a connection to the user's own server, after checking that the server belongs to this user.
 
         Raises:
             Refused: the socket or the server is another user's.
             Unreachable: no server answers.
         """
-        door = socket.socket(socket.AF_UNIX)
+        sock = socket.socket(socket.AF_UNIX)
         try:
-            door.settimeout(_CONNECT)
-            door.connect(str(path))
-            check_peer(door, path)
-            self._server = _find_peer(door)
+            sock.settimeout(_CONNECT)
+            sock.connect(str(path))
+            check_peer(sock, path)
+            self._server = _find_peer(sock)
         except PermissionError:
-            door.close()
+            sock.close()
             raise Refused(
                 f"{self.address} belongs to another user: {os.strerror(errno.EACCES)}",
                 "name a folder of your own in RISEML_HOME",
             ) from None
         except OSError as error:
-            door.close()
+            sock.close()
             raise self._make_absent_error(error.strerror or str(error)) from None
         except BaseException:
-            door.close()
+            sock.close()
             raise
-        return door
+        return sock
 
     def raise_refusal(self, response: ServerAnswer) -> None:
         """Raise the error in the answer when the server refused."""

@@ -129,9 +129,9 @@ class SocketAnswer:
 class _Connection:
     """One connection to the server."""
 
-    def __init__(self, door: socket.socket) -> None:
-        self.door = door
-        self.reader = AnswerReader(door)
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.reader = AnswerReader(sock)
         self.is_reused = False  # it has brought an answer before
 
 
@@ -160,7 +160,7 @@ class SocketConnections:
         for connection in busy:
             _shut_down(connection)  # the thread that reads from this connection closes it
         for connection in idle:
-            connection.door.close()
+            connection.sock.close()
 
     @contextmanager
     def open_answer(
@@ -211,8 +211,8 @@ class SocketConnections:
                     self._busy.add(connection)
             if connection is None:
                 return self._open_connection(timeout, closings)
-            if _is_quiet(connection.door):
-                connection.door.settimeout(timeout)
+            if _is_quiet(connection.sock):
+                connection.sock.settimeout(timeout)
                 return connection
             self._give_back(connection, is_usable=False)
 
@@ -223,12 +223,12 @@ class SocketConnections:
             AnswerCut: it was.
         """
         connection = _Connection(self._dial())
-        connection.door.settimeout(timeout)
+        connection.sock.settimeout(timeout)
         with self._lock:
             if self._closings == closings:
                 self._busy.add(connection)
                 return connection
-        connection.door.close()
+        connection.sock.close()
         raise AnswerCut("the connections were closed meanwhile")
 
     def _give_back(self, connection: _Connection, *, is_usable: bool) -> None:
@@ -239,7 +239,7 @@ class SocketConnections:
                 connection.is_reused = True
                 self._idle.append(connection)
                 return
-        connection.door.close()
+        connection.sock.close()
 
 
 def _ask(
@@ -255,8 +255,8 @@ def _ask(
     """
     is_sent = _send_request(connection, request)
     with _translate_errors():
-        if on_silence is not None and not _wait_for_data(connection.door, patience):
-            on_silence(connection.door)
+        if on_silence is not None and not _wait_for_data(connection.sock, patience):
+            on_silence(connection.sock)
         return is_sent, connection.reader.read_head(request.method)
 
 
@@ -270,13 +270,13 @@ def _send_request(connection: _Connection, request: SocketRequest) -> bool:
     body = request.body
     small = body if isinstance(body, bytes) and len(body) <= _SMALL_BODY else None
     with _translate_errors():
-        connection.door.sendall(_write_head(request) + (small or b""))
+        connection.sock.sendall(_write_head(request) + (small or b""))
     if small is not None:
         return True
     # errors of the caller's iterable are not errors of the connection
     for piece in [body] if isinstance(body, bytes) else _make_chunks(body):
         try:
-            connection.door.sendall(piece)
+            connection.sock.sendall(piece)
         except TimeoutError as error:
             raise AnswerOverdue from error
         except OSError:
@@ -312,11 +312,11 @@ def _make_chunks(body: Iterable[bytes]) -> Iterator[bytes]:
     yield b"0\r\n\r\n"
 
 
-def _is_quiet(door: socket.socket) -> bool:
+def _is_quiet(sock: socket.socket) -> bool:
     """Return False when the server has closed an idle connection, or has sent data without a request."""
-    door.settimeout(0)
+    sock.settimeout(0)
     try:
-        door.recv(1, socket.MSG_PEEK)
+        sock.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
         return True
     except OSError:
@@ -324,17 +324,17 @@ def _is_quiet(door: socket.socket) -> bool:
     return False
 
 
-def _wait_for_data(door: socket.socket, seconds: float) -> bool:
+def _wait_for_data(sock: socket.socket, seconds: float) -> bool:
     """Return True once there is something to read from a connection, False when nothing came in time."""
     ready = select.poll()
-    ready.register(door, select.POLLIN)
+    ready.register(sock, select.POLLIN)
     return bool(ready.poll(seconds * 1000))
 
 
 def _shut_down(connection: _Connection) -> None:
     """End a connection, so that a thread that reads from it goes on."""
     with suppress(OSError):
-        connection.door.shutdown(socket.SHUT_RDWR)
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

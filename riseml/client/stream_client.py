@@ -88,9 +88,9 @@ async def _connect(address: Address, path: str) -> AsyncIterator[ClientConnectio
         "additional_headers": {"Authorization": f"Bearer {address.key}"} if address.key else {},
     }
     if address.socket is not None:
-        door = Exchange(address).open_door(address.socket)
-        door.settimeout(None)
-        options |= {"sock": door, "proxy": None}
+        sock = Exchange(address).open_socket(address.socket)
+        sock.settimeout(None)
+        options |= {"sock": sock, "proxy": None}
     elif url.startswith("ws:"):
         options["proxy"] = None  # no proxy: it would get data that is meant for this machine alone
     try:

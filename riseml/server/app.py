@@ -59,8 +59,8 @@ from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.server.web.access import WebAccess
-from riseml.server.web.door import WebDoor
 from riseml.server.web.guest_gate import GUEST_MOUNT
+from riseml.server.web.listener import WebListener
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
@@ -216,7 +216,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         data=data,
         watchers=watchers,
         loops=loops,
-        web=WebDoor(WebAccess(settings.home / "web.json")),
+        web=WebListener(WebAccess(settings.home / "web.json")),
         request_stop=stop.set,
     )
 

@@ -99,7 +99,7 @@ def _serve_until_idle(application: Application, settings: Settings, lock: HomeLo
     """Answer requests until `stop` is set, until the server is idle, or until its home is gone. A request at the last
     moment keeps an idle server alive.
     """
-    door = _bind_socket(settings)
+    listener = _bind_socket(settings)
     place = settings.socket.lstat()
     log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
     application.services.watchers.metrics.start()
@@ -107,14 +107,14 @@ def _serve_until_idle(application: Application, settings: Settings, lock: HomeLo
     application.search_loop.start()
     application.webhooks.start()
     while True:
-        pause = asyncio.run(_answer_requests(application, settings, lock, (door, place), stop))
+        pause = asyncio.run(_answer_requests(application, settings, lock, (listener, place), stop))
         if pause is _Pause.STOP or (pause is _Pause.IDLE and _is_idle(application, settings)):
             return
         if pause is _Pause.IDLE:
             log.info("a request came while the idle server was about to end: it goes on")
         else:
             log.warning("%s was removed: this server listens there again", settings.socket)
-        door = _bind_socket(settings)
+        listener = _bind_socket(settings)
         place = settings.socket.lstat()
 
 
@@ -130,12 +130,12 @@ async def _answer_requests(
     application: Application,
     settings: Settings,
     lock: HomeLock,
-    door: tuple[socket.socket, os.stat_result],
+    listener: tuple[socket.socket, os.stat_result],
     stop: threading.Event,
 ) -> _Pause:
-    """Answer requests at the socket `door` until the server ends, or can no longer be found at its place."""
+    """Answer requests at the socket `listener` until the server ends, or can no longer be found at its place."""
     server = uvicorn.Server(configure_http(SocketGate(application.api)))
-    serving = asyncio.create_task(server.serve(sockets=[door[0]]))
+    serving = asyncio.create_task(server.serve(sockets=[listener[0]]))
     await application.services.web.resume(application.api)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -149,7 +149,7 @@ async def _answer_requests(
         if not await asyncio.to_thread(lock.is_held):  # a file server that hangs must not stop the answers
             log.error("%s was removed, or it is the home of another server by now: this server ends", settings.home)
             stop.set()
-        lost = not await asyncio.to_thread(_leads_to_door, settings, door[1])
+        lost = not await asyncio.to_thread(_leads_to_listener, settings, listener[1])
     server.should_exit = True
     await asyncio.gather(serving, application.services.web.suspend())
     if stop.is_set() or not (idle or lost):
@@ -157,7 +157,7 @@ async def _answer_requests(
     return _Pause.NO_SOCKET if lost else _Pause.IDLE
 
 
-def _leads_to_door(settings: Settings, place: os.stat_result) -> bool:
+def _leads_to_listener(settings: Settings, place: os.stat_result) -> bool:
     """Return False when the path of the socket leads to nothing, or to another file."""
     try:
         return os.path.samestat(settings.socket.lstat(), place)
@@ -202,14 +202,14 @@ def _bind_socket(settings: Settings) -> socket.socket:
     if path.parent != settings.home:
         make_private(path.parent)
     path.unlink(missing_ok=True)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        door.bind(str(path))
+        listener.bind(str(path))
     finally:
         os.umask(before)
-    door.listen(128)
-    return door
+    listener.listen(128)
+    return listener
 
 
 def _raise_file_limit() -> None:

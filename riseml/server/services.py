@@ -31,7 +31,7 @@ from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
-from riseml.server.web.door import WebDoor
+from riseml.server.web.listener import WebListener
 from riseml.store.capsules import CapsuleStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
@@ -133,5 +133,5 @@ class Services:
     data: DataServices
     watchers: Watchers
     loops: Loops
-    web: WebDoor  # the listener of the web page
+    web: WebListener  # the listener of the web page
     request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on

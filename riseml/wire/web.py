@@ -1,4 +1,4 @@
-"""The web page: its door, the feed of changes, and pages of a log."""
+"""The web page: its listener, the feed of changes, and pages of a log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class WebOrder(TypedDict):
 
 
 class WebView(TypedDict):
-    """The door of the web page."""
+    """The listener of the web page."""
 
     open: bool
     port: int | None  # where it listens at 127.0.0.1; null: nowhere
-    url: str | None  # opens a session once, within ten minutes; null: the door is closed
+    url: str | None  # opens a session once, within ten minutes; null: it is closed
 
 
 class WebSessionView(TypedDict):

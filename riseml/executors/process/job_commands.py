@@ -74,9 +74,9 @@ def open_process_port(record: SupervisorRecord | None, port: int) -> JobStream:
         raise NotThere("the job does not run")
     for address in _find_listeners(record, port):
         with suppress(OSError):
-            door = socket.create_connection((address, port), _CONNECT)
-            door.settimeout(None)
-            return JobStream(door, RawCodec(), NoControl())
+            connection = socket.create_connection((address, port), _CONNECT)
+            connection.settimeout(None)
+            return JobStream(connection, RawCodec(), NoControl())
     raise PortClosed(f"no process of the job listens on port {port}", permanent=True)
 
 

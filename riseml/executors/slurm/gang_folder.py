@@ -48,7 +48,7 @@ PROGRAMS = (
         Path(__file__).with_name(f"{name}.py")
         for name in ("gang_supervisor", "gang_roles", "gang_lines", "gang_records")
     ),
-    *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "use", "door")),
+    *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "use", "server")),
     *(
         Path(__file__).parents[1] / "supervision" / f"{name}.py"
         for name in ("command_runner", "output_log", "process_tree")

@@ -40,7 +40,7 @@ _LONGEST_LINE = 1 << 20  # bytes
 def prove(token: str, side: str, *texts: str) -> str:
     """Return the proof that one side of a connection knows the token of the gang: an HMAC over its side and the texts.
 
-    The token itself is never sent: it opens the doors of all roles (`role_door`).
+    The token itself is never sent: it lets callers into all roles (`role_server`).
     """
     return hmac.new(token.encode(), "\n".join((side, *texts)).encode(), hashlib.sha256).hexdigest()
 
@@ -50,7 +50,7 @@ def is_proven(proof: object, token: str, side: str, *texts: str) -> bool:
     return hmac.compare_digest(prove(token, side, *texts).encode(), str(proof).encode("utf-8", "replace"))
 
 
-def read_line(door: socket.socket) -> bytes:
+def read_line(connection: socket.socket) -> bytes:
     """Return the next line, without reading any byte after it.
 
     Raises:
@@ -58,7 +58,7 @@ def read_line(door: socket.socket) -> bytes:
     """
     line = bytearray()
     while not line.endswith(b"\n"):
-        data = door.recv(1) if len(line) < _LONGEST_LINE else b""
+        data = connection.recv(1) if len(line) < _LONGEST_LINE else b""
         if not data:
             raise OSError("the connection was closed")
         line += data
@@ -85,13 +85,13 @@ class LineConnection:
     """A connection that carries one JSON object a line, each with the proof of its sender.
 
     Args:
-        door: the connection.
+        connection: the connected socket.
         token: of the gang.
         side: of this process, SUPERVISOR or ROLE.
     """
 
-    def __init__(self, door: socket.socket, token: str, side: str) -> None:
-        self.door = door
+    def __init__(self, connection: socket.socket, token: str, side: str) -> None:
+        self.connection = connection
         self.heard = time.monotonic()  # when the last line arrived
         self.sent_at = time.monotonic()
         self._token = token
@@ -132,7 +132,7 @@ class LineConnection:
 
     def _send_line(self, line: "dict[str, Any]") -> None:
         self.sent_at = time.monotonic()
-        self.door.sendall(json.dumps(line).encode() + b"\n")
+        self.connection.sendall(json.dumps(line).encode() + b"\n")
 
     def _derive_key(self, nonce: str) -> str:
         return prove(self._token, "session", self._challenge, nonce)
@@ -166,7 +166,7 @@ class LineConnection:
         To a role, the first one is the challenge of the supervisor, which has no proof.
         """
         try:
-            data = self.door.recv(_READ_SIZE)
+            data = self.connection.recv(_READ_SIZE)
         except OSError:
             return None
         if not data:

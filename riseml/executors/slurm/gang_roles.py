@@ -75,7 +75,7 @@ class SupervisedRole:
     def close(self) -> None:
         """End its connection, if there is one."""
         if self.lines is not None:
-            self.lines.door.close()
+            self.lines.connection.close()
             self.lines = None
 
     def as_member(self) -> gang_rules.Member:

@@ -62,7 +62,7 @@ class GangSupervisor:
         self.orders_read = 0  # bytes
         self.beat_at = 0.0  # when this process last updated `claim`
         self.callers = []  # type: list[gang_lines.LineConnection]
-        self.door = socket.socket()
+        self.listener = socket.socket()
         self.signals, writer = os.pipe()
         for end in (self.signals, writer):
             os.set_blocking(end, False)
@@ -82,8 +82,8 @@ class GangSupervisor:
 
     def run(self) -> int:
         """Run the gang to its end; return 0 when it ended well."""
-        self.door.bind(("", 0))
-        self.door.listen(len(self.roles) + 8)
+        self.listener.bind(("", 0))
+        self.listener.listen(len(self.roles) + 8)
         self._write_state()
         for role in self.roles:
             self._start_srun(role)
@@ -102,7 +102,7 @@ class GangSupervisor:
     def _start_srun(self, role: gang_roles.SupervisedRole) -> None:
         host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         wrapper = os.path.join(self.folder, "role_wrapper.py")
-        ask = [self.plan["python"], "-S", wrapper, self.folder, role.name, host, str(self.door.getsockname()[1])]
+        ask = [self.plan["python"], "-S", wrapper, self.folder, role.name, host, str(self.listener.getsockname()[1])]
         command = ["srun"] + role.plan["srun"] + self.plan["prefix"] + ask
         with open(os.path.join(self.folder, role.name + ".srun"), "ab") as output:
             role.srun = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
@@ -110,38 +110,38 @@ class GangSupervisor:
     def _wait_for_events(self) -> None:
         """Wait briefly for connections, messages and signals, and handle them."""
         poll = select.poll()
-        for descriptor in (self.signals, self.door.fileno()):
+        for descriptor in (self.signals, self.listener.fileno()):
             poll.register(descriptor, select.POLLIN)
-        doors = {}  # type: dict[int, gang_lines.LineConnection]
+        connections = {}  # type: dict[int, gang_lines.LineConnection]
         for lines in self.callers + [role.lines for role in self.roles if role.lines is not None]:
-            doors[lines.door.fileno()] = lines
-            poll.register(lines.door.fileno(), select.POLLIN)
+            connections[lines.connection.fileno()] = lines
+            poll.register(lines.connection.fileno(), select.POLLIN)
         for descriptor, _ in poll.poll(_TICK):
             if descriptor == self.signals:
                 self._take_signals()
-            elif descriptor == self.door.fileno():
+            elif descriptor == self.listener.fileno():
                 self._accept_caller()
             else:
-                self._take_lines(doors[descriptor])
+                self._take_lines(connections[descriptor])
 
     def _accept_caller(self) -> None:
         """Accept a connection, unless all roles are there. With too many unidentified ones, close the oldest."""
         try:
-            door = self.door.accept()[0]
+            connection = self.listener.accept()[0]
         except OSError:  # the caller has gone, or too many files are open
             return
         if self.go_at:
-            door.close()
+            connection.close()
             return
-        caller = gang_lines.LineConnection(door, self.plan["token"], gang_lines.SUPERVISOR)
+        caller = gang_lines.LineConnection(connection, self.plan["token"], gang_lines.SUPERVISOR)
         try:
             caller.challenge()
         except OSError:
-            door.close()
+            connection.close()
             return
         self.callers.append(caller)
         if len(self.callers) > len(self.roles) + _STRANGERS:
-            self.callers.pop(0).door.close()
+            self.callers.pop(0).connection.close()
 
     def _take_signals(self) -> None:
         numbers = os.read(self.signals, 512)
@@ -152,12 +152,12 @@ class GangSupervisor:
             self._end_all(self.stopped)
 
     def _take_lines(self, lines: "gang_lines.LineConnection") -> None:
-        if lines.door.fileno() < 0:  # closed since the poll, because of what came over another connection
+        if lines.connection.fileno() < 0:  # closed since the poll, because of what came over another connection
             return
         messages = lines.receive()
         role = next((candidate for candidate in self.roles if candidate.lines is lines), None)
         if messages is None:
-            lines.door.close()
+            lines.connection.close()
             if role is None:
                 self.callers.remove(lines)
             else:
@@ -186,7 +186,7 @@ class GangSupervisor:
         named = all(gang_lines.is_host(message.get(name)) for name in ("host", "node"))
         numbered = all(gang_lines.is_port(message.get(name)) for name in ("port", "door"))
         if role is None or not named or not numbered or role.lines is not None or self.go_at:
-            lines.door.close()
+            lines.connection.close()
             return None
         role.lines = lines
         role.node = message["node"]

@@ -1,4 +1,4 @@
-"""Streams into roles, through the door of a role's wrapper (`role_door`), and the use of roles, from its records.
+"""Streams into roles, through the server of a role (`role_server`), and the use of roles, from its records.
 
 The server connects to the node directly, or through the login node. It uses no srun, so the controller may be down. A
 port needs one connection, and a command needs no step of its own.
@@ -28,7 +28,7 @@ from riseml.executors.gpus.nvidia_smi import UnknownField, parse_table
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders
 from riseml.executors.slurm.gang_lines import is_proven, prove, read_line
-from riseml.executors.slurm.role_door import CLOSED, GONE
+from riseml.executors.slurm.role_server import CLOSED, GONE
 from riseml.executors.supervision.runner_streams import RunnerCodec, RunnerControl, make_runner_order
 from riseml.model import JobKey, Sample, Traffic
 
@@ -36,7 +36,7 @@ Connect = Callable[[str, int], socket.socket]
 """Connects to a port of a node; raises OSError or Unreachable."""
 
 _MIB = 2**20
-_PATIENCE = 30.0  # seconds for the door to answer: it may be starting
+_PATIENCE = 30.0  # seconds for the role's server to answer: it may be starting
 _BETWEEN = 0.5  # seconds between two checks for a new reading
 _LATE_END = 10.0  # seconds until the server sees the end of a role whose command was killed with it
 _STALE = 20.0  # seconds after which the next reading of a role is missing
@@ -120,11 +120,11 @@ def open_role_command(folder: GangFolder, role: JobName, order: CommandOrder, co
         NotThere: the role does not run.
         Unreachable: its node cannot be reached.
     """
-    door, error = _call(folder, role, make_runner_order(order), connect)
+    connection, error = _call(folder, role, make_runner_order(order), connect)
     if error == GONE:
-        door.close()
+        connection.close()
         raise NotThere("the job does not run")
-    return JobStream(door, RunnerCodec(), _RoleCommand(folder, role))
+    return JobStream(connection, RunnerCodec(), _RoleCommand(folder, role))
 
 
 def open_role_port(folder: GangFolder, role: JobName, port: int, connect: Connect) -> JobStream:
@@ -135,11 +135,11 @@ def open_role_port(folder: GangFolder, role: JobName, port: int, connect: Connec
         PortClosed: no process of it listens there.
         Unreachable: its node cannot be reached.
     """
-    door, error = _call(folder, role, {"port": port}, connect)
+    connection, error = _call(folder, role, {"port": port}, connect)
     if error == CLOSED:
-        door.close()
+        connection.close()
         raise PortClosed(f"no process of the job listens on port {port}", permanent=True)
-    return JobStream(door, RawCodec(), NoControl())
+    return JobStream(connection, RawCodec(), NoControl())
 
 
 def read_running(folder: GangFolder, role: JobName) -> dict[str, Any]:
@@ -217,37 +217,37 @@ def _make_sample(use: dict[str, Any], before: dict[str, Any], memory: int) -> Sa
 
 
 def _call(folder: GangFolder, role: JobName, request: dict[str, Any], connect: Connect) -> tuple[socket.socket, str]:
-    """Call the door of a role, and return the open connection with the door's answer to the request."""
+    """Call the server of a role, and return the open connection with its answer to the request."""
     record = read_running(folder, role)
     host = str(record["host"])
     port = int(record["door"])
     try:
-        door = connect(host, port)
+        connection = connect(host, port)
     except OSError as error:
         raise _explain_failure(folder, role, f"node {record['node']} ({host}:{port}): {error}") from error
     try:
-        door.settimeout(_PATIENCE)
-        answer = _introduce(door, folder.read_plan()["token"], request)
+        connection.settimeout(_PATIENCE)
+        answer = _introduce(connection, folder.read_plan()["token"], request)
     except (OSError, ValueError) as error:
-        door.close()
+        connection.close()
         raise _explain_failure(folder, role, f"node {record['node']} gave no answer: {error}") from error
-    door.settimeout(None)
-    return door, answer
+    connection.settimeout(None)
+    return connection, answer
 
 
-def _introduce(door: socket.socket, token: str, request: dict[str, Any]) -> str:
+def _introduce(connection: socket.socket, token: str, request: dict[str, Any]) -> str:
     """Prove that this side knows the token of the gang, and that the other side does; return its answer.
 
     Raises:
         OSError, ValueError: the other side does not know the token, or does not answer.
     """
-    door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    challenge = read_line(door).decode().strip()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    challenge = read_line(connection).decode().strip()
     nonce = secrets.token_hex(16)
     text = json.dumps(request)
     proof = prove(token, "caller", challenge, text)
-    door.sendall(json.dumps({"request": text, "nonce": nonce, "proof": proof}).encode() + b"\n")
-    answer = json.loads(read_line(door))
+    connection.sendall(json.dumps({"request": text, "nonce": nonce, "proof": proof}).encode() + b"\n")
+    answer = json.loads(read_line(connection))
     if not isinstance(answer, dict) or not is_proven(answer.get("proof"), token, "door", challenge, nonce):
         raise ValueError("another program listens there")
     return str(answer["error"])

@@ -3,7 +3,7 @@
 It calls the gang's supervisor (`gang_supervisor`) at HOST and PORT, tells it the address and a free port of its role,
 and waits until every role has done so. Then it starts the role's command with the addresses of all, in a session of its
 own, writes what the command prints into ROLE.log and what it uses into ROLE.use (`output_log`, `role_use`). It writes
-the end into ROLE.exit and reports it. When riseml calls the port of its door, it starts `role_door`.
+the end into ROLE.exit and reports it. When riseml calls its port, it starts `role_server`.
 
 No command outlives its gang: when the connection to the supervisor breaks, or nothing arrives over it for `SILENCE`
 seconds, the command gets SIGTERM, its grace, and SIGKILL (`gang_lines`).
@@ -28,7 +28,7 @@ from riseml.executors.supervision import output_log, process_tree
 CONNECT = 60.0  # seconds to reach the supervisor
 GONE = "the gang's supervisor did not answer any more"
 _KILL_PAUSE = 0.05  # seconds between two checks of processes that were killed
-_DOOR_PAUSE = 5.0  # seconds between two starts of a door that cannot run
+_SERVER_PAUSE = 5.0  # seconds between two starts of a server that cannot run
 _PR_SET_PDEATHSIG = 1  # numbers of prctl(2)
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -46,9 +46,9 @@ class RoleWrapper:
         self.listener = socket.socket()  # riseml calls it for commands and ports
         self.listener.bind(("", 0))
         self.listener.listen(128)
-        self.listens = True  # the first call starts the door
-        self.door = None  # type: subprocess.Popen[bytes] | None
-        self.door_at = 0.0  # when it was started
+        self.listens = True  # the first call starts the server
+        self.role_server = None  # type: subprocess.Popen[bytes] | None
+        self.server_started_at = 0.0  # when it was started
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.signals, writer = os.pipe()
@@ -70,10 +70,10 @@ class RoleWrapper:
         """Wait for the other roles, run the command, and return its exit code."""
         own = socket.socket()
         own.bind(("", 0))
-        door = _connect_to_supervisor(host, port)
-        self.lines = gang_lines.LineConnection(door, self.order["token"], gang_lines.ROLE)
+        connection = _connect_to_supervisor(host, port)
+        self.lines = gang_lines.LineConnection(connection, self.order["token"], gang_lines.ROLE)
         node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-        name = door.getsockname()[0]
+        name = connection.getsockname()[0]
         if name.startswith("127."):
             name = node
         hello = {"role": self.role, "host": name, "port": own.getsockname()[1], "node": node}
@@ -97,11 +97,11 @@ class RoleWrapper:
         """Answer the supervisor's challenge, and return the address of each role; None when the gang does not start."""
         assert self.lines is not None
         while True:
-            select.select([self.lines.door.fileno(), self.signals], [], [], 1.0)
+            select.select([self.lines.connection.fileno(), self.signals], [], [], 1.0)
             self.lines.beat()
             if signal.SIGTERM in self._read_signals() or self.lines.is_silent():
                 return None
-            if not select.select([self.lines.door], [], [], 0)[0]:
+            if not select.select([self.lines.connection], [], [], 0)[0]:
                 continue
             messages = self.lines.receive()
             if messages is None or any("signal" in message for message in messages):
@@ -169,14 +169,14 @@ class RoleWrapper:
         poll = select.poll()
         poll.register(self.signals, select.POLLIN)
         if self.lines is not None:
-            poll.register(self.lines.door.fileno(), select.POLLIN)
+            poll.register(self.lines.connection.fileno(), select.POLLIN)
         for descriptor in self.streams:
             poll.register(descriptor, select.POLLIN)
         poll.register(self.listener, select.POLLIN)
         while not self._has_ended(self.child):
             self._reap_orphans()
             self.use.record_use(os.getpid())
-            self._watch_door(poll)
+            self._watch_server(poll)
             for descriptor, _ in poll.poll(int(1000 * self._find_timeout())):
                 if not self._handle_input(descriptor):
                     poll.unregister(descriptor)
@@ -216,7 +216,7 @@ class RoleWrapper:
     def _list_leftovers(self) -> "list[int]":
         """Return the processes below this one that the command has started."""
         self._reap_orphans()
-        own = [pid for pid in (self.use.find_reader(), self.door and self.door.pid) if pid]
+        own = [pid for pid in (self.use.find_reader(), self.role_server and self.role_server.pid) if pid]
         own += [descendant for pid in own for descendant in process_tree.list_descendants(pid)]
         return [pid for pid in process_tree.list_descendants(os.getpid()) if pid not in own]
 
@@ -224,7 +224,8 @@ class RoleWrapper:
         """Reap the processes whose parents ended before them, until the next child is one that this process started
         itself: as zombies they would count against the limit of processes.
         """
-        started = [process.pid for process in (self.child, self.door) if process is not None] + [self.use.find_reader()]
+        started = [process.pid for process in (self.child, self.role_server) if process is not None]
+        started.append(self.use.find_reader())
         while True:
             try:
                 child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -239,7 +240,7 @@ class RoleWrapper:
         if descriptor in self.streams:
             return self._copy_output(descriptor)
         if descriptor == self.listener.fileno():
-            self._open_door()
+            self._start_server()
             return False
         if descriptor == self.signals:
             self._take_signals()
@@ -254,15 +255,15 @@ class RoleWrapper:
                 self.error = gang_records.STOPPED
             self._end_command("TERM")
 
-    def _open_door(self) -> None:
-        """Start the door at the first call. It takes all calls from then on."""
+    def _start_server(self) -> None:
+        """Start the server at the first call. It takes all calls from then on."""
         assert self.child is not None
         self.listens = False
-        self.door_at = time.monotonic()
-        program = os.path.join(self.folder, "role_door.py")
+        self.server_started_at = time.monotonic()
+        program = os.path.join(self.folder, "role_server.py")
         try:
             with open(os.path.join(self.folder, self.role + ".door"), "ab") as output:
-                self.door = subprocess.Popen(
+                self.role_server = subprocess.Popen(
                     [sys.executable, program, self.folder, self.role, str(self.child.pid)],
                     stdin=self.listener.fileno(),
                     stdout=output,
@@ -270,12 +271,12 @@ class RoleWrapper:
                     preexec_fn=self._become_command,
                 )
         except (OSError, subprocess.SubprocessError):  # a full disk, or the command has used up all processes
-            self.door = None
+            self.role_server = None
 
-    def _watch_door(self, poll: "select.poll") -> None:
-        """Listen again when the door has ended before the role, or could not be started."""
-        ended = self.door is None or self.door.poll() is not None
-        if not self.listens and ended and time.monotonic() > self.door_at + _DOOR_PAUSE:
+    def _watch_server(self, poll: "select.poll") -> None:
+        """Listen again when the server has ended before the role, or could not be started."""
+        ended = self.role_server is None or self.role_server.poll() is not None
+        if not self.listens and ended and time.monotonic() > self.server_started_at + _SERVER_PAUSE:
             self.listens = True
             poll.register(self.listener, select.POLLIN)
 
@@ -300,13 +301,13 @@ class RoleWrapper:
         except OSError:
             is_gone = True
         if is_gone:
-            poll.unregister(self.lines.door.fileno())
+            poll.unregister(self.lines.connection.fileno())
             self._lose_supervisor()
 
     def _lose_supervisor(self) -> None:
         """End the command: no supervisor would see its end, and another attempt may follow on another node."""
         assert self.lines is not None
-        self.lines.door.close()
+        self.lines.connection.close()
         self.lines = None
         self.error = "" if self.kill_at else GONE
         self.log.write_output(output_log.OWN, b"[riseml: the gang's supervisor is gone, so this role ends]\n")

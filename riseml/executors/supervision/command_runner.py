@@ -5,7 +5,7 @@ the reaper of everything that the command starts (PR_SET_CHILD_SUBREAPER), so no
 stream or the job ends; a server that is killed ends the stream, too.
 
 `python -m riseml.executors.supervision.command_runner` runs one beside the server: standard input is a socket, on which
-one line of JSON with the order comes first. On a node of a cluster the door of the role makes one for each call.
+one line of JSON with the order comes first. On a node of a cluster the server of the role makes one for each call.
 
 Python 3.6 or newer, standard library, `output_log` and `process_tree` only: nodes do not have riseml.
 """
@@ -104,12 +104,12 @@ class CommandRunner:
     """One command from its start to its end.
 
     Args:
-        door: the socket.
+        sock: the socket.
         order: of `complete_order`.
     """
 
-    def __init__(self, door: socket.socket, order: "dict[str, Any]") -> None:
-        self._door = door
+    def __init__(self, sock: socket.socket, order: "dict[str, Any]") -> None:
+        self._sock = sock
         self._order = order
         self._messages = MessageReader()
         self._to_server = bytearray()  # at most one piece
@@ -132,7 +132,7 @@ class CommandRunner:
             self._start_on_terminal(libc)
         else:
             self._start_with_pipes(libc)
-        self._door.settimeout(0.0)
+        self._sock.settimeout(0.0)
         try:
             while self._exit_code is None and self._handle_next(job):
                 pass
@@ -204,11 +204,11 @@ class CommandRunner:
         for descriptor, events in self._list_wanted(job).items():
             poll.register(descriptor, events)
         ready = dict(poll.poll())
-        at_door = ready.get(self._door.fileno(), 0)
+        sock_events = ready.get(self._sock.fileno(), 0)
         if job in ready:
             self._exit_code = 128 + signal.SIGKILL
             return False
-        if at_door & (select.POLLHUP | select.POLLERR) or (at_door & select.POLLIN and not self._read_server()):
+        if sock_events & (select.POLLHUP | select.POLLERR) or (sock_events & select.POLLIN and not self._read_server()):
             return False
         if self._children in ready:
             self._reap_children()
@@ -221,20 +221,20 @@ class CommandRunner:
 
     def _list_wanted(self, job: int) -> "dict[int, int]":
         """Return the descriptors to wait for. Read a side only while no bytes wait to be written to the other side."""
-        event_masks = {self._children: select.POLLIN, self._door.fileno(): select.POLLOUT if self._to_server else 0}
+        event_masks = {self._children: select.POLLIN, self._sock.fileno(): select.POLLOUT if self._to_server else 0}
         if job >= 0:
             event_masks[job] = select.POLLIN
         if not self._to_server:
             event_masks.update(dict.fromkeys(self._outputs, select.POLLIN))
         if not self._to_command:
-            event_masks[self._door.fileno()] |= select.POLLIN
+            event_masks[self._sock.fileno()] |= select.POLLIN
         elif self._input >= 0:
             event_masks[self._input] = event_masks.get(self._input, 0) | select.POLLOUT
         return event_masks
 
     def _read_server(self) -> bool:
         """Handle messages of the server; False when the server has ended the stream."""
-        data = self._door.recv(LONGEST_PIECE)
+        data = self._sock.recv(LONGEST_PIECE)
         for kind, fields in self._messages.feed(data):
             if kind == INPUT:
                 self._to_command += fields
@@ -285,7 +285,7 @@ class CommandRunner:
     def _flush(self) -> None:
         if self._to_server:
             try:
-                del self._to_server[: self._door.send(self._to_server)]
+                del self._to_server[: self._sock.send(self._to_server)]
             except BlockingIOError:
                 return
 
@@ -321,7 +321,7 @@ class CommandRunner:
 
     def _send_rest(self, code: int) -> None:
         """Send the rest of the output, then the exit code."""
-        self._door.settimeout(None)
+        self._sock.settimeout(None)
         for descriptor in list(self._outputs):
             for _ in range(output_log.count_last_reads(descriptor, LONGEST_PIECE)):
                 if not self._copy_output(descriptor):
@@ -331,7 +331,7 @@ class CommandRunner:
         self._send_all()
 
     def _send_all(self) -> None:
-        self._door.sendall(self._to_server)
+        self._sock.sendall(self._to_server)
         self._to_server.clear()
 
 
@@ -365,15 +365,15 @@ def _signal_all(number: int) -> bool:
 
 def main() -> None:
     """Run the command that the server orders over standard input."""
-    door = socket.socket(fileno=os.dup(0))
+    sock = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     order = bytearray()
     while not order.endswith(b"\n"):
-        byte = door.recv(1)
+        byte = sock.recv(1)
         if not byte:
             return
         order += byte
-    CommandRunner(door, json.loads(order.decode())).run()
+    CommandRunner(sock, json.loads(order.decode())).run()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from riseml.model import Experiment, Job, JobKey
 from riseml.server.hosts.host_set import HostSet
 
 
-class JobDoor:
+class JobConnector:
     """Opens streams into one job.
 
     Raises:

@@ -16,9 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from riseml.base.errors import Refused, RisemlError, StoreError, Unreachable
 from riseml.base.names import parse_id
-from riseml.server.access.job_access import JobDoor
+from riseml.server.access.job_access import JobConnector
 from riseml.server.access.job_http import BadAnswer, JobExchange
-from riseml.server.api.job_doors import find_door, find_running
+from riseml.server.api.job_connectors import find_connector, find_running
 from riseml.server.api.views.named_experiments import find_single_experiment
 from riseml.server.services import Services
 from riseml.server.web.guest_gate import GUEST_MOUNT, PRESENCE
@@ -36,16 +36,16 @@ _NO_STORE = {"Cache-Control": "no-store"}
 log = logging.getLogger(__name__)
 
 
-def find_program(name: str, services: Services) -> tuple[JobDoor, int]:
+def find_program(name: str, services: Services) -> tuple[JobConnector, int]:
     """Return the way to the TensorBoard of an experiment, and its port.
 
     Raises:
         RisemlError: the experiment has none, or it does not run.
     """
     experiment = find_single_experiment(parse_id(name), services.stores)
-    door = find_door(f"{name}.{TENSORBOARD_JOB}", services)
+    connector = find_connector(f"{name}.{TENSORBOARD_JOB}", services)
     (job,) = (job for job in experiment.gang if job.name == TENSORBOARD_JOB)
-    return door, job.port or _PORT
+    return connector, job.port or _PORT
 
 
 class GuestProgram:
@@ -76,9 +76,9 @@ class GuestProgram:
         self._under_way += 1
         try:
             body = await _read_body(receive)
-            door, port = await run_in_threadpool(find_program, name, self._services)
-            with self._services.watchers.attendance.attend(door.experiment):
-                exchange = JobExchange(await run_in_threadpool(door.open_port, port))
+            connector, port = await run_in_threadpool(find_program, name, self._services)
+            with self._services.watchers.attendance.attend(connector.experiment):
+                exchange = JobExchange(await run_in_threadpool(connector.open_port, port))
                 answer = asyncio.create_task(_give_answer(exchange, f"127.0.0.1:{port}", body, scope, send))
                 disconnect = asyncio.create_task(_wait_until_gone(receive))
                 try:

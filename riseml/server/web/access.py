@@ -68,7 +68,7 @@ class WebAccess:
 
     @property
     def port(self) -> int | None:
-        """The port that the door had last; None while it is closed."""
+        """The port of the last listener; None while it is closed."""
         return self._port
 
     def remember(self, port: int) -> None:
@@ -163,7 +163,7 @@ class WebAccess:
         return self.sign(f"page {session}")
 
     def sign(self, text: str) -> str:
-        """Return a signature that this server and the next ones make, until the door is closed for good."""
+        """Return a signature that this server and the next ones make, until the listener is closed for good."""
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
     def _write_file(self) -> None:

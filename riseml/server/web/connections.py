@@ -41,7 +41,7 @@ _MAPPED_PREFIX = "::ffff:"
 log = logging.getLogger(__name__)
 
 
-class DoorConnection(H11Protocol):
+class WebConnection(H11Protocol):
     """One connection. The server's log has no line for an invalid request: another user could fill it."""
 
     def __init__(self, *options: Any, **named_options: Any) -> None:
@@ -66,20 +66,21 @@ class DoorConnection(H11Protocol):
 
     def _has_place(self) -> bool:
         """Return True when this connection may stay, after ending an older one where that is necessary."""
-        doors = [
+        connections = [
             connection
             for connection in self.connections
-            if isinstance(connection, DoorConnection) and connection is not self
+            if isinstance(connection, WebConnection) and connection is not self
         ]
-        foreign = [door for door in doors if door.is_foreign]
+        foreign = [connection for connection in connections if connection.is_foreign]
         if self.is_foreign and len(foreign) >= MOST_FOREIGN:
             return False
         if len(self.connections) <= MOST_CONNECTIONS:
             return True
-        unproven = [door for door in (foreign if self.is_foreign else doors) if not door.is_proven]
+        candidates = foreign if self.is_foreign else connections
+        unproven = [connection for connection in candidates if not connection.is_proven]
         if not unproven:
             return False
-        min(unproven, key=lambda door: (not door.is_foreign, door.began)).transport.abort()
+        min(unproven, key=lambda connection: (not connection.is_foreign, connection.began)).transport.abort()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -128,14 +129,14 @@ class DoorConnection(H11Protocol):
 def mark_proven(scope: Scope) -> None:
     """Note that the connection of a request belongs to an open page: it keeps its place."""
     connection = scope.get("state", {}).pop(_SCOPE_KEY, None)
-    if isinstance(connection, DoorConnection):
+    if isinstance(connection, WebConnection):
         connection.is_proven = True
 
 
 def is_foreign(scope: Scope) -> bool:
     """Return True when another user of this machine has sent a request."""
     connection = scope.get("state", {}).get(_SCOPE_KEY)
-    return isinstance(connection, DoorConnection) and connection.is_foreign
+    return isinstance(connection, WebConnection) and connection.is_foreign
 
 
 def find_peer_user(own: Any, peer: Any) -> int | None:

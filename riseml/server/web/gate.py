@@ -67,7 +67,7 @@ class WebAuth:
         port: where it listens.
     """
 
-    def __init__(  # one part of the door each
+    def __init__(  # one part of the web access each
         self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], guests: ProxiedAppAuth, port: int
     ) -> None:
         self._api = api
@@ -182,7 +182,7 @@ class WebAuth:
         """Return the refusal of a request of the API; None: it may pass."""
         path = scope["path"]
         if path.startswith("/api/v1/web"):
-            return _refuse(HTTPStatus.FORBIDDEN, "the page cannot open or close its own door", "use `riseml web`")
+            return _refuse(HTTPStatus.FORBIDDEN, "the page cannot open or close its own listener", "use `riseml web`")
         if not (path.startswith("/api/v1/") or path == "/api/openapi.json"):
             return _refuse(HTTPStatus.NOT_FOUND, "the server has no such address", "see /api/openapi.json")
         if self._is_proven(scope, headers, scope["method"], headers.get(PROOF, ""), body):

@@ -38,7 +38,7 @@ class WebGuests:
     """Gives out addresses, and checks who may use them. Several threads use it.
 
     Args:
-        sign: signs a text with the key of the door.
+        sign: signs a text with the key of the web access.
         clock: seconds since 1970.
     """
 

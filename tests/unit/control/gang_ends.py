@@ -232,7 +232,7 @@ class WrapperLines:
     def __init__(self, name: JobName, gang: RunningGang) -> None:
         self.name = name
         self.gang = gang
-        self.door = self  # what is asked of a socket
+        self.connection = self  # what is asked of a socket
         self.messages: list[dict[str, Any]] = []
 
     def send(self, message: dict[str, Any]) -> None:
@@ -287,7 +287,7 @@ class SupervisorSite:
             role.address = role.name
             role.record["started_at"] = self.clock.time()
         yield supervisor
-        supervisor.door.close()
+        supervisor.listener.close()
         for end in (supervisor.signals, self._writers.pop()):
             os.close(end)
 

@@ -38,10 +38,10 @@ def end_wrapper(patch: pytest.MonkeyPatch, take: Take, pipe: int) -> None:
 
 def end_runner(patch: pytest.MonkeyPatch, take: Take, pipe: int) -> None:
     runner = CommandRunner.__new__(CommandRunner)
-    runner._door, there = socket.socketpair()
+    runner._sock, there = socket.socketpair()
     runner._outputs, runner._to_server = {pipe: 1}, bytearray()
     patch.setattr(runner, "_copy_output", take)
-    with runner._door, there:
+    with runner._sock, there:
         runner._send_rest(0)
 
 

@@ -21,7 +21,7 @@ from riseml.server.data.output_saver import OutputSaver, SaveProgress
 from riseml.server.home_lock import HomeLock
 from riseml.server.process import _answer_requests, _bind_socket, _is_idle, _Pause
 from riseml.server.web.access import WebAccess
-from riseml.server.web.door import WebDoor
+from riseml.server.web.listener import WebListener
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.server.data.test_data_fetcher import make_keeper
 
@@ -38,7 +38,7 @@ def application(tmp_path: Path) -> Any:
         ),
         stores=SimpleNamespace(experiments=SimpleNamespace(count_open=lambda: 0)),
         data=SimpleNamespace(saver=OutputSaver("5e17e4", hosts)),
-        web=WebDoor(WebAccess(tmp_path / "web.json")),
+        web=WebListener(WebAccess(tmp_path / "web.json")),
     )
     return SimpleNamespace(services=services, webhooks=SimpleNamespace(has_waiting=lambda: False), api=None)
 

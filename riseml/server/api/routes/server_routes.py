@@ -1,4 +1,4 @@
-"""The routes of the server itself: its properties, its stop, the web page's door, and the feed of all changes."""
+"""The routes of the server itself: its properties, its stop, the web page's listener, and the feed of all changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from riseml.server.hosts.mode import LocalMode
 from riseml.server.reconcile.notifier import FeedSubscription, Notifier
 from riseml.server.services import Services
 from riseml.server.web.access import OpenSession
-from riseml.server.web.door import WebDoor
+from riseml.server.web.listener import WebListener
 from riseml.store.changes import ChangeLog
 
 _FEED_HEARTBEAT = 15.0  # seconds between two messages at most
@@ -91,7 +91,7 @@ def show_server(services: Services) -> wire.ServerView:
     }
 
 
-class _DoorOrder(BaseModel):
+class _ListenerOrder(BaseModel):
     """`wire.WebOrder`, checked."""
 
     model_config = ConfigDict(extra="forbid")
@@ -99,30 +99,30 @@ class _DoorOrder(BaseModel):
     port: Annotated[int, Field(ge=1, le=65_535)] | None = None
 
 
-def add_web_routes(router: APIRouter, door: WebDoor) -> None:
+def add_web_routes(router: APIRouter, listener: WebListener) -> None:
     """Add /web, which opens the page and gives an address for one browser, or closes it. The gate of the web page lets
     none of these through.
     """
 
     @router.post("/web")
-    async def open_page(request: Request, order: Annotated[_DoorOrder, Body()]) -> wire.WebView:
-        port = await door.open(request.app, order.port)
-        url = f"http://127.0.0.1:{port}/enter?token={door.access.make_token()}"
+    async def open_page(request: Request, order: Annotated[_ListenerOrder, Body()]) -> wire.WebView:
+        port = await listener.open(request.app, order.port)
+        url = f"http://127.0.0.1:{port}/enter?token={listener.access.make_token()}"
         return {"open": True, "port": port, "url": url}
 
     @router.get("/web/sessions")
     def list_sessions() -> wire.WebSessions:
-        return {"sessions": [_show_session(session) for session in door.access.list_sessions()]}
+        return {"sessions": [_show_session(session) for session in listener.access.list_sessions()]}
 
     @router.post("/web/sessions/{name}/end")
     def end_session(name: Annotated[str, Path(max_length=32)]) -> wire.WebSessions:
-        if not door.access.end_session(name):
+        if not listener.access.end_session(name):
             raise NotFound(f"the page has no session {name}", "`riseml web --sessions` lists them")
-        return {"sessions": [_show_session(session) for session in door.access.list_sessions()]}
+        return {"sessions": [_show_session(session) for session in listener.access.list_sessions()]}
 
     @router.post("/web/close")
     async def close_page() -> wire.WebView:
-        await door.close()
+        await listener.close()
         return {"open": False, "port": None, "url": None}
 
 

@@ -20,7 +20,7 @@ from riseml.base.names import experiment_name, parse_id
 from riseml.base.stream_messages import CommandOrder, StreamMessage, StreamReady, decode_message, encode_message
 from riseml.server.access.stream_relay import end_in_thread, make_failure, relay_stream
 from riseml.server.api.guest_program import find_program
-from riseml.server.api.job_doors import find_door, find_running
+from riseml.server.api.job_connectors import find_connector, find_running
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
@@ -43,13 +43,13 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
             order = await _receive_order(client)
             if order is None:
                 return
-            door = await run_in_threadpool(find_door, name, services)
-            stream = await run_in_threadpool(door.open_command, order)
+            connector = await run_in_threadpool(find_connector, name, services)
+            stream = await run_in_threadpool(connector.open_command, order)
         except RisemlError as error:
             await client.refuse(error)
             return
-        write_line(log, LogLine(f"{door.title} a user runs a command in it"))
-        with services.watchers.attendance.attend(door.experiment):
+        write_line(log, LogLine(f"{connector.title} a user runs a command in it"))
+        with services.watchers.attendance.attend(connector.experiment):
             await relay_stream(stream, client)
         await client.close()
 
@@ -59,12 +59,12 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
         if not await client.accept():
             return
         try:
-            door = await run_in_threadpool(find_door, name, services)
-            stream = await run_in_threadpool(door.open_port, port)
+            connector = await run_in_threadpool(find_connector, name, services)
+            stream = await run_in_threadpool(connector.open_port, port)
         except RisemlError as error:
             await client.refuse(error)
             return
-        with services.watchers.attendance.attend(door.experiment):
+        with services.watchers.attendance.attend(connector.experiment):
             await relay_stream(stream, client)
         await client.close()
 
@@ -100,9 +100,9 @@ def add_guest_routes(router: APIRouter, services: Services) -> None:
             raise Conflict("the web page is closed", "`riseml web` opens it")
         canonical_id = parse_id(name)
         title = experiment_name(canonical_id.number, canonical_id.sub)
-        door, program_port = find_program(title, services)
-        with services.watchers.attendance.attend(door.experiment):
-            stream = door.open_port(program_port)  # it listens
+        connector, program_port = find_program(title, services)
+        with services.watchers.attendance.attend(connector.experiment):
+            stream = connector.open_port(program_port)  # it listens
         stream.socket.close()
         end_in_thread(stream)
         invitation = services.web.guests.invite(title)

@@ -44,8 +44,8 @@ def test_an_invalid_message_ends_the_connection(sent: bytes) -> None:
 def test_messages_are_lines_whatever_pieces_they_come_in() -> None:
     supervisor, role = make_pair()
     sent, kept = socket.socketpair()
-    with role.door, sent, kept, supervisor.door:
-        door, role.door = role.door, sent
+    with role.connection, sent, kept, supervisor.connection:
+        door, role.connection = role.connection, sent
         for message in ({"a": 1}, {}, {"b": 2}):
             role.send(message)
         data = kept.recv(1000)
@@ -70,7 +70,7 @@ def make_foreign_line() -> dict[str, Any]:
     """Return a line of another role of the same gang, or of the same role after another challenge."""
     supervisor, role = make_pair()
     for connection in (supervisor, role):
-        connection.door.close()
+        connection.connection.close()
     return role._seal({"code": 0})
 
 
@@ -79,9 +79,9 @@ def test_a_line_that_its_sender_did_not_send_now_ends_the_connection(
     change: Callable[[LineConnection, LineConnection, bytes], bytes],
 ) -> None:
     supervisor, role = make_pair()
-    with supervisor.door, role.door:
+    with supervisor.connection, role.connection:
         line = json.dumps(role._seal({"code": 0})).encode() + b"\n"
-        role.door.sendall(change(role, supervisor, line))
+        role.connection.sendall(change(role, supervisor, line))
         assert supervisor.receive() is None
 
 
@@ -118,7 +118,7 @@ def test_a_process_that_was_suspended_lets_the_other_side_speak_first(monkeypatc
     now = {"monotonic": 1000.0}
     set_clocks(monkeypatch, now)
     connection, role = make_pair()
-    with connection.door, role.door:
+    with connection.connection, role.connection:
         now["monotonic"] += 3600.0
         connection.beat()
         assert not connection.is_silent()
@@ -137,8 +137,8 @@ def test_a_clock_that_is_set_ends_no_sign_of_life(wall: float, tmp_path: Path, m
     set_clocks(monkeypatch, now)
     supervisor = make_supervisor(tmp_path, monkeypatch)
     lines, role = make_pair()
-    with lines.door, role.door, supervisor.door:
-        role.door.settimeout(0.0)
+    with lines.connection, role.connection, supervisor.listener:
+        role.connection.settimeout(0.0)
         supervisor.roles[0].lines = lines
         assert supervisor.claim()
         supervisor._touch_claim()
@@ -163,18 +163,18 @@ def test_a_caller_without_token_is_refused_and_the_gang_goes_on(
     peers = [stranger, join_gang(supervisor, role="z"), join_gang(supervisor, role="a", host=None)]
     for line in ({"role": "a", "token": TOKEN}, {"text": "{}", "proof": "\ud800", "nonce": "0" * 32}, {"nonce": None}):
         peers.append(call_supervisor(supervisor))
-        peers[-1].door.sendall(json.dumps(line).encode() + b"\n")
+        peers[-1].connection.sendall(json.dumps(line).encode() + b"\n")
         supervisor._take_lines(supervisor.callers[-1])
-    assert [peer.door.recv(1) for peer in peers] == [b""] * len(peers)
+    assert [peer.connection.recv(1) for peer in peers] == [b""] * len(peers)
     assert supervisor.callers == []
     assert [role.address for role in supervisor.roles] == ["", ""]
     peers += [join_gang(supervisor, role=role) for role in ("a", "b")]
     assert peers[-1].receive() == [{"go": {"a": "n1:7", "b": "n1:7"}}]
     for peer in peers:
-        peer.door.close()
+        peer.connection.close()
     for one in supervisor.roles:
         one.close()
-    supervisor.door.close()
+    supervisor.listener.close()
 
 
 @pytest.mark.parametrize("name", ["batch.log", "ps.1.srun"])
@@ -193,19 +193,19 @@ def test_a_second_job_of_one_gang_does_not_get_the_claim(tmp_path: Path, monkeyp
     assert first.claim()
     assert not second.claim()
     for one in (first, second):
-        one.door.close()
+        one.listener.close()
 
 
 def test_many_silent_callers_keep_no_role_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     supervisor = make_supervisor(tmp_path, monkeypatch)
-    supervisor.door.bind(("127.0.0.1", 0))
-    supervisor.door.listen(8)
+    supervisor.listener.bind(("127.0.0.1", 0))
+    supervisor.listener.listen(8)
     with ExitStack() as stack:
         for _ in range(110):
-            stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
+            stack.enter_context(socket.create_connection(supervisor.listener.getsockname()))
             supervisor._accept_caller()
         first = supervisor.callers[0]
-        door = stack.enter_context(socket.create_connection(supervisor.door.getsockname()))
+        door = stack.enter_context(socket.create_connection(supervisor.listener.getsockname()))
         supervisor._accept_caller()
         role = LineConnection(door, TOKEN, ROLE)
         role.receive()
@@ -215,20 +215,20 @@ def test_many_silent_callers_keep_no_role_out(tmp_path: Path, monkeypatch: pytes
         supervisor._take_lines(first)  # the poll has named it, and it was closed since then
         for one in (*supervisor.callers, supervisor.roles[0].lines):
             assert one is not None
-            one.door.close()
-    supervisor.door.close()
+            one.connection.close()
+    supervisor.listener.close()
 
 
 def test_a_caller_that_has_gone_before_it_was_accepted_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     supervisor = make_supervisor(tmp_path, monkeypatch)
-    supervisor.door.bind(("127.0.0.1", 0))
-    supervisor.door.listen(8)
-    supervisor.door.settimeout(0.0)  # so that the kernel answers at once that there is no caller
+    supervisor.listener.bind(("127.0.0.1", 0))
+    supervisor.listener.listen(8)
+    supervisor.listener.settimeout(0.0)  # so that the kernel answers at once that there is no caller
     supervisor._accept_caller()
     assert supervisor.callers == []
-    supervisor.door.close()
+    supervisor.listener.close()
 
 
 def test_a_connection_that_was_closed_since_the_poll_ends_nothing(
@@ -242,4 +242,4 @@ def test_a_connection_that_was_closed_since_the_poll_ends_nothing(
         supervisor._end_all("a scancel")  # before the start: it closes each connection
         supervisor._take_lines(lines)
     assert supervisor.error == "a scancel"
-    supervisor.door.close()
+    supervisor.listener.close()

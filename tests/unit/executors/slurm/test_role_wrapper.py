@@ -57,11 +57,11 @@ def supervisor(folder: GangFolder) -> Iterator[tuple[subprocess.Popen[bytes], Li
         with subprocess.Popen([*program, "127.0.0.1", str(listener.getsockname()[1])]) as process:
             listener.settimeout(DEADLINE)
             connection = LineConnection(listener.accept()[0], "secret", SUPERVISOR)
-            connection.door.settimeout(DEADLINE)
+            connection.connection.settimeout(DEADLINE)
             connection.challenge()
             (hello,) = connection.receive() or [{}]
             yield process, connection, hello
-            connection.door.close()
+            connection.connection.close()
             process.kill()
 
 
@@ -84,7 +84,9 @@ def test_addresses_of_another_program_do_not_become_a_command(
     supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]],
 ) -> None:
     process, connection, _ = supervisor
-    connection.door.sendall(json.dumps({"text": json.dumps({"go": ADDRESSES}), "proof": "guess"}).encode() + b"\n")
+    connection.connection.sendall(
+        json.dumps({"text": json.dumps({"go": ADDRESSES}), "proof": "guess"}).encode() + b"\n"
+    )
     assert process.wait(DEADLINE) == 1
     assert folder.log_path(ROLE).read_bytes() == b""
 
@@ -93,7 +95,7 @@ def test_a_door_that_cannot_be_started_ends_no_role(
     folder: GangFolder, supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]]
 ) -> None:
     process, connection, hello = supervisor
-    (folder.path / f"{ROLE}.door").mkdir()  # the output of the door cannot be opened, as on a full disk
+    (folder.path / f"{ROLE}.connection").mkdir()  # the output of the door cannot be opened, as on a full disk
     connection.send({"go": ADDRESSES})
     assert receive_message(connection) == {"started": True}
     wait_for("the output of the role", lambda: b"at n1\n" in folder.log_path(ROLE).read_bytes(), DEADLINE)

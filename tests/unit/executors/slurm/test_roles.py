@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> GangFolder:
 def open_door(folder: GangFolder) -> Iterator[int]:
     """Give the port of the door of the role; this process stands for its wrapper and its command."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        program = [sys.executable, str(folder.path / "role_door.py"), str(folder.path), ROLE, str(os.getpid())]
+        program = [sys.executable, str(folder.path / "role_server.py"), str(folder.path), ROLE, str(os.getpid())]
         process = subprocess.Popen(program, stdin=listener.fileno())
         port = listener.getsockname()[1]
         write_state(folder, {"started_at": 1.0, "host": "127.0.0.1", "door": port, "node": "n1"})
@@ -84,7 +84,7 @@ def test_a_caller_without_the_token_gets_nothing(folder: GangFolder, door: int) 
 
 
 def test_a_caller_that_sends_a_byte_now_and_then_is_cut_off(folder: GangFolder) -> None:
-    program = folder.path / "role_door.py"
+    program = folder.path / "role_server.py"
     program.write_text(program.read_text().replace("_PATIENCE = 20 ", "_PATIENCE = 1 "))
     with open_door(folder) as port, socket.create_connection(("127.0.0.1", port)) as stranger:
         assert len(stranger.makefile().readline()) == 33

@@ -108,8 +108,8 @@ class Stage:
         for role in self.supervisor.roles:
             role.close()
         for wrapper in self.wrappers.values():
-            wrapper.door.close()
-        self.supervisor.door.close()
+            wrapper.connection.close()
+        self.supervisor.listener.close()
 
 
 Event = Callable[[Stage], None]

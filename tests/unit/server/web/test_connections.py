@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 
 from riseml.server.http_config import configure_http
 from riseml.server.web import connections
-from riseml.server.web.connections import DoorConnection, find_peer_user
+from riseml.server.web.connections import WebConnection, find_peer_user
 from tests.support.waiting import DEADLINE
 
 LARGE = 16 << 20
@@ -57,12 +57,12 @@ class Door:
 async def open_door() -> AsyncIterator[Door]:
     door = Door()
     state = door.state
-    config = configure_http(door, DoorConnection)
+    config = configure_http(door, WebConnection)
     loop = asyncio.get_running_loop()
 
-    def make_connection() -> DoorConnection:
+    def make_connection() -> WebConnection:
         door.accepted += 1
-        return DoorConnection(config=config, server_state=state, app_state={})
+        return WebConnection(config=config, server_state=state, app_state={})
 
     server = await loop.create_server(make_connection, "127.0.0.1", 0)
     door.address = server.sockets[0].getsockname()
@@ -123,14 +123,14 @@ def test_the_longest_cursor_may_arrive_in_parts(monkeypatch: pytest.MonkeyPatch)
     head = b"GET /?cursor=" + b"1" * 41_000 + b" HTTP/1.1\r\nHost: localhost\r\n"
     received, enough = [0], asyncio.Event()
 
-    class Counting(DoorConnection):
+    class Counting(WebConnection):
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             received[0] += len(data)
             if received[0] == len(head):
                 enough.set()
 
-    monkeypatch.setitem(globals(), "DoorConnection", Counting)
+    monkeypatch.setitem(globals(), "WebConnection", Counting)
 
     async def test(door: Door) -> None:
         door.go.set()

@@ -20,7 +20,7 @@ from riseml.base.errors import Conflict, RisemlError
 from riseml.server.http_config import configure_http
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame
-from riseml.server.web.connections import DoorConnection
+from riseml.server.web.connections import WebConnection
 from riseml.server.web.gate import WebAuth
 from riseml.server.web.guest_gate import ProxiedAppAuth
 from riseml.server.web.guests import WebGuests
@@ -34,7 +34,7 @@ _WAITING = 128  # connections that the kernel keeps until the server takes them
 log = logging.getLogger(__name__)
 
 
-class WebDoor:
+class WebListener:
     """Opens and closes the listener. Its coroutines run in the event loop of the server.
 
     Args:
@@ -51,7 +51,7 @@ class WebDoor:
 
     @property
     def port(self) -> int | None:
-        """The port where it listens now; None: the door is closed."""
+        """The port where it listens now; None: it does not listen."""
         return self._port
 
     def count_requests(self) -> int:
@@ -110,7 +110,7 @@ class WebDoor:
         log.info("the web page is closed")
 
     def _listen_anywhere(self) -> list[socket.socket]:
-        """Listen at the port that the door had before, else at a free one."""
+        """Listen at the port that it had before, else at a free one."""
         for port in (self.access.port or 0, *[0] * _TRIES):
             try:
                 return _open_listeners(port)
@@ -123,7 +123,7 @@ class WebDoor:
         port: int = listeners[0].getsockname()[1]
         guests = ProxiedAppAuth(api, self.guests, read_frame())
         gate = WebAuth(api, self.access, read_assets(), guests, port)
-        self._server = _WebServer(configure_http(gate, DoorConnection))
+        self._server = _WebServer(configure_http(gate, WebConnection))
         self._port = port
         self._serving = asyncio.create_task(self._server.serve(sockets=listeners))
         return port

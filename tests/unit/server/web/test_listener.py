@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.responses import PlainTextResponse
 
 from riseml.server.web.access import WebAccess
-from riseml.server.web.door import WebDoor
+from riseml.server.web.listener import WebListener
 
 API = PlainTextResponse("nothing")
 
@@ -31,7 +31,7 @@ def test_of_ports_that_are_asked_for_at_the_same_time_one_stays_open(tmp_path: P
     ports = find_free_ports(2)
 
     async def run() -> tuple[list[int], int | None, list[bool]]:
-        door = WebDoor(WebAccess(tmp_path / "web.json"))
+        door = WebListener(WebAccess(tmp_path / "web.json"))
         first = await door.open(API, None)
         opened = await asyncio.gather(*(door.open(API, port) for port in ports))
         found = opened, door.port, [listens(port) for port in (first, *ports)]
@@ -46,7 +46,7 @@ def test_closing_ends_what_is_about_to_be_opened(tmp_path: Path) -> None:
     (port,) = find_free_ports(1)
 
     async def run() -> tuple[int | None, int | None]:
-        door = WebDoor(WebAccess(tmp_path / "web.json"))
+        door = WebListener(WebAccess(tmp_path / "web.json"))
         await door.open(API, None)
         await asyncio.gather(door.open(API, port), door.close())
         return door.port, door.access.port

@@ -1,11 +1,11 @@
-"""The door into one role: `python3 role_door.py FOLDER ROLE MAIN`, which the role's wrapper starts at the first call.
+"""The server of one role: `python3 role_server.py FOLDER ROLE MAIN`, which the role's wrapper starts at the first call.
 
 Standard input is the socket on which the wrapper has listened from the beginning. For each call there is a process:
 
-1. The door sends a line with a random text, its challenge.
+1. The server sends a line with a random text, its challenge.
 2. The caller sends one line of JSON: `request` (JSON as text), `nonce` (a random text of its own) and `proof` that it
    knows the token of the gang (`gang_lines.prove`). The token is in files of the user; it is never sent.
-3. The door answers with one line: its own `proof`, and `error` (empty, `gone` or `closed`).
+3. The server answers with one line: its own `proof`, and `error` (empty, `gone` or `closed`).
 4. What follows are messages of `command_runner` for a command, and the bytes of the port for a port.
 
 What is typed and printed is not encrypted on its way between two machines of the cluster, as with srun.
@@ -38,7 +38,7 @@ _LISTENS = "0A"  # state of a TCP port in /proc/net/tcp
 _PR_SET_PDEATHSIG = 1  # option of prctl(2)
 
 
-class RoleDoor:
+class RoleServer:
     """The calls of one role.
 
     Args:
@@ -59,17 +59,17 @@ class RoleDoor:
         while True:
             while len(self._calls) >= _MOST_CALLS:
                 self._calls.discard(os.waitpid(-1, 0)[0])
-            door = self._listener.accept()[0]
+            connection = self._listener.accept()[0]
             self._reap_calls()
             pid = os.fork()
             if pid:
                 self._calls.add(pid)
-                door.close()
+                connection.close()
                 continue
             try:
                 ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
                 self._listener.close()
-                self._answer(door)
+                self._answer(connection)
             except (OSError, ValueError, KeyError) as error:
                 print(f"a call failed: {error}", file=sys.stderr, flush=True)
             finally:
@@ -82,14 +82,14 @@ class RoleDoor:
                 return
             self._calls.discard(pid)
 
-    def _answer(self, door: socket.socket) -> None:
+    def _answer(self, connection: socket.socket) -> None:
         """Check a caller, and do what it asks."""
         signal.alarm(_PATIENCE)  # ends this process, even when an unknown caller sends a byte now and then
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         challenge = os.urandom(16).hex()
-        door.sendall(challenge.encode() + b"\n")
-        call = json.loads(gang_lines.read_line(door).decode())
+        connection.sendall(challenge.encode() + b"\n")
+        call = json.loads(gang_lines.read_line(connection).decode())
         token = self._order["token"]
         if not gang_lines.is_proven(call["proof"], token, "caller", challenge, call["request"]):
             return
@@ -97,29 +97,29 @@ class RoleDoor:
         answer = {"proof": gang_lines.prove(token, "door", challenge, call["nonce"]), "error": ""}
         request = json.loads(call["request"])
         if "port" in request:
-            self._open_port(door, answer, request["port"])
+            self._open_port(connection, answer, request["port"])
         else:
-            self._run_command(door, answer, request)
+            self._run_command(connection, answer, request)
 
-    def _run_command(self, door: socket.socket, answer: "dict[str, str]", request: "dict[str, Any]") -> None:
+    def _run_command(self, connection: socket.socket, answer: "dict[str, str]", request: "dict[str, Any]") -> None:
         try:
             order = command_runner.complete_order(request, self._order["workdir"], self._wrapper, self._main)
         except OSError:
-            _send_line(door, dict(answer, error=GONE))
+            _send_line(connection, dict(answer, error=GONE))
             return
-        _send_line(door, answer)
-        command_runner.CommandRunner(door, order).run()
+        _send_line(connection, answer)
+        command_runner.CommandRunner(connection, order).run()
 
-    def _open_port(self, door: socket.socket, answer: "dict[str, str]", port: int) -> None:
+    def _open_port(self, connection: socket.socket, answer: "dict[str, str]", port: int) -> None:
         for address in find_listeners(process_tree.list_descendants(self._wrapper), port):
             try:
                 inner = socket.create_connection((address, port), _CONNECT)
             except OSError:
                 continue
-            _send_line(door, answer)
-            copy_both_ways(door, inner)
+            _send_line(connection, answer)
+            copy_both_ways(connection, inner)
             return
-        _send_line(door, dict(answer, error=CLOSED))
+        _send_line(connection, dict(answer, error=CLOSED))
 
 
 def find_listeners(pids: "list[int]", port: int) -> "list[str]":
@@ -158,8 +158,8 @@ def _read_address(family: int, text: str) -> str:
 
 def copy_both_ways(first: socket.socket, second: socket.socket) -> None:
     """Copy until both sides have ended, in a process of its own: a connection that breaks ends it, and both break."""
-    for door in (first, second):
-        door.settimeout(None)
+    for connection in (first, second):
+        connection.settimeout(None)
     back = threading.Thread(target=_copy, args=(second, first))
     back.start()
     _copy(first, second)
@@ -177,13 +177,13 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
                 return
             target.sendall(data)
     except OSError:
-        for door in (source, target):
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # the kernel sends a reset
+        for connection in (source, target):  # the kernel sends a reset
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         os._exit(0)
 
 
-def _send_line(door: socket.socket, answer: "dict[str, str]") -> None:
-    door.sendall(json.dumps(answer).encode() + b"\n")
+def _send_line(connection: socket.socket, answer: "dict[str, str]") -> None:
+    connection.sendall(json.dumps(answer).encode() + b"\n")
 
 
 def main() -> None:
@@ -194,7 +194,7 @@ def main() -> None:
     listener = socket.socket(fileno=os.dup(0))
     listener.settimeout(None)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    RoleDoor(listener, order, int(main_process)).run()
+    RoleServer(listener, order, int(main_process)).run()
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ from riseml.base.errors import Conflict, UsageError
 from riseml.base.names import CanonicalId, parse_id
 from riseml.base.states import TERMINAL
 from riseml.model import Job
-from riseml.server.access.job_access import JobDoor
+from riseml.server.access.job_access import JobConnector
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
 from riseml.server.services import Services, Stores
 
 
-def find_door(name: str, services: Services) -> JobDoor:
+def find_connector(name: str, services: Services) -> JobConnector:
     """Return the way into the one job that an ID names.
 
     Raises:
@@ -20,7 +20,7 @@ def find_door(name: str, services: Services) -> JobDoor:
     canonical_id = parse_id(name)
     find_details(canonical_id, services.stores)
     experiment = find_single_experiment(canonical_id, services.stores)
-    return JobDoor(services.hosts, experiment, _find_single_job(canonical_id, experiment.gang))
+    return JobConnector(services.hosts, experiment, _find_single_job(canonical_id, experiment.gang))
 
 
 def _find_single_job(canonical_id: CanonicalId, jobs: tuple[Job, ...]) -> Job:
