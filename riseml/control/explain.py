@@ -24,7 +24,7 @@ from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.queue import make_queue, waits_for_place
 from riseml.control.placement.refusal import describe_refusal, list_possible_hosts, show_label
-from riseml.control.placement.shortage import ExperimentNames, describe_hosts, describe_nearest
+from riseml.control.placement.shortage import UserNames, describe_hosts, describe_nearest
 from riseml.model import Experiment, Job, World
 from riseml.wire.explanations import BlockerView, ExplanationPhase, ExplanationView
 
@@ -121,7 +121,7 @@ def _explain_waiting(world: World, observation: Observation, experiment: Experim
 def _explain_turn(world: World, placement: PlacementPass, queue: Sequence[Experiment], index: int) -> ExplanationView:
     """Return why an experiment of the queue waits; `placement` has served those before it."""
     experiment = queue[index]
-    names = ExperimentNames(world, experiment.owner.user)
+    names = UserNames(world, experiment.owner.user)
     blockers = list(_find_blockers(world, placement, experiment, names))
     hosts = describe_hosts(world, placement, experiment, names, blockers)
     parts = [blocker["text"] for blocker in blockers]
@@ -145,7 +145,7 @@ def _make_blocker(kind: BlockerKind, text: str, by: Sequence[str] = ()) -> Block
 
 
 def _find_blockers(
-    world: World, placement: PlacementPass, experiment: Experiment, names: ExperimentNames
+    world: World, placement: PlacementPass, experiment: Experiment, names: UserNames
 ) -> Iterator[BlockerView]:
     """Yield everything that keeps an experiment from its place; `placement` has just come to it."""
     observation = placement.seen
@@ -174,9 +174,7 @@ def _find_blockers(
         yield from _find_blockers_of_turn(placement, experiment, names)
 
 
-def _find_blockers_of_turn(
-    placement: PlacementPass, experiment: Experiment, names: ExperimentNames
-) -> Iterator[BlockerView]:
+def _find_blockers_of_turn(placement: PlacementPass, experiment: Experiment, names: UserNames) -> Iterator[BlockerView]:
     """Yield what keeps an experiment from starting when its turn has come: room, addresses or ports."""
     gang = placement.gang_of(experiment)
     room = placement.room
@@ -201,7 +199,7 @@ def _find_blockers_of_turn(
             yield _make_blocker(BlockerKind.SUBNETS, "no network addresses are left for its jobs")
 
 
-def _explain_no_hosts(placement: PlacementPass, experiment: Experiment, names: ExperimentNames) -> BlockerView:
+def _explain_no_hosts(placement: PlacementPass, experiment: Experiment, names: UserNames) -> BlockerView:
     """Return why no hosts together have room for an experiment now."""
     gang = placement.gang_of(experiment)
     room = placement.room

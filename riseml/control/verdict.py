@@ -49,7 +49,7 @@ _PLACE_LOST = frozenset({Reason.HOST_LOST, Reason.ENGINE_STOPPED})
 _COUNTS = frozenset({JobDuty.DECIDES, JobDuty.HELPS})
 
 
-class _Cause(NamedTuple):
+class _VerdictCause(NamedTuple):
     """Something that ends an experiment."""
 
     at: datetime
@@ -220,7 +220,7 @@ def _find_first_cause(experiment: Experiment, observation: Observation) -> Verdi
     return min(causes, key=lambda cause: (cause.at, cause.rank)).verdict if causes else None
 
 
-def _find_gang_cause(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+def _find_gang_cause(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdict by the rules of gangs: a job has ended, or the experiment has run for `max_duration`."""
     over_at = _find_time_over(experiment, observation.now)
     if over_at is None and not any(_may_decide(job) for job in experiment.jobs):
@@ -237,7 +237,7 @@ def _find_gang_cause(experiment: Experiment, observation: Observation) -> Iterat
         job = experiment.jobs[cause.place]
         again = _may_retry(experiment, job)
         verdict = Verdict(State.FAILED, job.reason, observation.now, job.name, job.message, again)
-    yield _Cause(cause.at, cause.rank, verdict)
+    yield _VerdictCause(cause.at, cause.rank, verdict)
 
 
 def _may_decide(job: Job) -> bool:
@@ -254,22 +254,22 @@ def _find_time_over(experiment: Experiment, now: datetime) -> datetime | None:
     return bound if now >= bound else None
 
 
-def _find_left_companion(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+def _find_left_companion(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdict of a companion that no client has used for its time."""
     left = find_left_end(experiment, observation)
     if left is not None and observation.now >= left:
-        yield _Cause(left, 0, Verdict(State.FINISHED, Reason.LEFT, observation.now))
+        yield _VerdictCause(left, 0, Verdict(State.FINISHED, Reason.LEFT, observation.now))
 
 
-def _find_large_output(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+def _find_large_output(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdict of an experiment whose output is too large."""
     message = observation.outputs_over.get(experiment.id)
     if message is not None:
         verdict = Verdict(State.FAILED, Reason.OUTPUT_LIMIT, observation.now, message=message)
-        yield _Cause(observation.now, 0, verdict)
+        yield _VerdictCause(observation.now, 0, verdict)
 
 
-def _find_stuck_jobs(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+def _find_stuck_jobs(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdicts of jobs that wait for a job which ended some time ago (`_LATE_LINES`).
 
     The delay is there because the lines of a job that has stopped waiting may reach the server late.
@@ -284,13 +284,13 @@ def _find_stuck_jobs(experiment: Experiment, observation: Observation) -> Iterat
         if observation.now - peer.ended_at >= _LATE_LINES:
             message = f"{job.name} waits for {peer.name}, which has ended with exit code {peer.exit_code}"
             verdict = Verdict(State.FAILED, Reason.AWAITED_ENDED, observation.now, job.name, message)
-            yield _Cause(observation.now, 0, verdict)
+            yield _VerdictCause(observation.now, 0, verdict)
 
 
-def _find_hang(experiment: Experiment, observation: Observation) -> Iterator[_Cause]:
+def _find_hang(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdict of an experiment all of whose jobs have been quiet for its `idle_timeout`."""
     if _is_idle(experiment, observation):
-        yield _Cause(observation.now, 0, _idle_verdict(experiment, observation))
+        yield _VerdictCause(observation.now, 0, _idle_verdict(experiment, observation))
 
 
 def _is_idle(experiment: Experiment, observation: Observation) -> bool:

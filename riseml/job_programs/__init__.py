@@ -4,7 +4,7 @@
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
 riseml itself imports. The exceptions are `folder_paths`, `folder_removal`, `folder_listing`, `folder_contents` and
 `folder_links`, which run in riseml when it sees a storage itself, and else in a helper container; `gang_rules`, which
-the loop and the supervisor of a gang on Slurm follow; and `script_shell` and `held_packages`, which make the commands
+the loop and the supervisor of a gang follow; and `script_shell` and `held_packages`, which make the commands
 of jobs and of install steps.
 """
 

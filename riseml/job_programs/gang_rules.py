@@ -10,8 +10,8 @@
 After a verdict FAILED every other job ends at once. After a verdict FINISHED the helpers have their grace to end by
 themselves; the servers end as soon as no helper runs.
 
-`control.verdict` applies these rules to the records of an experiment. On Slurm the supervisor of a gang applies them to
-its roles, so that a server that was away finds the ends that it would have ordered.
+`control.verdict` applies these rules to the records of an experiment. The supervisor of a gang on a cluster applies
+them to its roles, so that a server that was away finds the ends that it would have ordered.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """

@@ -33,7 +33,7 @@ def draw_pictures() -> dict[str, str]:
         ),
         "architecture-control.svg": _show_package(
             "riseml.control",
-            ("observation", "actions", "explanation"),
+            ("observation", "actions", "explain"),
             "control/: what goes into a decision, and what comes out",
         ),
     }

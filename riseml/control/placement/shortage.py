@@ -29,7 +29,7 @@ _EXCLUSIONS = {
 }
 
 
-class ExperimentNames:
+class UserNames:
     """Names experiments by the id of their record, as one user knows them: `4`, or `anna.4` of another user."""
 
     def __init__(self, world: World, user: str) -> None:
@@ -57,7 +57,7 @@ def describe_hosts(
     world: World,
     placement: PlacementPass,
     experiment: Experiment,
-    names: ExperimentNames,
+    names: UserNames,
     blockers: Sequence[BlockerView] = (),
 ) -> list[HostFitView]:
     """Return every host with what it lacks for each job of the experiment, each job taken alone.
@@ -133,7 +133,7 @@ def _find_holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
 
 
 def _find_shortages(
-    job: Job, host: HostObservation, free: FreeResources, holders: Holders, names: ExperimentNames
+    job: Job, host: HostObservation, free: FreeResources, holders: Holders, names: UserNames
 ) -> Iterator[ShortageView]:
     need = job.resources
     labels = dict(host.labels)
@@ -162,7 +162,7 @@ def _list_holders(holders: Holders, holds: Callable[[Job], bool]) -> tuple[int, 
 
 
 def _make_held_shortage(
-    resource: ResourceName, amounts: tuple[float, float, float], by: tuple[int, ...], names: ExperimentNames
+    resource: ResourceName, amounts: tuple[float, float, float], by: tuple[int, ...], names: UserNames
 ) -> ShortageView:
     holders = f" (held by {names.join(by)})" if by else ""
     needs, free, total = (_show_amount(resource, amount) for amount in amounts)

@@ -67,7 +67,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Build:
+class _RunningBuild:
     """A build under way."""
 
     cancellation: Cancellation
@@ -88,7 +88,7 @@ class Actor:
     capsules: CapsuleWriter  # capsules: everything that another run of an experiment needs
     data: DataFetcher  # the data that experiments name, and the outputs that they save
     disks: DiskKeeper  # makes room on full disks
-    builds: dict[EnsureImage, _Build] = field(default_factory=dict)  # the builds under way
+    builds: dict[EnsureImage, _RunningBuild] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
         """Carry out one action.
@@ -113,7 +113,7 @@ class Actor:
         something went."""
         watch = self.disks.open_watch(CACHE if action.fills is Disk.CACHE else action.host)
         if isinstance(action, EnsureImage):
-            self.builds[action] = _Build(Cancellation(), watch)
+            self.builds[action] = _RunningBuild(Cancellation(), watch)
         try:
             self._perform_on_host(action, experiment)
         except RisemlError as error:
