@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -418,17 +417,3 @@ def test_a_server_of_another_revision_in_use_is_named_with_what_to_do(
     assert "process 7) is another revision of" in result.err
     assert "it runs /other/riseml" in result.err
     assert "`riseml server stop` lets the next command start its own: training goes on" in result.err
-
-
-@pytest.mark.parametrize("changed", ["wire/experiments.py", "client/server_client.py"])
-def test_the_revision_is_that_of_every_shape_and_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
-) -> None:
-    before = wire_revision.read_revision()
-    for name in ("wire", "client"):
-        shutil.copytree(Path(wire_revision.find_package()) / name, tmp_path / name)
-    monkeypatch.setattr(wire_revision, "__file__", str(tmp_path / "base" / "wire_revision.py"))
-    assert wire_revision.read_revision() == before
-    with (tmp_path / changed).open("a") as module:
-        module.write("\n\nclass New(TypedDict):\n    field: str\n")
-    assert wire_revision.read_revision() != before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import sqlite3
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.base.errors import NotFound, Refused, RisemlError, StoreError, advise_on_write
+from riseml.base.errors import NotFound, Refused, RisemlError, StoreError
 from riseml.base.settings import Settings
 from riseml.server.home_backup import back_up_home, restore_home
 from riseml.server.home_move import move_home
@@ -133,10 +132,6 @@ def test_a_place_that_is_none_is_named_with_what_to_do(home: Settings, backup: P
     nowhere = Settings(Path("/proc/nowhere/home"), tmp_path / "output", tmp_path / "data")
     with pytest.raises(Refused, match="/proc/nowhere/home cannot be restored"):
         restore_home(nowhere, backup)
-
-
-def test_a_full_disk_is_advised_as_one() -> None:
-    assert advise_on_write(OSError(errno.ENOSPC, "No space left on device")) == "free some space there"
 
 
 FOREIGN = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import StoreError
-from riseml.base.home_location import HomeLocation, find_location, read_text
+from riseml.base.home_location import HomeLocation, find_location
 from riseml.store.database import Database
 from riseml.store.home_record import OwnHome, load_home_record
 
@@ -113,26 +113,3 @@ def test_a_copied_folder_and_a_backup_of_the_store_alone_are_copies(
     make_copy(home, copy)
     with pytest.raises(StoreError, match=f"{copy} is a copy: its experiments belong to the home {home} of this"):
         open_store(f"sqlite:///{copy}/riseml.db", find_location(copy))
-
-
-def test_a_link_to_a_home_is_the_home(tmp_path: Path) -> None:
-    home, link = tmp_path / "home", tmp_path / "link"
-    home.mkdir()
-    link.symlink_to(home)
-    assert find_location(link) == find_location(home)
-
-
-def test_a_renamed_home_is_the_same_home(tmp_path: Path) -> None:
-    home, renamed = tmp_path / "home", tmp_path / "renamed"
-    home.mkdir()
-    before = find_location(home)
-    home.rename(renamed)
-    assert find_location(renamed).is_same_home(before)
-    home.mkdir()
-    assert not find_location(renamed).is_same_home(before), "something is at its former path"
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"path": "/x", "inode": "many", "device": 1}'])
-def test_a_text_that_is_no_location_is_none(text: str) -> None:
-    assert read_text(text) is None
-    assert read_text(FORMER.write_text()) == FORMER

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from riseml.base.errors import EngineError
-from riseml.base.names import split_reference
 from riseml.executors.docker.image_names import is_fixed, refuse_own_name, resolve_tag
 
 ID = "sha256:" + "1" * 64
@@ -38,20 +37,6 @@ def test_an_engine_may_list_no_digests() -> None:
 def test_in_the_store_of_containerd_the_id_is_the_digest() -> None:
     inspected = {"Id": DIGEST, "RepoDigests": [f"python@{DIGEST}"]}
     assert resolve_tag("python:3.11", inspected) == f"python@{DIGEST}"
-
-
-@pytest.mark.parametrize(
-    ("reference", "parts"),
-    [
-        ("python", ("python", "latest")),
-        ("python:3.11", ("python", "3.11")),
-        ("localhost:5000/x", ("localhost:5000/x", "latest")),
-        ("localhost:5000/x:1", ("localhost:5000/x", "1")),
-        (f"python:3@{DIGEST}", ("python", "3")),
-    ],
-)
-def test_repository_and_tag(reference: str, parts: tuple[str, str]) -> None:
-    assert split_reference(reference) == parts
 
 
 @pytest.mark.parametrize(
