@@ -15,6 +15,7 @@ from tests.support.screen import read_screen
 from tests.unit.cli.commands.test_results import make_metric
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment, make_job, make_search
+from tests.unit.results.live_samples import SAMPLE
 
 
 def test_status_lists(riseml: Riseml, fake_server: FakeServer) -> None:
@@ -233,21 +234,6 @@ def test_a_project_without_experiments_is_an_error(riseml: Riseml) -> None:
     result = riseml("logs")
     assert result.code == 3
     assert "project ai-toaster has no experiment yet" in result.err
-
-
-SAMPLE = {
-    "id": "4.master",
-    "project": "ai-toaster",
-    "state": "RUNNING",
-    "host": "local",
-    "node": None,
-    "time": None,
-    "cpu": 37.25,
-    "mem": 12.0,
-}
-SAMPLE |= {"mem_used": 2**30, "mem_total": 16 * 2**30, "gpu": None, "gpu_mem": None}
-SAMPLE |= {"gpu_mem_used": None, "gpu_mem_total": None, "net_in": 1234.0, "net_out": 0.0, "disk_read": None}
-SAMPLE |= {"disk_write": 3e9, "lines": 7, "cpus": 0.5, "mem_mib": 512, "gpus": 0, "image": "python:3.11"}
 
 
 def test_monitor_shows_what_a_job_uses_beside_what_it_asked_for(riseml: Riseml, fake_server: FakeServer) -> None:

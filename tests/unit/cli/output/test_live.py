@@ -19,11 +19,8 @@ from riseml.cli.output.monitor_view import list_use
 from riseml.cli.output.sparklines import draw_sparkline
 from riseml.cli.output.style import Style
 from riseml.cli.output.widths import measure_width
-from riseml.results.stragglers import find_stragglers
-from riseml.results.trends import MEMORY, Trends
-from riseml.wire import SampleView
 from tests.support.screen import Screen, read_screen
-from tests.unit.cli.test_views import SAMPLE
+from tests.unit.results.live_samples import watch
 
 Resize = Callable[[int, int], None]
 
@@ -134,52 +131,6 @@ def test_a_command_that_draws_nothing_does_not_import_rich(words: str, tmp_path:
     assert loaded & {"rich", "pydantic", "pygments"} == set()
 
 
-# --- what a live view remembers ---
-
-
-def make_sample(job: str, **changes: object) -> SampleView:
-    return {**SAMPLE, "id": job, **changes}  # type: ignore[typeddict-item]  # the fields of the shape
-
-
-def watch(jobs: dict[str, dict[str, float]], seconds: int = 60, **common: object) -> tuple[list[SampleView], Trends]:
-    """Return the last samples and what was seen; `lines` is a number of lines per second."""
-    trends, samples = Trends(), []
-    for now in range(0, seconds + 1, 2):
-        samples = [
-            make_sample(job, **(common | use | {"lines": int(use.get("lines", 0) * now)})) for job, use in jobs.items()
-        ]
-        trends.add_samples(samples, float(now))
-    return samples, trends
-
-
-def test_trends_forget_what_is_old_and_jobs_that_have_ended() -> None:
-    samples, trends = watch({"4.master": {"cpu": 10.0}, "4.ps.1": {"cpu": 20.0}}, seconds=1000)
-    assert len(trends.list_amounts("4.master", lambda one: one["cpu"])) == MEMORY / 2 + 1
-    trends.add_samples(samples[:1], 1002.0)
-    assert trends.list_amounts("4.ps.1", lambda one: one["cpu"]) == []
-
-
-def test_a_server_that_starts_again_counts_lines_from_0() -> None:
-    trends = Trends()
-    for now, lines in enumerate([100, 120, 3, 5]):
-        trends.add_samples([make_sample("4.master", lines=lines)], 2.0 * now)
-    assert trends.count_lines("4.master", 60) == (2, 2.0)
-    assert trends.list_line_rates("4.master") == [1.0]
-
-
-def test_the_past_grows_also_when_samples_come_more_often_than_once_a_second() -> None:
-    trends = Trends()
-    for tick in range(101):
-        trends.add_samples([make_sample("4.master", lines=tick)], tick * 0.1)
-    assert 8 <= len(trends.list_amounts("4.master", lambda one: one["lines"])) <= 11
-    assert trends.list_amounts("4.master", lambda one: one["lines"])[-1] == 100
-    assert all(rate == pytest.approx(10) for rate in trends.list_line_rates("4.master"))
-    first = Trends()
-    for now in (0.0, 0.0, 0.1):
-        first.add_samples([make_sample("4.master", lines=3)], now)
-    assert (first.count_lines("4.master", 60), first.list_line_rates("4.master")) == (None, [])
-
-
 @pytest.mark.parametrize(
     ("values", "width", "shown"),
     [
@@ -213,43 +164,3 @@ def test_a_live_monitor_fits_and_has_the_content_of_a_pipe(width: int, *, colour
     assert {cell for cell in cells if cell not in text} == set()
     assert piped[-1] in text
     assert "4.worker.2 !" in text
-
-
-# --- stragglers ---
-
-GANG = ("4.master", "4.worker.1", "4.worker.2")
-
-
-@pytest.mark.parametrize(
-    ("uses", "said"),
-    [
-        ([{"lines": 10}, {"lines": 10}, {"lines": 3}], "4.worker.2 is furthest behind: it prints 3/s lines"),
-        ([{"lines": 10}, {"lines": 9}, {"lines": 8}], None),
-        ([{"cpu": 100}, {"cpu": 90}, {"cpu": 20}], "4.worker.2 uses the least processor time: 0.20 cores, the median"),
-        ([{"cpu": 100}, {"cpu": 90}, {"cpu": 60}], None),
-        ([{"cpu": 4}, {"cpu": 4}, {"cpu": 0}], None),
-    ],
-)
-def test_the_worker_furthest_behind(uses: list[dict[str, float]], said: str | None) -> None:
-    warnings = find_stragglers(*watch(dict(zip(GANG, uses, strict=True))))
-    assert [warning.job for warning in warnings] == ([] if said is None else ["4.worker.2"])
-    assert said is None or warnings[0].text.startswith(said)
-
-
-def test_nothing_is_said_of_two_jobs_of_the_first_seconds_or_of_a_ps() -> None:
-    uneven = {"4.master": {"lines": 10.0}, "4.worker.1": {"lines": 1.0}}
-    assert find_stragglers(*watch(uneven)) == []
-    assert find_stragglers(*watch(uneven | {"4.ps.1": {"lines": 0.1}})) == []
-    assert find_stragglers(*watch(uneven | {"5.worker.1": {"lines": 10.0}})) == []
-    assert find_stragglers(*watch(uneven | {"4.worker.2": {"lines": 10.0}}, seconds=10)) == []
-
-
-@pytest.mark.parametrize(("rate", "hosts", "full"), [(118e6, 2, True), (60e6, 2, False), (118e6, 1, False)])
-def test_a_ps_at_its_line_rate(rate: float, hosts: int, *, full: bool) -> None:
-    trends, samples = Trends(), []
-    for now in range(0, 40, 2):
-        ps = make_sample("4.ps.1", host="gpu1", net_out=rate)
-        samples = [ps, make_sample("4.master", host=f"gpu{hosts}", net_out=0.0)]
-        trends.add_samples(samples, float(now))
-    said = [warning.text for warning in find_stragglers(samples, trends)]
-    assert said == (["4.ps.1 sends 113 MiB/s, as much as a link of 1 Gbit/s carries"] if full else [])

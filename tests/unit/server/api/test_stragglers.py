@@ -8,7 +8,7 @@ from itertools import count
 from riseml.base.states import State
 from riseml.results.stragglers import StragglerKind
 from riseml.server.api.routes.sample_routes import SeenTrends
-from tests.unit.cli.output.test_live import make_sample
+from tests.unit.results.live_samples import make_sample
 
 
 def test_several_looks_tell_which_job_is_behind() -> None:

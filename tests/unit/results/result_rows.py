@@ -1,0 +1,61 @@
+"""Rows of results that several tests choose from, sort and rank."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from riseml.results.rows import Columns, ResultRow
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A metric with these values."""
+
+    values: tuple[float, ...]
+    last_step: int | None = 7
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    @property
+    def last(self) -> float:
+        return self.values[-1]
+
+    @property
+    def minimum(self) -> float | None:
+        return min(filter(math.isfinite, self.values), default=None)
+
+    @property
+    def maximum(self) -> float | None:
+        return max(filter(math.isfinite, self.values), default=None)
+
+
+def make_row(sub: int, accuracy: tuple[float, ...] = (), state: str = "FINISHED", **changes: object) -> ResultRow:
+    metrics = {"accuracy": Numbers(accuracy)} if accuracy else {}
+    fields: dict[str, object] = {
+        "parameters": {"lr": f"1e-{sub}", "opt": "adam w"},
+        "metrics": metrics,
+        "seconds": 60.0 * sub,
+        "hosts": ("h1",),
+    }
+    # mypy cannot see that the names of a mapping are fields.
+    return ResultRow(f"144.{sub}", state, "COMPLETED", (144, sub), **{**fields, **changes})  # type: ignore[arg-type]  # a test names fields
+
+
+ROWS = [
+    make_row(1, (0.1, 0.9, 0.8)),
+    make_row(2, (0.95, math.nan)),
+    make_row(3),
+    make_row(4, (0.99,), state="FAILED"),
+    make_row(5, (math.inf,), state="RUNNING", parameters={"lr": "auto", "layers": "10"}),
+    make_row(10, (0.9,), parameters={"lr": "0.1", "layers": "9"}),
+]
+
+
+COLUMNS = Columns(frozenset({"lr", "opt", "layers"}), frozenset({"accuracy", "val/loss.mean"}))
+
+
+def names(rows: list[ResultRow]) -> list[str]:
+    return [row.name.removeprefix("144.") for row in rows]

@@ -1,0 +1,62 @@
+"""The order and the ranks of results, and the metric that says what is good."""
+
+from __future__ import annotations
+
+import pytest
+
+from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
+from riseml.spec.config.types import Goal
+from tests.unit.results.result_rows import COLUMNS, ROWS, names
+
+BEST = Objective("accuracy", Goal.MAXIMIZE)
+
+
+@pytest.mark.parametrize(
+    ("sort", "wanted"),
+    [
+        ("", ["1", "2", "3", "4", "5", "10"]),
+        ("id", ["1", "2", "3", "4", "5", "10"]),
+        ("state,-id", ["4", "10", "3", "2", "1", "5"]),
+        ("-lr", ["1", "10", "2", "3", "4", "5"]),  # a text comes behind all numbers
+        ("layers", ["10", "5", "1", "2", "3", "4"]),
+        ("-accuracy.max", ["4", "2", "1", "10", "3", "5"]),
+        ("state,-time", ["4", "10", "3", "2", "1", "5"]),
+    ],
+)
+def test_rows_are_sorted_and_those_without_a_value_come_last(sort: str, wanted: list[str]) -> None:
+    assert names(sort_rows(ROWS[::-1], parse_sort(sort), COLUMNS)) == wanted
+
+
+def test_ranks_leave_out_what_failed_and_what_has_no_value() -> None:
+    ranks = rank_rows(ROWS, BEST)
+    assert ranks == {"144.2": 1, "144.1": 2, "144.10": 2}
+    assert names(sort_by_rank(ROWS, ranks)) == ["2", "1", "10", "3", "4", "5"]
+    assert rank_rows(ROWS, Objective("accuracy", Goal.MINIMIZE)) == {"144.1": 1, "144.10": 2, "144.2": 3}
+    killed = [row._replace(state="KILLED") if row.name == "144.2" else row for row in ROWS]
+    assert rank_rows(killed, BEST) == {"144.1": 1, "144.10": 1}
+
+
+@pytest.mark.parametrize(
+    ("sort", "known", "wanted"),
+    [
+        ("", None, None),
+        ("", BEST, BEST),
+        ("time", BEST, BEST),
+        ("time", None, None),
+        ("-accuracy", None, BEST),
+        ("accuracy.last,time", None, Objective("accuracy", Goal.MINIMIZE)),
+        ("accuracy", BEST, BEST),
+    ],
+)
+def test_the_first_metric_of_the_order_says_what_is_good(
+    sort: str, known: Objective | None, wanted: Objective | None
+) -> None:
+    assert choose_objective(parse_sort(sort), frozenset({"accuracy"}), known) == wanted
+
+
+def test_a_name_of_a_parameter_and_a_metric_sorts_by_the_parameter_and_keeps_the_goal_of_the_set() -> None:
+    known, both = Objective("accuracy", Goal.MAXIMIZE), frozenset({"lr", "accuracy"})
+    assert choose_objective(parse_sort("lr"), both, known, frozenset({"lr"})) == known
+    assert choose_objective(parse_sort("lr"), both, None, frozenset({"lr"})) is None
+    wanted = Objective("lr", Goal.MINIMIZE)
+    assert choose_objective(parse_sort("metrics.lr"), both, known, frozenset({"lr"})) == wanted

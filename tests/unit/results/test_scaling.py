@@ -1,0 +1,48 @@
+"""How a training scales with its workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from riseml.base.errors import UsageError
+from riseml.results.rows import Columns, ResultRow
+from riseml.results.scaling import measure_scaling
+from tests.unit.results.result_rows import Numbers, make_row
+
+
+def test_scaling_is_measured_by_the_rate_against_the_fewest_workers() -> None:
+    rows = [
+        workers(4, 110, 350, 0.9),
+        workers(1, 100, 90, 0.5),
+        workers(1, 120, 110, 0.7),
+        workers(2, 9, 9, 1, "FAILED"),
+    ]
+    columns = Columns(frozenset(), frozenset({"rate", "accuracy"}))
+    scaling = measure_scaling(rows, columns)
+    assert (scaling.rate, scaling.left_out) == ("rate", 1)
+    first, last = scaling.rows
+    assert (first.workers, first.runs, first.seconds, first.rate, first.speed_up, first.efficiency) == (
+        1, 2, 110.0, 100.0, 1.0, 1.0,
+    )  # fmt: skip
+    assert (last.workers, last.speed_up, last.efficiency) == (4, 3.5, 0.875)
+    assert first.metrics == {"accuracy": pytest.approx(0.6)}
+
+
+def test_without_a_rate_the_times_are_compared() -> None:
+    rows = [workers(3, 50, None, 0.9), workers(1, 100, None, 0.5)]
+    scaling = measure_scaling(rows, Columns(frozenset(), frozenset({"accuracy"})))
+    assert [(row.rate, row.speed_up, row.efficiency) for row in scaling.rows] == [
+        (None, 1.0, 1.0),
+        (None, 2.0, pytest.approx(2 / 3)),
+    ]
+    with pytest.raises(UsageError, match="no metric 'speed' was reported"):
+        measure_scaling(rows, Columns(frozenset(), frozenset({"accuracy"})), "speed")
+    assert measure_scaling([], Columns(frozenset(), frozenset())).rows == ()
+    half = [workers(1, 1, None, 0.5), workers(2, 1, 7, 0.5)]
+    missing = measure_scaling(half, Columns(frozenset(), frozenset({"rate"})))
+    assert [(row.rate, row.speed_up) for row in missing.rows] == [(None, None), (7.0, None)]
+
+
+def workers(count: int, seconds: float, rate: float | None, accuracy: float, state: str = "FINISHED") -> ResultRow:
+    metrics = {"accuracy": Numbers((accuracy,))} | ({} if rate is None else {"rate": Numbers((1.0, rate))})
+    return make_row(count, state=state, seconds=seconds, workers=count, metrics=metrics)
