@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import EngineError
-from riseml.base.names import HostName
 from riseml.data_stores.copy_set import Batch, check_copy, pack_batch, split_set
 from riseml.data_stores.data_cache import FileRow
-from riseml.data_stores.host_copies import HostCopies, HostCopy
 
 CONTENTS = {
     "a b/ü": b"one",
@@ -112,25 +110,3 @@ def test_a_header_without_an_end_takes_no_memory(tmp_path: Path, kind: bytes) ->
 
     with pytest.raises(EngineError, match="not show what it has in a plain archive"):
         check_copy(send(), make_set(tmp_path), lambda _: None)
-
-
-def test_notes_of_copies_outlive_the_server(tmp_path: Path) -> None:
-    notes = HostCopies(tmp_path / "copies")
-    first = HostCopy("k1", "v1", "s3://a/b", 10, 2, whole=True, used=5.0)
-    notes.note(HostName("h1"), first)
-    notes.note(HostName("h1"), HostCopy("k2", "v2", "s3://a/c", 10, 0, whole=False, used=4.0))
-    notes.note(HostName("h2"), first)
-    notes.drop(HostName("h2"), "k1")
-    again = HostCopies(tmp_path / "copies")
-    assert [copy.key for copy in again.list_copies(HostName("h1"))] == ["k2", "k1"], "the least used comes first"
-    assert (again.find_copy(HostName("h1"), "k1"), again.list_copies(HostName("h2"))) == (first, [])
-    (tmp_path / "copies" / "h1.json").write_text("[{")
-    assert HostCopies(tmp_path / "copies").list_copies(HostName("h1")) == []
-
-
-def test_a_copy_is_forgotten_also_where_its_note_cannot_be_removed(tmp_path: Path) -> None:
-    notes, host = HostCopies(tmp_path / "copies"), HostName("h1")
-    notes.note(host, HostCopy("k1", "v1", "s3://a/b", 10, 2, whole=True, used=5.0))
-    (tmp_path / "copies" / "h1.new").mkdir()
-    notes.drop(host, "k1")
-    assert notes.list_copies(host) == []

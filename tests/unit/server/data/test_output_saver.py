@@ -14,7 +14,6 @@ from riseml.base.names import HostName
 from riseml.base.states import State
 from riseml.data_stores.remote import StoreUnavailable
 from riseml.data_stores.save_manifest import MANIFEST, read_manifest
-from riseml.data_stores.save_notes import SaveNote, SaveNotes
 from riseml.executors.base import WorkCancelled, ignore_report
 from riseml.model import Owner, World
 from riseml.planning.launch import output_folder
@@ -168,12 +167,3 @@ def test_a_failed_copy_is_noted_with_what_to_do(tmp_path: Path) -> None:
         keeper.save_output(ENDED, None, 1)
     assert raised.value.hint
     assert keeper.read_note(ENDED).trouble == f"{raised.value.message} ({raised.value.hint})"
-
-
-def test_a_note_of_an_older_server_is_read(tmp_path: Path) -> None:
-    SaveNotes(tmp_path / "saves").write(1, SaveNote("s3://runs/x"))
-    path = tmp_path / "saves" / "1.json"
-    held = json.loads(path.read_text())
-    del held["given_up"]
-    path.write_text(json.dumps(held))
-    assert SaveNotes(tmp_path / "saves").read(1) == SaveNote("s3://runs/x")
