@@ -11,7 +11,7 @@ from riseml.base.states import JobDuty
 from riseml.model import Experiment, Job, Owner
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
-from riseml.planning.launch import bind_job, find_tf_config, job_lines
+from riseml.planning.launch import bind_job, find_tf_config, job_command, job_lines, job_variables
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
@@ -84,3 +84,13 @@ def list_ranks(script: str) -> list[dict[str, str]]:
     """
     (order,) = shlex.split(script[script.rindex(" '{") :])
     return [dict(rank) for rank in json.loads(order)["ranks"]]
+
+
+def variables(experiment: Experiment, name: str) -> dict[str, str]:
+    (job,) = [one for one in gang(experiment) if one.name == name]
+    return dict(job_variables(bind_job(experiment, job)))
+
+
+def script(experiment: Experiment, name: str) -> str:
+    (job,) = [one for one in gang(experiment) if one.name == name]
+    return job_command(bind_job(experiment, job))[-1]

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from riseml.base.states import JobDuty
 from riseml.model import Experiment
-from riseml.planning.launch import bind_job, job_command, job_variables
 from riseml.spec.config.loader import check_config, load_config
 from riseml.spec.config.types import ProcessGroup, PyTorch, Resources, Spec, Train
-from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback
+from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback, script, variables
 
 FILE = """
 project: toaster
@@ -21,16 +20,6 @@ train:
   resources: {cpus: 4, mem: 1GiB}
   run: torchrun train.py
 """
-
-
-def variables(experiment: Experiment, name: str) -> dict[str, str]:
-    (job,) = [one for one in gang(experiment) if one.name == name]
-    return dict(job_variables(bind_job(experiment, job)))
-
-
-def script(experiment: Experiment, name: str) -> str:
-    (job,) = [one for one in gang(experiment) if one.name == name]
-    return job_command(bind_job(experiment, job))[-1]
 
 
 def make_group(workers: int, processes: int | None = None, gpus: int = 0) -> Experiment:

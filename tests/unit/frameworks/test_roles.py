@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from riseml.base.names import hostname
 from riseml.base.states import JobDuty
 from riseml.model import Experiment
-from riseml.planning.launch import bind_job, job_addresses, job_command, job_lines, job_variables
+from riseml.planning.launch import bind_job, job_addresses, job_lines, job_variables
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.types import Resources, RoleEnd, RoleSection, Spec, Train
-from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback
+from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback, script
 
 FILE = """
 project: toaster
@@ -78,11 +78,6 @@ COMMON = RISEML | {"PYTHONUNBUFFERED", "HOME", "USER", "LOGNAME", "TINI_KILL_PRO
 
 def variables(experiment: Experiment) -> dict[str, dict[str, str]]:
     return {job.name: dict(job_variables(bind_job(experiment, job))) for job in gang(experiment)}
-
-
-def script(experiment: Experiment, name: str) -> str:
-    (job,) = [one for one in gang(experiment) if one.name == name]
-    return job_command(bind_job(experiment, job))[-1]
 
 
 def test_each_job_finds_itself_and_the_others() -> None:
