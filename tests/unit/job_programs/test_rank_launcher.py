@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
-import itertools
 import json
 import os
 import signal
@@ -15,15 +13,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from riseml.frameworks.base import join_lines_at_barriers
-from riseml.job_programs import launch_ranks, rank_output, read_program
+from riseml.job_programs import launch_ranks, read_program
 from riseml.job_programs.rank_launcher import TREE_MARKER, Launcher
-from riseml.job_programs.rank_meeting import GONE, Rendezvous
-from riseml.job_programs.rank_output import HOLD_TIME, LONGEST_PIECE, SharedOutput, copy_output
+from riseml.job_programs.rank_meeting import GONE
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -175,21 +171,6 @@ def test_processes_of_one_job_need_no_meeting(tmp_path: Path) -> None:
     assert sorted(out.splitlines()) == ["[0] 2", "[0] unfinished", "[1] 2", "[1] unfinished"]
 
 
-def test_values_of_horovod_stay_until_every_rank_of_their_scope_has_read_them() -> None:
-    meeting = Rendezvous(nodes=1, size=2)
-    for key in ("rank_0", "0", "rank_1", "1"):
-        assert meeting.put(f"/global/{key}", b"address")
-    meeting.put("/local_worker-1/0", b"other")
-    meeting.drop("/global/1")
-    assert len(meeting.values) == 5
-    meeting.drop("/global/0")
-    assert list(meeting.values) == ["/local_worker-1/0"]
-    assert meeting.initialized == {0, 1}
-    meeting.put("/global/0", b"of the next program in this line")
-    meeting.drop("/global/1")
-    assert "/global/0" in meeting.values
-
-
 def test_nonsense_at_the_port_of_the_meeting_changes_nothing(tmp_path: Path) -> None:
     with gang(tmp_path, 2) as four:
         four.start("python3 meet.py; touch met.$RANK", "until test -e go; do sleep 0.05; done")
@@ -284,56 +265,6 @@ def test_a_module_of_the_project_does_not_change_the_launcher(tmp_path: Path) ->
         two.start("echo $PYTHONPATH $PYTHONUNBUFFERED")
         code, out, err = two.finish()[0]
     assert (code, sorted(out.splitlines()), err) == (0, ["[0] . 1", "[1] . 1"], "")
-
-
-@pytest.mark.parametrize(
-    ("said", "wanted"),
-    [
-        (b"x" * 100_000 + b"\n", b"[3] " + b"x" * 100_000 + b"\n"),
-        (b"y" * (LONGEST_PIECE + 10), b"[3] " + b"y" * (LONGEST_PIECE + 10) + b"\n"),
-        (b"10%\r20%\rdone\r\n\nend", b"[3] 10%\r[3] 20%\r[3] done\r\n[3] \n[3] end\n"),
-        (b"", b""),
-    ],
-)
-def test_output_is_split_at_line_ends_and_carriage_returns_alone(tmp_path: Path, said: bytes, wanted: bytes) -> None:
-    (tmp_path / "said").write_bytes(said)
-    written = io.BytesIO()
-    with (tmp_path / "said").open("rb") as source:
-        copy_output(source, SharedOutput(written), 3)
-    assert written.getvalue() == wanted
-
-
-def test_the_beginning_of_a_line_is_not_held_back_forever_and_stays_one_line() -> None:
-    written, (told, tell) = io.BytesIO(), os.pipe()
-    with os.fdopen(told, "rb") as source, os.fdopen(tell, "wb", buffering=0) as process:
-        copy = threading.Thread(target=copy_output, args=(source, output := SharedOutput(written), 0), daemon=True)
-        copy.start()
-        process.write(b"Continue? ")
-        wait_for("the question", lambda: written.getvalue() == b"[0] Continue? ", DEADLINE)
-        process.write(b"yes\n0%")
-        wait_for("the count", lambda: written.getvalue().endswith(b"0%"), DEADLINE)
-        output.write(b"[1] ", [b"epoch 1\n"])
-        process.close()
-        copy.join(DEADLINE)
-    assert written.getvalue() == b"[0] Continue? yes\n[0] 0%\n[1] epoch 1\n"
-
-
-def test_output_without_line_ends_is_held_back_from_its_first_byte_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row of dots, of which the next one always comes soon."""
-    written, dots, clock, shown = io.BytesIO(), iter([b"."] * 20 + [b""]), itertools.count(0.0, HOLD_TIME / 8), []
-
-    def read(*_: int) -> bytes:
-        shown.append(len(written.getvalue()))
-        return next(dots)
-
-    monkeypatch.setattr(rank_output, "os", SimpleNamespace(read=read))
-    monkeypatch.setattr(rank_output, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    always = SimpleNamespace(register=lambda *_: None, poll=lambda _: [(0, 1)])
-    monkeypatch.setattr(rank_output, "select", SimpleNamespace(poll=lambda: always, POLLIN=1))
-    with open(os.devnull, "rb") as source:
-        copy_output(source, SharedOutput(written), 0)
-    assert shown[10]
-    assert written.getvalue() == b"[0] " + b"." * 20 + b"\n"
 
 
 @pytest.mark.parametrize("start", ["exec sh print.sh", "setsid sh print.sh & exec sleep 600"])
