@@ -11,7 +11,7 @@ import pytest
 from riseml.base.errors import NotFound, StoreError, TooLarge, UsageError
 from riseml.files.archives.pieces import INCOMING, RECORD
 from riseml.store.projects.snapshots import SnapshotStore
-from tests.unit.files.project.test_early_contents import CONTENT_TABLE, count_bytes, incoming
+from tests.unit.files.project.early_packs import CONTENT_TABLE, count_bytes, incoming
 
 ONE = RECORD.pack(1) + b"x"
 

@@ -17,7 +17,6 @@ from riseml.base.errors import UsageError
 from riseml.files.archives.entries import EntryKind
 from riseml.files.project.archive import take_snapshot
 from riseml.files.project.listing import list_project_files
-from riseml.files.project.messages import format_size
 from tests.unit.files.project.builders import drop_privileges, fill_folder, list_paths, open_tar
 
 
@@ -169,14 +168,6 @@ def test_a_project_above_the_limit_is_refused_before_a_file_is_read(tmp_path: Pa
     assert "big6 (7.3 MB), big5" in raised.value.message
     assert "big1" not in raised.value.message
     assert "RISEML_SYNC_LIMIT" in (raised.value.hint or "")
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (5_700_000, "5.7 MB"), (999_960, "1.0 MB"), (3e12, "3.0 TB")],
-)
-def test_sizes_are_short(size: int, text: str) -> None:
-    assert format_size(size) == text
 
 
 def test_all_unreadable_files_are_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""riseml-configuration.yml: parameters as numbers, and in the end the results."""
+"""Output folders and riseml-configuration.yml in them: parameters as numbers, and in the end the results."""
 
 from __future__ import annotations
 
