@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
-from tests.unit.capsules.test_exports import read, small_run
+from tests.unit.capsules.exported_runs import read, small_run
 
 PACKAGES = ("kubernetes>=29,<32", "six", "retrying", "urllib3", "certifi", "python-dateutil", "setuptools")
 PROGRAM = Path(__file__).with_name("published_models.py")

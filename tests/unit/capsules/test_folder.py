@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,24 +13,9 @@ import pytest
 from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, UsageError
 from riseml.capsules.checkout import unpack_code
 from riseml.capsules.folder import find_capsule_folder, read_archive, read_capsule, read_project_file
-from riseml.planning.capsule import write_capsule
 from riseml.wire.capsules import MOST_CODE
 from tests.support.archives import find_digest, pack
-from tests.unit.planning.test_capsule import capsule_of, make
-
-ARCHIVE = pack({"riseml.yml": "project: x\n", "below/train.py": "print(1)\n"})
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return the folder of a capsule with its code."""
-    place = tmp_path / "output" / ".riseml"
-    place.mkdir(parents=True)
-    capsule = capsule_of(make())
-    capsule["code"]["digest"] = find_digest(ARCHIVE)
-    (place / "capsule.json").write_text(write_capsule(capsule))
-    (place / "project.tar").write_bytes(ARCHIVE)
-    return place
+from tests.unit.capsules.capsule_code import ARCHIVE
 
 
 def test_a_capsule_is_found_by_its_folder_its_file_and_its_output(folder: Path, tmp_path: Path) -> None:
@@ -81,27 +65,6 @@ def test_only_the_files_that_the_capsule_names_are_its_code(folder: Path, tmp_pa
     assert not (tmp_path / "other").exists()
 
 
-def test_an_empty_folder_stays_the_same_folder_and_a_new_one_has_the_mode_of_the_umask(
-    folder: Path, tmp_path: Path
-) -> None:
-    digest = find_digest(ARCHIVE)
-    archive = read_capsule(folder).find_archive()
-    assert archive is not None
-    there = tmp_path / "there"
-    there.mkdir(0o700)
-    before = there.stat()
-    assert unpack_code(archive, digest, there) == 2
-    after = there.stat()
-    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
-    assert sorted(os.listdir(there)) == ["below", "riseml.yml"]
-    umask = os.umask(0o027)
-    try:
-        unpack_code(archive, digest, tmp_path / "new")
-    finally:
-        os.umask(umask)
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o750
-
-
 def test_an_archive_that_no_capsule_holds_is_not_read(folder: Path) -> None:
     os.truncate(folder / "project.tar", MOST_CODE)
     assert len(read_archive(folder / "project.tar")) == MOST_CODE
@@ -110,16 +73,3 @@ def test_an_archive_that_no_capsule_holds_is_not_read(folder: Path) -> None:
         read_capsule(folder).find_archive()
     with pytest.raises(UsageError, match="larger than a capsule's can be"):
         read_archive(folder / "project.tar")
-
-
-def test_a_link_of_the_code_that_leads_out_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    from riseml.files.archives.digest import digest_entries
-    from riseml.files.archives.entries import ArchiveEntry, EntryKind
-    from riseml.files.archives.writer import END, write_header
-
-    link = ArchiveEntry("out", EntryKind.LINK, target="../../etc")
-    archive = tmp_path / "project.tar"
-    archive.write_bytes(write_header(link) + END)
-    with pytest.raises(UsageError):
-        unpack_code(archive, digest_entries([(link, "")]), tmp_path / "into" / "code")
-    assert list((tmp_path / "into").iterdir()) == []
