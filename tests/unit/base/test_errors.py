@@ -5,20 +5,18 @@ from __future__ import annotations
 import errno
 import re
 
-import pytest
-
 from riseml.base import errors
 from riseml.base.errors import RisemlError, advise_on_write
 from riseml.spec.yaml.problems import SpecError
 
-TABLE = re.findall(r"^ +[x-] (\w+) +(\d+) / (\d+) ", errors.__doc__ or "", re.MULTILINE)
 KINDS: dict[str, type[RisemlError]] = {**vars(errors), "SpecError": SpecError}
 
 
-@pytest.mark.parametrize(("name", "exit_code", "status"), TABLE, ids=[name for name, _, _ in TABLE])
-def test_an_error_has_the_numbers_of_the_table(name: str, exit_code: str, status: str) -> None:
-    kind = KINDS[name]
-    assert (kind.exit_code, kind.http_status) == (int(exit_code), int(status))
+def test_each_error_of_the_table_has_its_exit_code_and_its_status() -> None:
+    rows = re.findall(r"^ +[x-] (\w+) +(\d+) / (\d+) ", errors.__doc__ or "", re.MULTILINE)
+    assert len(rows) > 10
+    kinds = [KINDS[name] for name, _, _ in rows]
+    assert [(kind.__name__, str(kind.exit_code), str(kind.http_status)) for kind in kinds] == rows
 
 
 def test_an_error_is_its_message_and_may_have_a_hint() -> None:

@@ -21,8 +21,8 @@ def test_one_job_decides_with_all_resources() -> None:
 def test_the_job_is_the_only_worker() -> None:
     experiment = make_experiment(Spec("toaster", TRAIN))
     (job,) = gang(experiment)
-    found = variables(experiment, "train")
-    assert (found["WORKER_INDEX"], found["TOTAL_WORKERS"]) == ("0", "1")
+    own = variables(experiment, "train")
+    assert (own["WORKER_INDEX"], own["TOTAL_WORKERS"]) == ("0", "1")
     places = Plain().bind(experiment.plan, job.name, {JobName("train"): "h1:2222"}).placeholders
     assert places == {
         "job_name": "train",
