@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,16 +20,14 @@ from riseml.base import wire_revision
 from riseml.base.errors import Refused, StoreError, Unreachable
 from riseml.base.settings import Settings, read_settings
 from riseml.cli import local_server
-from riseml.cli.context import CommandContext
-from riseml.cli.local_server import connect_client, ensure_server
-from riseml.cli.log_follower import make_reconnect
+from riseml.cli.local_server import VersionOrder, compare_versions, connect_client, ensure_server
 from riseml.cli.output.printer import Printer
-from riseml.cli.server_process import ServerProcess, ServerStarter, spawn_server
+from riseml.cli.server_process import ServerProcess, ServerStarter
 from riseml.client import socket_http
 from riseml.client.server_client import Address, Client
-from tests.support.waiting import DEADLINE
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
+from tests.unit.cli.homes import make_settings
 
 
 @dataclass
@@ -51,11 +48,7 @@ class FakeProcess:
         return code
 
 
-def _settings(home: Path) -> Settings:
-    return Settings(home, home / "output", home / "data")
-
-
-def _starter(*children: FakeProcess, ticks: Iterator[float] | None = None) -> ServerStarter:
+def make_starter(*children: FakeProcess, ticks: Iterator[float] | None = None) -> ServerStarter:
     left = iter(children)
     moments = ticks or iter(float(number) for number in range(10_000))
 
@@ -67,12 +60,12 @@ def _starter(*children: FakeProcess, ticks: Iterator[float] | None = None) -> Se
 
 def test_a_server_that_answers_is_used(fake_server: FakeServer) -> None:
     with Client(Address(fake_server.home / "server.sock")) as client:
-        assert ensure_server(client, _settings(fake_server.home), print, _starter())["pid"] == 7
+        assert ensure_server(client, make_settings(fake_server.home), print, make_starter())["pid"] == 7
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("error: old trouble\n")
-    starter = _starter(FakeProcess([None, 5]))
+    starter = make_starter(FakeProcess([None, 5]))
 
     def start(settings: Settings, command: Sequence[str]) -> ServerProcess:
         with settings.log.open("a") as log:
@@ -81,13 +74,13 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 
     telling = ServerStarter(start, (), 15.0, starter.clock, starter.wait)
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable) as raised:
-        ensure_server(client, _settings(tmp_path), print, telling)
+        ensure_server(client, make_settings(tmp_path), print, telling)
     assert raised.value.message == "the riseml server did not start: the store is broken"
     assert "server.log" in (raised.value.hint or "")
 
 
 def test_every_problem_that_kept_a_server_from_starting_is_shown(tmp_path: Path) -> None:
-    starter = _starter(FakeProcess([None, 2]))
+    starter = make_starter(FakeProcess([None, 2]))
 
     def start(settings: Settings, command: Sequence[str]) -> ServerProcess:
         settings.log.write_text("error: pool.yml has 2 problems\n  pool.yml:1:1 hosts: one\n  pool.yml:2:1 x: two\n")
@@ -95,13 +88,13 @@ def test_every_problem_that_kept_a_server_from_starting_is_shown(tmp_path: Path)
 
     telling = ServerStarter(start, (), 15.0, starter.clock, starter.wait)
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable) as raised:
-        ensure_server(client, _settings(tmp_path), print, telling)
+        ensure_server(client, make_settings(tmp_path), print, telling)
     assert raised.value.message.splitlines()[1:] == ["pool.yml:1:1 hosts: one", "pool.yml:2:1 x: two"]
 
 
 def test_a_server_that_does_not_answer_in_time_is_an_error(tmp_path: Path) -> None:
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable, match="within 15 s"):
-        ensure_server(client, _settings(tmp_path), print, _starter(FakeProcess([])))
+        ensure_server(client, make_settings(tmp_path), print, make_starter(FakeProcess([])))
 
 
 def test_a_second_server_that_ends_quietly_is_not_a_failure(fake_server: FakeServer) -> None:
@@ -120,25 +113,12 @@ def test_a_second_server_that_ends_quietly_is_not_a_failure(fake_server: FakeSer
     try:
         with Client(Address(left)) as client:
             starter = ServerStarter(start, (), 15.0, lambda: next(moments), lambda _: None)
-            assert ensure_server(client, _settings(fake_server.home), print, starter)["pid"] == 7
+            assert ensure_server(client, make_settings(fake_server.home), print, starter)["pid"] == 7
     finally:
         if hidden.exists():
             hidden.rename(left)
     assert not children
     assert second.terminated, "else it would take the lock when the server that answers has been stopped"
-
-
-def test_a_home_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(Refused, match="cannot use"):
-        spawn_server(_settings(tmp_path / "file" / "home"), ())
-
-
-def test_a_started_process_is_its_own_session_and_writes_to_the_log(tmp_path: Path) -> None:
-    program = "import os, sys; print(os.getsid(0) == os.getpid(), os.getcwd(), sys.stdin.read() == '')"
-    child = spawn_server(_settings(tmp_path), (sys.executable, "-c", program))
-    assert child.wait(DEADLINE) == 0
-    assert (tmp_path / "server.log").read_text() == "True / True\n"
 
 
 def _connect(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> str:
@@ -222,7 +202,7 @@ def test_a_server_with_other_folders_is_a_warning(
 def test_a_server_of_a_team_is_neither_started_nor_replaced(tmp_path: Path) -> None:
     environ = {"RISEML_SERVER": "http://127.0.0.1:1"}
     with pytest.raises(Unreachable, match="no riseml server answers"):
-        connect_client(_settings(tmp_path), environ, Printer(io.StringIO(), io.StringIO()))
+        connect_client(make_settings(tmp_path), environ, Printer(io.StringIO(), io.StringIO()))
 
 
 @pytest.mark.parametrize(
@@ -248,34 +228,6 @@ def test_a_server_elsewhere_of_another_state_of_riseml_is_named_with_what_to_res
         assert "restart it there with the riseml of this command" in result.err
 
 
-def test_a_server_gets_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    settings = read_settings({"RISEML_HOME": "my home", "RISEML_OUTPUT": "out"})
-    names = "RISEML_HOME", "RISEML_OUTPUT", "RISEML_DATA"
-    program = f"import os; print([os.environ[name] for name in {names}])"
-    assert spawn_server(settings, (sys.executable, "-c", program)).wait(DEADLINE) == 0
-    assert settings.log.read_text().strip() == str(
-        [str(tmp_path / "my home"), str(tmp_path / "out"), str(tmp_path / "my home" / "data")]
-    )
-
-
-def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(Refused, match="it is not a folder"):
-        spawn_server(_settings(tmp_path / "file"), ())
-
-
-def test_a_stop_says_that_searches_make_no_trials(
-    riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stopped = {**fake_server.server, "active": 2, "searches": 1}
-    monkeypatch.setattr(local_server, "stop_server", lambda client, settings: stopped)
-    assert riseml("server", "stop").out.splitlines() == [
-        f"Stopped the riseml server (process {fake_server.server['pid']}). 2 experiments go on without it.",
-        "A search makes no further trial and stops none until a server runs again: any riseml command starts it.",
-    ]
-
-
 @pytest.mark.parametrize("count", ["active", "closing"])
 def test_the_executor_stays_until_nothing_is_left_of_its_experiments(
     riseml: Riseml, fake_server: FakeServer, count: str
@@ -292,7 +244,7 @@ def test_a_server_that_cannot_use_its_store_is_named_and_not_joined_by_another_o
         Client(Address(fake_server.home / "server.sock")) as client,
         pytest.raises(StoreError, match="postgresql://db"),
     ):
-        ensure_server(client, _settings(fake_server.home), print, _starter())
+        ensure_server(client, make_settings(fake_server.home), print, make_starter())
 
 
 def test_a_server_that_is_killed_while_it_starts_is_started_again(fake_server: FakeServer) -> None:
@@ -307,21 +259,21 @@ def test_a_server_that_is_killed_while_it_starts_is_started_again(fake_server: F
     moments = iter(float(number) for number in range(100))
     starter = ServerStarter(start, (), 15.0, lambda: next(moments), lambda _: None)
     with Client(Address(fake_server.home / "server.sock")) as client:
-        assert ensure_server(client, _settings(fake_server.home), print, starter)["pid"] == 7
+        assert ensure_server(client, make_settings(fake_server.home), print, starter)["pid"] == 7
     assert not children
 
 
 def test_a_server_that_is_killed_each_time_is_an_error(tmp_path: Path) -> None:
     children = [FakeProcess([-9]) for _ in range(6)]
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable, match="did not start"):
-        ensure_server(client, _settings(tmp_path), print, _starter(*children))
+        ensure_server(client, make_settings(tmp_path), print, make_starter(*children))
 
 
 def test_a_start_that_takes_long_names_the_server_and_its_store(tmp_path: Path) -> None:
     told: list[str] = []
-    settings = replace(_settings(tmp_path), store="postgresql+psycopg://me:secret@db.example/riseml")
+    settings = replace(make_settings(tmp_path), store="postgresql+psycopg://me:secret@db.example/riseml")
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable, match="within 15 s"):
-        ensure_server(client, settings, told.append, _starter(FakeProcess([])))
+        ensure_server(client, settings, told.append, make_starter(FakeProcess([])))
     assert told == ["Waiting for the riseml server to start (process 6), whose store is the PostgreSQL at db.example."]
 
 
@@ -358,20 +310,6 @@ def test_a_stopped_server_is_named_with_what_lets_it_go_on() -> None:
         assert f"`kill -CONT {process.pid}`" in told
         process.kill()
         assert "at http://node has not answered for 3 s" in local_server._describe_silence(client, 0)
-
-
-def test_a_lost_server_is_started_again_however_often_it_is_lost(
-    fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[Path] = []
-    monkeypatch.setattr(local_server, "ensure_server", lambda client, settings, tell: started.append(settings.home))
-    printer = Printer(io.StringIO(), io.StringIO())
-    context = CommandContext(printer, {"RISEML_HOME": str(fake_server.home)}, fake_server.home)
-    with Client(Address(fake_server.home / "server.sock")) as client:
-        reconnect = make_reconnect(context, client)
-        for tries in range(6):
-            reconnect(tries)
-    assert started == [fake_server.home] * 3
 
 
 @pytest.fixture
@@ -417,3 +355,45 @@ def test_a_server_of_another_revision_in_use_is_named_with_what_to_do(
     assert "process 7) is another revision of" in result.err
     assert "it runs /other/riseml" in result.err
     assert "`riseml server stop` lets the next command start its own: training goes on" in result.err
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("1.9.0", "2.0.0"),
+        ("2.0.0.dev0", "2.0.0"),
+        ("2.0.0.dev0", "2.0.0.dev1"),
+        ("2.0.0.dev9", "2.0.0a1"),
+        ("2.0.0a1", "2.0.0b1"),
+        ("2.0.0b2", "2.0.0rc1"),
+        ("2.0.0rc1", "2.0.0rc2"),
+        ("2.0.0rc1.dev1", "2.0.0rc1"),
+        ("2.0.0rc9", "2.0.0"),
+        ("2.0.0", "2.0.0.post1"),
+        ("2.0.0", "2.0.0-1"),
+        ("2.0.0-1", "2.0.0-2"),
+        ("2.0.0.post1", "2.0.1.dev0"),
+        ("2.0.0", "1!1.0"),
+        ("2.9", "2.10"),
+        ("unknown", "0.1"),
+    ],
+)
+def test_versions_have_an_order(older: str, newer: str) -> None:
+    assert compare_versions(older, newer) is VersionOrder.OLDER
+    assert compare_versions(newer, older) is VersionOrder.NEWER
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2.0", "2.0.0"),
+        ("v2.0.0", "2.0.0"),
+        ("2.0.0", "2.0.0+local"),
+        ("2.0.0-1", "2.0.0.post1"),
+        ("2.0.0-rc.1", "2.0.0c1"),
+        ("unknown", "nothing"),
+    ],
+)
+def test_versions_may_be_the_same(one: str, other: str) -> None:
+    assert compare_versions(one, other) is VersionOrder.SAME
+    assert compare_versions(other, one) is VersionOrder.SAME

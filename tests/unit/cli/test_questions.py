@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from riseml.base.consent import FILE, read_consent
-from tests.unit.cli.commands.test_train import PLAN
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
+from tests.unit.cli.plans import PLAN
 
 MISSING = "unix:///var/run/docker.sock: No such file or directory"
 SENT = ["PUT", "POST"]  # what leaves the machine or starts something

@@ -21,7 +21,7 @@ from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.journal import ExperimentJournal, LastNumbers
 from tests.unit.server.test_home_move import make_settings, start
-from tests.unit.store.test_database import submit
+from tests.unit.store.submissions import submit
 
 FILES = ("logs/1", "capsules/1.json", "snapshots/contents/ab/cd", "variables.key", "pool.yml", "experiments.journal")
 OTHERS = ("output/paul/x/1/model.pt", "data/set", "environments/x", "cache/y", "processes/1/train-a1/log", "server.log")

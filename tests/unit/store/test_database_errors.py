@@ -1,11 +1,9 @@
-"""A store that is locked, full, truncated, used by another server or away: one clear error, no acknowledged loss."""
+"""A store that is locked, full, truncated or away: one clear error, no acknowledged loss."""
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,8 +16,7 @@ from riseml.store.database import Database
 from riseml.store.database_errors import read_address, show_address
 from riseml.store.experiments import ExperimentStore
 from riseml.store.schema import facts
-from tests.support.waiting import DEADLINE, wait_for
-from tests.unit.store.test_database import submit
+from tests.unit.store.submissions import submit
 
 PAGE = 4096  # bytes; SQLite's default
 
@@ -111,73 +108,10 @@ def test_a_wrong_query_is_not_an_error_of_the_store(database: Database) -> None:
             connection.execute(facts.insert().values(name="twice", value="x"))
 
 
-def test_submissions_at_the_same_time_get_different_numbers(store: str) -> None:
-    databases = [Database(store) for _ in range(4)]
-    with ThreadPoolExecutor(8) as hands:
-        made = list(hands.map(lambda turn: submit(ExperimentStore(databases[turn % 4])).number, range(24)))
-    assert sorted(made) == list(range(1, 25))
-    for database in databases:
-        database.close()
-
-
 def test_the_error_names_a_postgresql_that_is_away_without_its_password() -> None:
     with pytest.raises(StoreError, match=r"paul:\*\*\*@127\.0\.0\.1:1/toast does not answer") as raised:
         Database("postgresql+psycopg://paul:secret@127.0.0.1:1/toast")
     assert "secret" not in f"{raised.value.message} {raised.value.hint}"
-
-
-def test_a_second_server_of_a_postgresql_is_refused(postgres_store: str) -> None:
-    first = Database(postgres_store, "process 7 on one", lock_timeout=0.3)
-    with pytest.raises(StoreError, match="is used by process 7 on one"):
-        Database(postgres_store, "process 8 on two", lock_timeout=0.3)
-    first.close()
-    second = Database(postgres_store, "process 8 on two", lock_timeout=DEADLINE)  # PostgreSQL notices the end late
-    second.close()
-
-
-def test_a_server_that_starts_at_once_waits_for_the_one_that_ends(postgres_store: str) -> None:
-    first = Database(postgres_store, "one", lock_timeout=0.3)
-    with ThreadPoolExecutor(1) as hands:
-        coming = hands.submit(Database, postgres_store, "two", float(DEADLINE))
-        threading.Timer(0.3, first.close).start()
-        coming.result(DEADLINE).close()
-
-
-def end_sessions(postgres: sa.Engine, those: str) -> None:
-    """End these sessions, and wait until they have ended; PostgreSQL does it after the call."""
-    with postgres.connect() as connection:
-        connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) FROM {those}")
-        count = f"SELECT count(*) FROM {those}"
-        wait_for("the sessions have ended", lambda: connection.exec_driver_sql(count).scalar_one() == 0, DEADLINE)
-
-
-def test_a_server_that_lost_its_claim_writes_nothing(postgres_store: str, postgres: sa.Engine) -> None:
-    old = Database(postgres_store, "the old one", lock_timeout=0.3)
-    experiments = ExperimentStore(old)
-    claim = (
-        f"pg_locks JOIN pg_database ON database = oid WHERE locktype = 'advisory' AND datname = '{old.url.database}'"
-    )
-    end_sessions(postgres, claim)
-    new = Database(postgres_store, "the new one", lock_timeout=0.3)
-    with pytest.raises(StoreError, match="is used by the new one"):
-        submit(experiments)
-    with pytest.raises(StoreError, match="is used by the new one"):
-        old.confirm_sole_server()
-    submit(ExperimentStore(new))
-    new.close()
-    old.confirm_sole_server()  # no server has the lock now
-    assert submit(experiments).number == 2
-    old.close()
-
-
-def test_a_claim_survives_the_end_of_its_session(postgres_store: str, postgres: sa.Engine) -> None:
-    database = Database(postgres_store, "one", lock_timeout=0.3)
-    end_sessions(postgres, f"pg_stat_activity WHERE datname = '{database.url.database}'")
-    assert submit(ExperimentStore(database)).number == 1, "dead connections are replaced"
-    database.confirm_sole_server()
-    with pytest.raises(StoreError, match="is used by one"):
-        Database(postgres_store, "two", lock_timeout=0.3)
-    database.close()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from riseml.store.database import Database
 from riseml.store.ends import EndStore
 from riseml.store.experiments import ExperimentStore
 from riseml.store.totals import StoreTotals
-from tests.unit.store.test_experiment_pages import NOW, end, submit
+from tests.unit.store.submissions import NOW
+from tests.unit.store.test_experiment_pages import end, submit
 
 
 def test_ends_and_positions(database: Database, experiments: ExperimentStore) -> None:

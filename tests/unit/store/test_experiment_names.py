@@ -8,7 +8,7 @@ from riseml.base.states import State
 from riseml.store.database import Database
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiments import ExperimentStore
-from tests.unit.store.test_database import NOW, submit
+from tests.unit.store.submissions import NOW, submit
 
 JOBS = ["build", "master", "worker.1", "ps.1"]
 

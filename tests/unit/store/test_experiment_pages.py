@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-import sqlalchemy as sa
 
 from riseml.base.states import State
 from riseml.model import Owner
@@ -16,16 +15,11 @@ from riseml.store.database import Database
 from riseml.store.experiment_pages import ExperimentPages, PageQuery, PageSort
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
-from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.last_values import LastValues
-from riseml.store.metrics.metric_rows import MetricRows, TallyRow
-from riseml.store.metrics.metric_summary import MetricCount
-from tests.support.stores import count_given_lines_again
+from riseml.store.metrics.metric_rows import MetricRows
 from tests.unit.control.simulation import make_plan
-
-NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
-ODD_NAME = 'it\'s <b>"other"</b> größe\\n 損失'
-ANN, BOB = Owner("ann", 1000, 1000), Owner("bob", 1001, 1001)
+from tests.unit.store.metrics.tally_rows import ODD_NAME, count
+from tests.unit.store.submissions import ANN, BOB, NOW
 
 
 def submit(store: ExperimentStore, project: str, *rates: str, owner: Owner = ANN) -> None:
@@ -116,16 +110,6 @@ def test_parameters_are_found_as_the_user_writes_them(experiments: ExperimentSto
     assert [numbers(pages, PageQuery(text=text)) for text in ('"', ":\\")] == [[2], [3]]
 
 
-def count(experiment: int, *values: float) -> TallyRow:
-    """Return what is stored of an experiment that reported values of `loss`, and their opposites as another metric."""
-    loss, other = MetricCount("loss"), MetricCount(ODD_NAME)
-    for at, value in enumerate(values):
-        loss.add(value, at, "2026-08-31T07:23:46Z", 1)
-        other.add(-value, at, "2026-08-31T07:23:46Z", 1)
-    summaries = {one.name: one.summarize() for one in (other, loss)}
-    return TallyRow(experiment, ReadPosition(), complete=True, summaries=summaries)
-
-
 def test_pages_are_chosen_and_sorted_by_the_last_value_of_a_metric(
     pages: ExperimentPages, experiments: ExperimentStore, database: Database
 ) -> None:
@@ -152,22 +136,3 @@ def test_pages_are_chosen_and_sorted_by_the_last_value_of_a_metric(
     found = {(number, sub): value for number, sub, value in last.read_values("ann", "loss").values()}
     assert found == {(1, None): 0.3, (2, 1): 0.1, (2, 3): 1e-7, (3, None): None, (4, None): None, (5, None): 2.5}
     assert last.read_values("bob", "loss") == {}
-
-
-def test_last_values_are_found_in_what_an_earlier_version_stored(
-    experiments: ExperimentStore, database: Database, store: str
-) -> None:
-    """There are more experiments than the migration reads at once, and not each of them has counts."""
-    plan = make_plan("train")
-    rows = ((plan, first_jobs(plan)),) * 102
-    details, _ = experiments.add_experiments(NewExperiments(ANN, "toaster", "", "", rows, concurrency=2), NOW)
-    values = {one.experiment.id: (math.nan if at == 7 else at / 2) for at, one in enumerate(details) if at != 1}
-    MetricRows(database).save_tallies([(count(one, value), {}) for one, value in values.items()])
-    with database.write_transaction() as connection:
-        connection.execute(sa.text("ALTER TABLE metric_tallies DROP COLUMN last_values"))
-        count_given_lines_again(connection, "0010")
-    database.close()
-    again = Database(store)
-    found = {one: value for one, (_, _, value) in LastValues(again).read_values("ann", ODD_NAME).items()}
-    assert found == {one: None if math.isnan(value) else -value for one, value in values.items()}
-    again.close()

@@ -15,7 +15,7 @@ from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.journal import ExperimentJournal, LastNumbers
 from riseml.store.schema import events, experiments, jobs
-from tests.unit.store.test_database import NOW, submit
+from tests.unit.store.submissions import NOW, submit
 
 
 @pytest.fixture

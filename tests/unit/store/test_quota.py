@@ -12,7 +12,7 @@ from riseml.base.errors import UsageError
 from riseml.base.settings import read_settings
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from tests.support.rig import Rig, single
-from tests.unit.store.logs.test_log_store import KEY, OTHER, frame
+from tests.unit.store.logs.log_frames import KEY, OTHER, frame
 
 LIMIT = 1000
 MARK = b"[riseml: the log of worker.1 has reached its limit of 1,000 bytes; the rest is not kept]"

@@ -39,7 +39,7 @@ from riseml.store.logs.report_lines import split_report
 from riseml.store.metrics.line_patterns import LONGEST_LINE as LONGEST_SEARCHED
 from riseml.store.metrics.line_patterns import PatternSearch
 from riseml.store.metrics.metric_store import MetricStore
-from tests.unit.store.test_database import NOW, submit
+from tests.unit.store.submissions import NOW, submit
 
 EXAMPLES = {"soak": 10_000, "few": 20}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 300)
 JOBS = (JobName("master"), JobName("worker.1"), JobName("ps.1"))

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from riseml import wire
-from riseml.cli.commands import train
-from riseml.cli.config_source import ConfigSource, check_config_source
 from riseml.cli.context import CommandContext
 from riseml.cli.main import execute
 from riseml.cli.output.printer import Printer
@@ -18,9 +15,9 @@ from riseml.files.project.file_index import FileIndex
 from riseml.files.project.listing import Listing
 from riseml.frameworks import registry
 from riseml.frameworks.plain import Plain
-from riseml.spec.config.loader import Overrides
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment
+from tests.unit.cli.plans import PLAN
 
 
 def test_train_syncs_submits_and_follows(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
@@ -131,36 +128,6 @@ def test_train_stops_at_problems_before_anything_is_sent(riseml: Riseml, fake_se
     assert fake_server.asked == []
 
 
-def test_a_file_without_problems_is_checked_once(
-    riseml: Riseml, fake_server: FakeServer, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The check is repeated for another text, for other values of the command line, and where it had a warning."""
-    checks: list[str] = []
-
-    def check(source: ConfigSource, overrides: Overrides) -> object:
-        checks.append(source.text)
-        return check_config_source(source, overrides)
-
-    monkeypatch.setattr(train, "check_config_source", check)
-    clean = f"# {folder}\n" + (folder / "riseml.yml").read_text()  # no other test has this text
-    (folder / "riseml.yml").write_text(clean)
-    for _ in range(2):
-        assert riseml("train", "-d").code == 0
-    assert checks == [clean]
-    assert riseml("train", "-d", "--set", "train.resources.gpus=2").code == 0
-    assert len(checks) == 2
-    (folder / "riseml.yml").write_text(clean + "  parameters: {lr: 0.1}\n")
-    shown = [riseml("train", "-d").err for _ in range(2)]
-    assert "warning: train.parameters.lr" in shown[0]
-    assert shown[0] == shown[1]
-    assert len(checks) == 4
-    (folder / "riseml.yml").write_text(clean)
-    for kept in (fake_server.home / "cache" / "checked").iterdir():
-        kept.write_bytes(kept.read_bytes()[:-1])
-    assert riseml("train", "-d").code == 0
-    assert len(checks) == 5, "what is damaged is not used"
-
-
 def test_parameters_and_settings_are_submitted(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
     config = (folder / "riseml.yml").read_text().replace("train.py", "train.py {{ lr }}")
     (folder / "riseml.yml").write_text(config)
@@ -179,24 +146,6 @@ def test_text_that_is_not_utf8_is_named(riseml: Riseml, fake_server: FakeServer,
     assert (refused.code, "the variable TOKEN is not UTF-8 text" in refused.err) == (2, True), refused.err
     assert "xfc" not in refused.err
     assert fake_server.bodies == []
-
-
-def test_variables_are_passed_on_from_the_user_s_environment(
-    riseml: Riseml, fake_server: FakeServer, folder: Path
-) -> None:
-    with (folder / "riseml.yml").open("a") as file:
-        file.write("  env: [TOKEN]\n")
-    missing = riseml("train", "-d")
-    assert (missing.code, fake_server.bodies) == (2, [])
-    assert "TOKEN" in missing.err
-    assert "export TOKEN=" in missing.err
-    (folder / "riseml.yml").write_text((folder / "riseml.yml").read_text().replace("[TOKEN]", "[TOKEN, KEY]"))
-    several = riseml("train", "-d").err
-    assert "train.env passes TOKEN, KEY on to the jobs, but here they are not set" in several
-    assert "set them first: `export TOKEN=... KEY=...`" in several
-    (folder / "riseml.yml").write_text((folder / "riseml.yml").read_text().replace("[TOKEN, KEY]", "[TOKEN]"))
-    riseml("train", "-d", "--allow-env", "TOKEN", environ={"TOKEN": "secret", "OTHER": "x"})
-    assert fake_server.bodies[0]["environment"] == {"TOKEN": "secret"}
 
 
 @pytest.mark.parametrize(("limit", "code"), [("1B", 2), ("100", 2), ("1KB", 0), ("0.5 MiB", 0), ("lots", 2), ("-1", 2)])
@@ -245,68 +194,6 @@ def test_the_server_s_refusal_is_shown(riseml: Riseml, fake_server: FakeServer) 
     assert result.err == "error: this can never run: local has 2 cpus\nhint: do this\n"
 
 
-PLAN: wire.PlanView = {
-    "project": "ai-toaster",
-    "framework": "plain",
-    "image": "riseml/environment:1",
-    "base": "python:3.11",
-    "replaced_by": None,
-    "install": ["pip install x"],
-    "refused": None,
-    "cached": False,
-    "role_environments": [],
-    "data": [],
-    "save": None,
-    "search": None,
-    "experiments": [
-        {
-            "id": "4",
-            "output": "/output/4",
-            "waits": None,
-            "parameters": {"lr": "1"},
-            "jobs": [
-                {
-                    "name": "train",
-                    "image": "python:3.11",
-                    "part": "DECIDES",
-                    "host": None,
-                    "cpus": 1.0,
-                    "mem_mib": 512,
-                    "gpus": 2,
-                    "gpu": "a100",
-                    "gpu_mem_mib": 40960,
-                    "limit_cpus": None,
-                    "limit_mem_mib": 2048,
-                    "shm_mib": 1024,
-                    "environment": {"LR": "1"},
-                    "passed_on": ["API_TOKEN"],
-                    "run": ["python train.py"],
-                    "command": ["sh", "-c", "python train.py"],
-                }
-            ],
-        }
-    ],
-    "notes": [],
-}
-
-
-def test_a_dry_run_shows_the_jobs_of_every_combination_when_they_differ(
-    riseml: Riseml, fake_server: FakeServer
-) -> None:
-    (first,) = PLAN["experiments"]
-    (job,) = first["jobs"]
-    second: wire.PlanExperiment = {**first, "id": "4.2", "parameters": {"lr": "2"}}
-    fake_server.answers["POST /plans"] = (200, {**PLAN, "experiments": [{**first, "id": "4.1"}, second]})
-    assert riseml("train", "--dry-run").out.splitlines()[-2:] == ["EXP ID  PARAMS", "4.2     lr=2"]
-    wider: wire.PlanExperiment = {**second, "jobs": [job, {**job, "name": "worker.1", "gpus": 0}]}
-    fake_server.answers["POST /plans"] = (200, {**PLAN, "experiments": [{**first, "id": "4.1"}, wider]})
-    assert riseml("train", "--dry-run").out.splitlines()[-3:] == [
-        "EXP ID  JOBS                CPUS       MEM  GPUS  PARAMS",
-        "4.1     1: train               1   512 MiB     2  lr=1",
-        "4.2     2: train, worker.1     2  1024 MiB     2  lr=2",
-    ]
-
-
 def test_a_refused_submission_reads_no_file(
     riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,40 +230,8 @@ def test_a_dry_run_starts_nothing(riseml: Riseml, fake_server: FakeServer) -> No
     assert json.loads(riseml("train", "--dry-run", "--json").out) == PLAN
 
 
-def test_a_dry_run_lists_the_environments_of_roles(riseml: Riseml, fake_server: FakeServer) -> None:
-    own: wire.PlanRoleEnvironment = {
-        "role": "actor",
-        "image": "riseml/environment:2",
-        "base": "redis:7",
-        "replaced_by": None,
-        "install": ["pip install y"],
-        "refused": None,
-        "cached": True,
-    }
-    fake_server.answers["POST /plans"] = (200, {**PLAN, "role_environments": [own]})
-    shown = " ".join(riseml("train", "--dry-run").out.split())
-    for part in (
-        "Image of actor: riseml/environment:2 (cached)",
-        "Base of actor: redis:7",
-        "Install of actor: pip install y",
-    ):
-        assert part in shown
-    refused = {**own, "refused": "install step 1 needs root"}
-    fake_server.answers["POST /plans"] = (200, {**PLAN, "role_environments": [refused]})
-    assert "never: install step 1 needs root" in riseml("train", "--dry-run").out
-
-
-def test_a_dry_run_of_a_search_names_the_search(riseml: Riseml, fake_server: FakeServer) -> None:
-    search: wire.PlanSearch = {
-        "method": "tpe",
-        "metric": "accuracy",
-        "goal": "maximize",
-        "trials": 40,
-        "concurrency": 4,
-        "stop": "asha",
-    }
-    fake_server.answers["POST /plans"] = (200, {**PLAN, "search": search})
-    result = riseml("train", "--dry-run")
-    expected = "Search: tpe, 40 trials, 4 at the same time, maximize accuracy, stopped early by asha"
-    assert expected in result.out.splitlines()
-    assert "A search of 40 trials; nothing was started." in result.err
+def test_the_help_of_train_says_its_exit_codes(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
+    """`test_the_exit_code_says_how_the_experiment_ended` proves them."""
+    riseml("train", "-h")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The exit code is 0 when it finished, 1 when it failed, 130 when it was killed." in shown

@@ -9,7 +9,6 @@ import pytest
 from riseml.cli.output.cards import build_cards
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column
-from riseml.cli.output.text import format_bytes, format_cores, format_of
 from riseml.cli.output.widths import measure_width
 
 COLUMNS = (Column("ID"), Column("STATE", states=True), Column("PROJECT"), *map(Column, ("CPU", "MEM limit", "NET in")))
@@ -51,24 +50,3 @@ def test_a_narrow_terminal_gets_one_amount_a_line() -> None:
         "  MEM limit  16 GiB",
         "  NET in     0 B/s",
     ]
-
-
-@pytest.mark.parametrize(
-    ("size", "shown"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1023, "1 KiB"),
-        (16 * 2**20, "16 MiB"),
-        (1.02 * 2**30, "1.02 GiB"),
-        (2**44, "16 TiB"),
-    ],
-)
-def test_bytes_have_three_digits(size: float, shown: str) -> None:
-    assert format_bytes(size) == shown
-
-
-def test_a_unit_that_two_amounts_share_is_said_once() -> None:
-    assert format_of(format_cores(0.37), format_cores(2)) == "0.37/2 cores"
-    assert format_of("16 MiB", "2 GiB") == "16 MiB/2 GiB"
-    assert format_of("-", "2 GiB") == "-/2 GiB"

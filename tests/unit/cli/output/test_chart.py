@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.cli.output.chart import Chart, ChartSeries, choose_ticks, list_y_ticks, make_curves, make_scatter
-from riseml.cli.output.style import Style
-from riseml.cli.output.terminal_plot import draw_chart
-from tests.unit.cli.commands.test_results import ROWS, make_history
+from riseml.cli.output.chart import choose_ticks, list_y_ticks, make_curves, make_scatter
+from tests.unit.cli.result_rows import ROWS, make_history
 
 
 def test_values_of_one_step_stay_in_their_order() -> None:
@@ -40,10 +38,3 @@ def test_axes_have_round_numbers() -> None:
 )
 def test_long_numbers_of_the_y_axis_have_an_exponent(low: float, high: float, names: list[str]) -> None:
     assert [name for _, name in list_y_ticks(low, high)] == names
-
-
-def test_a_run_that_diverges_leaves_room_for_its_curve() -> None:
-    chart = Chart("loss", "step", "loss", (ChartSeries("one", ((0.0, 1.0), (1.0, 2.5), (2.0, 1e35))),))
-    lines = draw_chart(chart, Style(width=40))
-    assert lines[1] == " " * 7 + "┌" + "─" * 31 + "┐"
-    assert lines[2].startswith("1.0e+35┤")

@@ -9,7 +9,7 @@ import yaml
 
 from riseml.base.states import State
 from riseml.files.storage.outputs import describe_run
-from tests.unit.cli.commands.test_results import make_metric
+from tests.unit.cli.result_rows import make_metric
 from tests.unit.control.simulation import make_experiment, make_plan
 
 CONFIG = "project: toaster\ntrain: {image: a, run: b, env: {TOKEN: geheim}}\n"

@@ -17,7 +17,7 @@ from riseml.server.api.views.named_experiments import show_changed_details, show
 from riseml.server.app import make_application
 from riseml.store.metrics.metric_store import MetricStore
 from tests.unit.server.api.conftest import close_all
-from tests.unit.store.test_database import submit
+from tests.unit.store.submissions import submit
 
 
 class UnreadableMetrics(MetricStore):

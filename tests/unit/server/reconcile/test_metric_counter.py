@@ -17,7 +17,7 @@ from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_rows import MetricRows
 from riseml.store.metrics.metric_store import MetricStore
 from tests.support.waiting import DEADLINE, wait_for
-from tests.unit.store.test_database import submit
+from tests.unit.store.submissions import submit
 
 
 class OneUnreadableLog(LogStore):

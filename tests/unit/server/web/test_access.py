@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 from pathlib import Path
 
 import pytest
 
-from riseml.server.web.access import WebAccess, WebSession
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def open_session(access: WebAccess) -> WebSession:
-    session = access.open_session(access.make_token())
-    assert session is not None
-    return session
-
-
-def prove(access: WebAccess, session: WebSession, request: str) -> str:
-    key = session.page.partition(".")[2]
-    nonce = secrets.token_hex(16)
-    text = f"{access.challenge}\n{nonce}\n{request}".encode()
-    return f"{nonce}.{hmac.new(key.encode(), text, hashlib.sha256).hexdigest()}"
+from riseml.server.web.access import WebAccess
+from tests.unit.server.web.sessions import Clock, open_session, prove
 
 
 def test_a_token_opens_one_session_within_ten_minutes(tmp_path: Path) -> None:

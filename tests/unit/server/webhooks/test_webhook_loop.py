@@ -1,4 +1,4 @@
-"""Webhooks get each end: signed, in order, and again after failures and restarts."""
+"""Webhooks get each end: signed, in order, and again after failures and restarts; no answer holds them up."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import hashlib
 import hmac
 import json
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.webhooks import webhook_loop
 from riseml.server.webhooks.webhook_file import FILE
-from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts, post
+from riseml.server.webhooks.webhook_loop import NotDelivered, WebhookLoop, WebhookLoopParts, post
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
@@ -342,3 +344,58 @@ def test_a_metric_that_reaches_a_value_is_sent_to_the_webhooks_that_the_project_
     assert scene.noted == [(one.id, "webhook team got the notice: accuracy > 0.95 (200)")]
     scene.loop = scene.make_loop()  # the next server
     assert tell(scene, receiver) == []
+
+
+def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
+    receiver.statuses, receiver.location = [307], f"{receiver.url}/elsewhere"
+    with pytest.raises(NotDelivered, match="redirect, which is not followed"):
+        post(receiver.url, b"{}", {})
+    assert [one.path for one in receiver.received] == ["/"]
+
+
+@pytest.mark.parametrize("way", ["hangs", "drips"])
+def test_an_address_without_an_end_is_left(receiver: Receiver, way: str) -> None:
+    setattr(receiver, way, True)
+    with pytest.raises(NotDelivered):
+        post(receiver.url, b"{}", {}, deadline=0.3)
+
+
+def test_an_answer_without_an_end_is_left_after_a_slow_connection(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = socket.create_connection
+
+    def connect_slowly(*arguments: Any) -> socket.socket:
+        for timer in threading.enumerate():
+            if isinstance(timer, threading.Timer):
+                timer.join(DEADLINE)  # the deadline passes before the name is resolved
+        return connect(*arguments)
+
+    monkeypatch.setattr("socket.create_connection", connect_slowly)
+    receiver.drips = True
+    with pytest.raises(NotDelivered):
+        post(receiver.url, b"{}", {}, deadline=0.3)
+
+
+def test_an_address_that_is_gone_is_no_answer() -> None:
+    with open_receiver() as gone:
+        url = gone.url
+    with pytest.raises(NotDelivered, match="refused"):
+        post(url, b"{}", {})
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [("https://[2001:db8::beef]/x", ("2001:db8::beef", 443)), ("http://[2001:db8::1]/x", ("2001:db8::1", 80))],
+)
+def test_an_ipv6_address_needs_no_port(monkeypatch: pytest.MonkeyPatch, url: str, place: tuple[str, int]) -> None:
+    called: list[object] = []
+
+    def refuse(address: object, *_: object) -> None:
+        called.append(address)
+        raise ConnectionRefusedError(111, "refused")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    with pytest.raises(NotDelivered, match="refused"):
+        post(url, b"{}", {})
+    assert called == [place]

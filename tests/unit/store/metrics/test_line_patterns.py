@@ -18,7 +18,7 @@ from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.line_patterns import LONGEST_LINE, PatternSearch
 from riseml.store.metrics.metric_store import MetricStore
 from tests.support.waiting import DEADLINE
-from tests.unit.store.test_database import submit
+from tests.unit.store.submissions import submit
 
 KEY = JobKey(1, JobName("master"), 1)
 CATASTROPHE = "a" * 40 + "!"

@@ -1,32 +1,16 @@
-"""Downsampling: bounded, exact at its ends, and the same however the server counts."""
+"""The history of a metric: bounded, exact at its ends, and the same however the server counts."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.store.metrics.metric_history import MOST_BUCKETS, MetricHistory
-from riseml.store.metrics.metric_summary import MetricCount, read_stored_summaries, summary_to_row
-
-VALUES = st.lists(
-    st.tuples(st.floats(width=64), st.one_of(st.none(), st.integers(-5, 5))), min_size=1, max_size=50
-).flatmap(lambda some: st.integers(1, 60).map(lambda times: some * times))
-
-
-def count_all(values: list[tuple[float, int | None]], cuts: frozenset[int] = frozenset()) -> MetricCount:
-    """Count values; at each cut the count is saved and loaded again."""
-    count = MetricCount("loss")
-    for number, (value, step) in enumerate(values):
-        if number in cuts:
-            history = MetricHistory.from_rows(json.loads(json.dumps(count.history.to_rows(), allow_nan=False)))
-            text = json.dumps({"metrics": [summary_to_row(count.summarize())], "slow": []}, allow_nan=False)
-            count = MetricCount.restore(read_stored_summaries(text).metrics[0], history)
-        count.add(value, step, f"2026-08-31T07:23:46.{number:09d}Z", 1)
-    return count
+from riseml.store.metrics.metric_history import MOST_BUCKETS
+from riseml.store.metrics.metric_summary import MetricCount
+from tests.unit.store.metrics.metric_values import VALUES, count_all
 
 
 @settings(max_examples=50, deadline=None)
@@ -67,36 +51,3 @@ def test_many_values_keep_their_course() -> None:
     for bucket in buckets:
         assert (bucket.minimum, bucket.maximum) == (bucket.first_step, bucket.last_step)
         assert bucket.mean == pytest.approx((bucket.minimum + bucket.maximum) / 2)  # type: ignore[operator]  # finite values alone
-
-
-def test_the_best_step_is_the_first_one_and_nan_is_never_best() -> None:
-    summary = count_all([(math.nan, 0), (3.0, 1), (1.0, 2), (1.0, 3), (-math.inf, 4), (3.0, 5)]).summarize()
-    assert (summary.minimum, summary.minimum_step, summary.maximum, summary.maximum_step) == (1.0, 2, 3.0, 1)
-    assert (summary.count, summary.not_finite, summary.last, summary.last_step) == (6, 2, 3.0, 5)
-
-
-def test_a_last_value_without_a_step_is_of_the_last_step() -> None:
-    summary = count_all([(0.5, 10), (0.75, 20), (0.9, None)]).summarize()  # `report`, `report`, `report_result`
-    assert (summary.last, summary.last_step, summary.maximum_step) == (0.9, 20, 20)
-    assert count_all([(0.5, None), (0.75, 20)]).history.read_buckets()[0].first_step is None
-    assert count_all([(0.5, None)]).summarize().last_step is None
-
-
-@settings(max_examples=50, deadline=None)
-@given(values=VALUES, sizes=st.lists(st.integers(1, 40), max_size=8), has_steps=st.booleans())
-def test_many_values_at_once_count_as_one_by_one(
-    values: list[tuple[float, int | None]], sizes: list[int], *, has_steps: bool
-) -> None:
-    steps = [at if has_steps else None for at in range(len(values))]
-    numbers = [value for value, _ in values]
-    alone, together, position = MetricCount("loss"), MetricCount("loss"), 0
-    for at, number in enumerate(numbers):
-        alone.add(number, steps[at], f"{at}Z", 1)
-    for size in (*sizes, len(values)):
-        some = slice(position, position + size)
-        if numbers[some]:
-            stamps = [b"%dZ" % at for at in range(position, position + len(numbers[some]))]
-            together.add_many(numbers[some], steps[some] if has_steps else None, stamps, 1)
-        position += size
-    assert repr(together.summarize()) == repr(alone.summarize())
-    assert repr(together.history.to_rows()) == repr(alone.history.to_rows())

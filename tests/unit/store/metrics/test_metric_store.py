@@ -26,7 +26,7 @@ from riseml.store.metrics.metric_tally import MOST_METRICS, MetricTally, read_re
 from riseml.store.schema import experiments as experiment_table
 from riseml.store.schema import metric_histories, metric_tallies
 from tests.support.stores import count_given_lines_again
-from tests.unit.store.test_database import submit
+from tests.unit.store.submissions import submit
 
 KEY = JobKey(1, JobName("master"), 1)
 WORKER = JobKey(1, JobName("worker.1"), 2)

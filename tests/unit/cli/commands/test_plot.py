@@ -1,0 +1,92 @@
+"""`plot`: curves and points on the terminal and in files, and what cannot be plotted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from riseml.cli.output.widths import measure_width
+from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.fake_server import FakeServer
+from tests.unit.cli.result_rows import FOUND, make_history, make_metric, make_result, serve_plot
+
+
+def test_plot_draws_a_curve_for_each_experiment(riseml: Riseml, fake_server: FakeServer) -> None:
+    serve_plot(fake_server)
+    result = riseml("plot", "144", "accuracy")
+    lines = result.out.splitlines()
+    assert lines[0] == "accuracy"
+    assert lines[-2:] == ["*  144.2 lr=0.2 (best)", "b  144.1 lr=0.1"]
+    assert "".join(lines).count("*") > 10
+    assert max(map(measure_width, lines)) <= 80
+    assert riseml("plot", "144").out == result.out  # the metric that ranks the set
+    shown = json.loads(riseml("plot", "144", "--json").out)
+    assert shown["series"][0] == {"label": "144.2 lr=0.2 (best)", "points": [[10, 0.2], [20, 0.4], [30, 0.9]]}
+
+
+def test_plot_draws_a_metric_over_a_parameter(riseml: Riseml, fake_server: FakeServer) -> None:
+    serve_plot(fake_server)
+    lines = riseml("plot", "144", "accuracy", "--against", "lr").out.splitlines()
+    assert lines[0] == "accuracy over lr"
+    assert "".join(lines).count("•") == 1
+    assert "".join(lines[:-1]).count("◆") == 1
+    assert lines[-1] == "◆  144.2 lr=0.2 (best)"
+
+
+def test_of_many_curves_the_best_are_drawn_and_the_best_one_on_top(riseml: Riseml, fake_server: FakeServer) -> None:
+    rows = [make_result(at, at, make_metric("accuracy", 0.5)) for at in range(1, 13)]
+    fake_server.answers["GET /results"] = (200, {**FOUND, "best": rows[0], "experiments": rows})
+    for sub in range(1, 11):
+        fake_server.answers[f"GET /experiments/144.{sub}/metrics/history"] = (200, make_history(sub, 0.1, 0.2, 0.45))
+    lines = riseml("plot", "144").out.splitlines()
+    assert lines[-1] == "The best 10 of 12 experiments; --where and --sort choose others"
+    drawing = "".join(lines[1:-11])
+    assert drawing.count("*") > 10
+    assert not {"b", "c", "d"} & set(drawing.replace("step", "")), "all curves are the same, and the best one is on top"
+
+
+def test_conditions_that_no_experiment_meets_are_named(riseml: Riseml, fake_server: FakeServer) -> None:
+    none = {**FOUND, "matched": 0, "metrics": [], "experiments": [], "best": None}
+    fake_server.answers["GET /results"] = (200, none)
+    refused = riseml("plot", "144", "--where", "lr<0")
+    assert refused.code == 3
+    assert "none of 4 experiments meets the conditions" in refused.err
+
+
+def test_plot_writes_files(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
+    serve_plot(fake_server)
+    assert riseml("plot", "144", "--svg", "a.svg").out == "Wrote a.svg\n"
+    root = ElementTree.fromstring((folder / "a.svg").read_text())
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"accuracy", "step", "144.2 lr=0.2 (best)", "144.1 lr=0.1"} <= set(texts)
+    assert len(root.findall("{http://www.w3.org/2000/svg}polyline")) == 2
+    refused = riseml("plot", "144", "--svg", "no/such/folder/a.svg")
+    assert refused.code == 4
+    assert "cannot write no/such/folder/a.svg" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["144", "acc"], "no metric 'acc' was reported"),
+        (["144", "accuracy", "--against", "layers"], "there is no parameter 'layers'"),
+        (["x", "accuracy"], "'x' is not an experiment ID"),
+    ],
+)
+def test_what_cannot_be_plotted_is_refused(
+    riseml: Riseml, fake_server: FakeServer, words: list[str], message: str
+) -> None:
+    serve_plot(fake_server)
+    result = riseml("plot", *words)
+    assert result.code in (2, 3)
+    assert message in result.err
+
+
+def test_without_a_goal_one_of_several_metrics_must_be_named(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.answers["GET /results"] = (200, {**FOUND, "objective": None, "best": None})
+    assert "name one of accuracy, loss" in riseml("plot", "144").err
+    fake_server.answers["GET /results"] = (200, {**FOUND, "metrics": []})
+    assert riseml("plot", "144").code == 3

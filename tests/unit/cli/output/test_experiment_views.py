@@ -1,0 +1,66 @@
+"""Experiments and sets, in a list and alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from riseml.cli.output.experiment_views import list_experiment, list_experiments
+from riseml.cli.output.style import Style
+from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.fake_server import FakeServer, make_experiment, make_job, make_search
+from tests.unit.cli.result_rows import make_metric
+
+NOW = datetime(2026, 8, 31, 8, tzinfo=UTC)
+PLAIN = Style(colour=False, width=200)
+
+
+def test_status_says_what_a_companion_is() -> None:
+    one = make_experiment("9", type="tensorboard", shows=["4", "144"], output="", jobs=[])
+    assert "TensorBoard of 4, 144" in "\n".join(list_experiments([one], NOW, PLAIN))
+    shown = "\n".join(list_experiment(one, NOW, PLAIN))
+    assert "Type: TensorBoard of 4, 144" in shown
+    assert "Output" not in shown
+
+
+def test_status_of_a_set(riseml: Riseml, fake_server: FakeServer) -> None:
+    members = [make_experiment(f"144.{number}", parameters={"lr": f"1e-{number}", "n": "2"}) for number in (1, 2)]
+    fake_server.experiments["144"] = make_experiment("144", type="set", jobs=[], experiments=members)
+    lines = riseml("status", "144").out.splitlines()
+    assert lines[-3].split() == ["EXP", "ID", "STATE", "AGE", "PARAMS"]
+    assert lines[-1].startswith("144.2   RUNNING")
+    assert lines[-1].endswith("  lr=1e-2"), "what differs"
+    assert "Parameters: n=2" in lines, "what all members have alike"
+
+
+def test_the_long_list_counts_jobs_without_the_build_and_experiments_of_a_set(
+    riseml: Riseml, fake_server: FakeServer
+) -> None:
+    jobs = [make_job("4.build", state="FINISHED"), make_job("4.master")]
+    members = [
+        make_experiment("144.1", parameters={"decay": "0.5", "lr": "0.1"}, state="FAILED"),
+        make_experiment("144.2", parameters={"decay": "0.5", "lr": "0.2"}, jobs=[make_job("144.2.train")]),
+    ]
+    fake_server.experiments = {
+        "4": make_experiment("4", jobs=jobs),
+        "144": make_experiment("144", type="set", jobs=[], parameters={}, experiments=members),
+    }
+    rows = {row.split()[0]: row for row in riseml("status", "-l").out.splitlines()}
+    assert "1/1 run" in rows["4"]
+    assert "1/2 ended" in rows["144"]
+    assert rows["144"].endswith("decay=0.5")
+    assert rows["144.2"].endswith("  lr=0.2")
+
+
+def test_status_shows_metrics(riseml: Riseml, fake_server: FakeServer) -> None:
+    values = {"accuracy": (0.5, 0.25), "loss": (1 / 3,)}
+    metrics = [make_metric(name, *found) for name, found in values.items()]
+    fake_server.experiments["4"] = make_experiment(metrics=metrics)
+    assert "Metrics: accuracy=0.25, loss=0.333333\n" in riseml("status", "4").out
+    members = [make_experiment("4.1", metrics=metrics), make_experiment("4.2")]
+    fake_server.experiments["4"] = make_experiment(type="set", experiments=members, jobs=[])
+    rows = [line.split() for line in riseml("status", "4").out.splitlines()[-3:]]
+    assert rows[0] == ["EXP", "ID", "STATE", "AGE", "accuracy", "PARAMS"]
+    assert [row[-1] for row in rows[1:]] == ["0.25", "-"]
+    search = make_search()
+    fake_server.experiments["4"] = make_experiment(type="set", experiments=members, jobs=[], search=search)
+    assert riseml("status", "4").out.splitlines()[-2].split()[-1] == "0.5"

@@ -1,0 +1,121 @@
+"""Results as a table and as CSV: at every width, and with names that are also columns of riseml."""
+
+from __future__ import annotations
+
+import csv
+from typing import Any
+
+import pytest
+
+from riseml import wire
+from riseml.cli.output.results_view import format_time, list_csv, list_results
+from riseml.cli.output.style import Style
+from riseml.cli.output.text import clean_text
+from riseml.cli.output.widths import measure_width
+from riseml.results.rows import BUILT_IN
+from tests.unit.cli.result_rows import BAD, FOUND, ROWS, make_metric, make_result
+
+
+def test_nothing_is_ranked_without_a_goal() -> None:
+    plain: wire.ResultList = {**FOUND, "objective": None, "best": None, "total": 3, "same": {}}
+    lines = list_results(plain, Style())
+    assert lines[0].split() == ["ID", "lr", "accuracy", "loss", "STATE", "TIME", "HOST"]
+    assert lines[-1].startswith("Nothing is ranked: --sort -accuracy puts the largest accuracy first")
+    none: wire.ResultList = {**plain, "experiments": [], "matched": 0}
+    assert list_results(none, Style()) == ["None of 3 experiments meets the conditions."]
+    many: wire.ResultList = {**plain, "matched": 9_000, "total": 9_000, "metrics": []}
+    assert list_results(many, Style())[-1] == "... and 8,997 more; `-n 0` shows all, and so do --csv and --json"
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("width", [40, 80, 200, None])
+def test_the_table_fits_and_shows_no_foreign_control_characters(width: int | None, *, colour: bool) -> None:
+    long = {f"{BAD}parameter-{number}": f"{number}{BAD}" for number in range(6)}
+    hostile: wire.ResultList = {
+        **FOUND,
+        "parameters": list(long),
+        "same": {BAD: BAD},
+        "metrics": ["accuracy", *(f"{BAD}metric-{number}" for number in range(5))],
+        "experiments": [{**one, "id": f"{one['id']}{BAD}", "parameters": long, "hosts": [BAD]} for one in ROWS],
+    }
+    for found in (FOUND, hostile):
+        lines = list_results(found, Style(colour, width))
+        assert all("\x07" not in line and "\u202e" not in line and "\x1b[2J" not in line for line in lines)
+        table = [clean_text(line) for line in lines[: lines.index("")]]
+        if width is not None:
+            assert max(map(measure_width, table)) <= width
+
+
+def test_on_a_narrow_terminal_the_parameters_stay() -> None:
+    points = [{"lr": "0.00123456", "units": "128", "layers": str(at)} for at in range(3)]
+    rows = [{**one, "parameters": point} for one, point in zip(ROWS, points, strict=True)]
+    found: Any = {**FOUND, "parameters": ["lr", "units", "layers"], "experiments": rows}
+    wide = list_results(found, Style(width=100))
+    assert wide[0].split() == [
+        "RANK",
+        "ID",
+        "lr",
+        "units",
+        "layers",
+        "accuracy",
+        "accuracy.last",
+        "loss",
+        "STATE",
+        "TIME",
+        "HOST",
+    ]
+    usual = list_results(found, Style(width=80))
+    assert usual[0].split() == ["RANK", "ID", "lr", "units", "layers", "accuracy", "loss", "STATE", "TIME"]
+    assert "Too narrow for HOST, accuracy.last: a wider terminal, --columns or --csv shows them" in usual
+    narrow = list_results(found, Style(width=50))
+    assert narrow[0].split() == ["RANK", "ID", "PARAMS", "accuracy", "STATE"]
+    assert all(f"layers={at}" in "\n".join(narrow) for at in range(3)), "all of them can be read"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "-"), (0.4, "0s"), (59.9, "59s"), (200, "3m20s"), (7500, "2h05m"), (864_000, "10 days")],
+)
+def test_times_are_short(seconds: float | None, text: str) -> None:
+    assert format_time(seconds) == text
+
+
+OWN = {name: f"own-{name}" for name in BUILT_IN}
+ROW = make_result(2, 1, make_metric("loss", 0.5), make_metric("time", 7.5), parameters={**OWN, "lr": "0.1"})
+CLASH: Any = {
+    **FOUND,
+    "objective": {"metric": "loss", "goal": "minimize"},
+    "parameters": ["rank", "lr"],
+    "same": {name: text for name, text in OWN.items() if name != "rank"},
+    "metrics": ["loss", "time"],
+    "best": ROW,
+    "experiments": [ROW],
+}
+
+
+def test_the_csv_has_every_column_once_under_its_own_name() -> None:
+    lines = list_csv(CLASH)
+    header = lines[0].split(",")
+    assert len(set(header)) == len(header)
+    (found,) = csv.DictReader(lines)
+    assert {name: found[f"parameters.{name}"] for name in BUILT_IN} == OWN
+    values = [found[name] for name in ("rank", "id", "state", "time", "workers", "host", "lr", "time.last")]
+    assert values == ["1", "144.2", "FINISHED", "400", "2", "gpu1", "0.1", "7.5"]
+    assert list_csv(CLASH, ["rank", "parameters.rank", "metrics.time"])[1] == "1,own-rank,7.5"
+
+
+def test_the_table_has_every_column_once_under_its_own_name() -> None:
+    table = list_results(CLASH, Style())
+    assert " ".join(table[0].split()) == "RANK ID parameters.rank lr loss loss.last metrics.time STATE TIME HOST"
+    row = table[1].split()
+    assert row[1:] == ["1", "144.2", "own-rank", "0.1", "0.5", "0.5", "7.5", "FINISHED", "6m40s", "gpu1"]
+    chosen = list_results(CLASH, Style(), ["id", "state", "parameters.state", "rank", "parameters.rank"])
+    assert chosen[1].split()[1:] == ["144.2", "FINISHED", "own-state", "1", "own-rank"]
+
+
+def test_a_metric_with_the_name_of_a_parameter_has_its_own_values() -> None:
+    row = make_result(2, None, make_metric("lr", 7.0), parameters={"lr": "0.1"})
+    found: Any = {**FOUND, "objective": None, "best": None, "same": {}, "metrics": ["lr"], "experiments": [row]}
+    table = list_results(found, Style())
+    assert [table[0].split()[1:3], table[1].split()[1:3]] == [["lr", "metrics.lr"], ["0.1", "7"]]
+    assert table[3].startswith("Nothing is ranked: --sort -metrics.lr puts the largest lr first"), table

@@ -1,0 +1,57 @@
+"""A log that is printed to its end: what comes last, and a server that is lost meanwhile."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from riseml.cli import local_server
+from riseml.cli.context import CommandContext
+from riseml.cli.log_follower import make_reconnect
+from riseml.cli.output.printer import Printer
+from riseml.client.server_client import Address, Client
+from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.fake_server import FakeServer, finish
+
+
+@pytest.mark.parametrize("words", ["train", "logs 4", "train -l"])
+def test_the_end_of_a_failed_experiment_shows_its_last_lines(
+    riseml: Riseml, fake_server: FakeServer, words: str
+) -> None:
+    finish(fake_server, state_name="FAILED", exit_code=7, message="exit code 7", cause="worker.1")
+    said = [str(number) for number in range(15)]
+    fake_server.experiments["4"] |= {"state": "FAILED", "cause": "worker.1", "last_lines": said}
+    shown = riseml(*words.split()).out
+    assert shown.count("\nLast lines of 4.worker.1:\n" + "".join(f"  {text}\n" for text in said[-10:])) == 1
+    assert "Output: /output/paul/ai-toaster/4\n" in shown
+
+
+@pytest.mark.parametrize(("words", "told"), [("logs 4 --tail 5", True), ("logs 4", False)])
+def test_a_tail_before_the_first_output_says_why_it_is_empty(
+    riseml: Riseml, fake_server: FakeServer, words: str, *, told: bool
+) -> None:
+    finish(fake_server)
+    fake_server.experiments["4"] |= {"state": "PENDING"}
+    assert ("4 is PENDING" in riseml(*words.split()).err) == told
+
+
+@pytest.mark.parametrize("name", ["FINISHED", "FAILED", "KILLED"])
+def test_logs_of_an_ended_experiment_end_with_0(riseml: Riseml, fake_server: FakeServer, name: str) -> None:
+    finish(fake_server, state_name=name)
+    assert riseml("logs", "4").code == 0
+
+
+def test_a_lost_server_is_started_again_however_often_it_is_lost(
+    fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Path] = []
+    monkeypatch.setattr(local_server, "ensure_server", lambda client, settings, tell: started.append(settings.home))
+    printer = Printer(io.StringIO(), io.StringIO())
+    context = CommandContext(printer, {"RISEML_HOME": str(fake_server.home)}, fake_server.home)
+    with Client(Address(fake_server.home / "server.sock")) as client:
+        reconnect = make_reconnect(context, client)
+        for tries in range(6):
+            reconnect(tries)
+    assert started == [fake_server.home] * 3
