@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hypothesis import strategies as st
+
 from riseml.model import Frame, FramePosition, LogCursor
 
 
@@ -20,3 +22,14 @@ def cursor_after(frames: Sequence[Frame]) -> LogCursor:
             for stream, one in last.items()
         }
     )
+
+
+frames = st.lists(
+    st.builds(
+        Frame,
+        st.integers(0, 3).map(lambda tenth: f"2026-08-31T07:23:46.{tenth}Z"),
+        st.sampled_from([1, 2]),
+        st.binary(max_size=30),
+    ),
+    max_size=20,
+)

@@ -61,6 +61,7 @@ from riseml.model import (
     Sample,
 )
 from tests.support.memory_data import MemoryData
+from tests.support.waiting import DEADLINE
 
 KILLED = 128 + 9
 TERMINATED = 128 + 15
@@ -434,3 +435,15 @@ class MemoryExecutor:
         if self.faults.lost_replies:
             self.faults.lost_replies -= 1
             raise Unreachable(f"host {self.name} did not answer in time")
+
+
+class SlowExecutor(MemoryExecutor):
+    """A host that answers after `may` is set."""
+
+    def __init__(self, name: HostName, capacity: Capacity) -> None:
+        super().__init__(name, capacity)
+        self.may = threading.Event()
+
+    def observe(self, references: frozenset[str]) -> HostObservation:
+        assert self.may.wait(DEADLINE)
+        return super().observe(references)

@@ -8,7 +8,6 @@ import pytest
 
 from riseml.base.errors import Refused, UsageError
 from riseml.base.settings import DEFAULT_LOG_LIMIT, DEFAULT_UPLOAD_LIMIT, read_settings
-from riseml.executors.build_limits import BuildLimits, read_build_limits
 from riseml.spec.scalars.quantities import parse_memory
 
 GIVEN = "postgresql+psycopg://paul:secret@db/riseml?sslmode=require"
@@ -57,15 +56,6 @@ def test_a_size_that_a_variable_cannot_have_is_refused(text: str, problem: str, 
     with pytest.raises(UsageError, match=problem) as raised:
         read_settings({"RISEML_LOG_LIMIT": text})
     assert hint in str(raised.value.hint)
-
-
-def test_what_a_build_may_take_is_a_setting() -> None:
-    assert read_build_limits(read_settings({})) == BuildLimits()
-    limits = read_build_limits(read_settings({"RISEML_BUILD_MEM": "3GiB", "RISEML_BUILD_TIME": "60"}))
-    assert (limits.find_most_mem(1024), limits.seconds) == (3072, 60.0)
-    assert [BuildLimits().find_most_mem(most) for most in (2048, 12_000, 100_000)] == [2048, 8192, 50_000]
-    with pytest.raises(UsageError, match="RISEML_BUILD_MEM is '1M'"):
-        read_settings({"RISEML_BUILD_MEM": "1M"})
 
 
 @pytest.mark.parametrize(("text", "mark"), [("", 85), ("false", None), ("False", None), ("10", 10), ("99", 99)])

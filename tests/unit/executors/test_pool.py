@@ -1,4 +1,4 @@
-"""A pool of hosts: a problem of one host concerns no other, and silence is measured by a clock that is never set."""
+"""A pool of hosts: a problem or a slow answer of one host concerns no other; silence is measured by a steady clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from riseml.base.errors import RisemlError
 from riseml.base.names import HostName
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, HostObservation
-from tests.support.memory_executor import MemoryExecutor
+from tests.support.memory_executor import MemoryExecutor, SlowExecutor
 from tests.support.waiting import wait_for
 
 NOW = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)
@@ -99,3 +99,42 @@ def test_a_host_that_has_never_answered_is_unseen_since_the_first_pass() -> None
     scene.odd.error = None
     wait_for("it answers", lambda: H1 in scene.observe(5), PATIENCE)
     assert scene.pool.list_unseen() == {}
+
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def list_answering(pool: HostPool) -> list[HostName]:
+    return [name for name, host in pool.list_last_seen().items() if host.silent_since is None]
+
+
+def test_a_host_that_is_only_slow_still_takes_experiments() -> None:
+    host = SlowExecutor(HostName("h1"), Capacity(4, 8192))
+    pool = HostPool((host,), 0.05, lambda *_: None)
+    pool.observe_hosts(NOTHING, NOW)
+    assert not pool.has_usable_host(), "it has never answered"
+    host.may.set()
+    while not list_answering(pool):
+        pool.observe_hosts(NOTHING, NOW)
+    host.may.clear()
+    pool.observe_hosts(NOTHING, NOW)
+    assert list_answering(pool) == []
+    assert pool.has_usable_host()
+    host.faults.silent = True
+    host.may.set()
+    while not pool.list_problems():
+        pool.observe_hosts(NOTHING, NOW)
+    assert not pool.has_usable_host(), "it is known that it does not"
+
+
+def test_a_host_that_answers_an_earlier_pass_is_late_until_it_is_asked_again() -> None:
+    host = SlowExecutor(HostName("h1"), Capacity(4, 8192))
+    pool = HostPool((host,), 0.05, lambda *_: None)
+    assert pool.list_late() == frozenset()
+    pool.observe_hosts(NOTHING, NOW)
+    assert pool.list_late() == {host.name}
+    host.may.set()
+    while not list_answering(pool):
+        assert pool.list_late() == {host.name}
+        pool.observe_hosts(NOTHING, NOW)
+    assert pool.list_late() == frozenset()

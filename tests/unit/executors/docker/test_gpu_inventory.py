@@ -7,12 +7,11 @@ import pytest
 from riseml.base.names import HostName
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.docker.gpu_inventory import GpuInventory
-from riseml.executors.docker.gpu_probe import offers_gpus
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.gpus.nvml import GpuReader
 from riseml.executors.transports.engine_client import Engine
 from riseml.spec.pool.types import HostSpec
-from tests.unit.executors.gpus.test_nvml import Nvml
+from tests.unit.executors.gpus.fake_nvml import Nvml
 
 ENGINE = Engine("unix:///nobody/asks/it.sock")
 HELPERS = Helpers(ENGINE, "5e17e4", HelperRegistry())
@@ -54,17 +53,3 @@ def test_a_check_says_which_gpus_there_are_and_which_are_missing() -> None:
 def test_a_machine_without_a_driver_and_without_the_runtime_has_none() -> None:
     inventory = make_inventory(Nvml(works=False), None)
     assert inventory.find_devices({"Runtimes": {"runc": {}}}) == ()
-
-
-@pytest.mark.parametrize(
-    ("info", "offers"),
-    [
-        ({}, False),
-        ({"Runtimes": {"runc": {}}}, False),
-        ({"Runtimes": {"runc": {}, "nvidia": {}}}, True),
-        ({"Runtimes": None, "DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}, True),
-        ({"DiscoveredDevices": [{"Source": "cdi", "ID": "amd.com/gpu=0"}]}, False),
-    ],
-)
-def test_an_engine_offers_gpus_by_a_runtime_or_by_cdi(info: dict[str, object], *, offers: bool) -> None:
-    assert offers_gpus(info) is offers

@@ -7,10 +7,8 @@ import pytest
 from riseml.base.names import HostName
 from riseml.executors.capabilities import Outcome
 from riseml.executors.docker.host_check import check_clock, check_data_root, check_gpus, check_version
-from riseml.executors.docker.output_parts import keeps_modes, lets_others_replace, to_unix_mode
-from riseml.model import Mount
 from riseml.server.hosts.checkup import compare_swarms
-from riseml.spec.pool.types import HostSpec, Volume
+from riseml.spec.pool.types import HostSpec
 
 PLAIN = HostSpec(HostName("h1"), "unix:///run/docker.sock")
 WITH_GPUS = HostSpec(HostName("h1"), "unix:///run/docker.sock", gpus=("0",))
@@ -29,24 +27,6 @@ def test_an_engine_before_20_10_is_too_old(version: str, *, is_old: bool) -> Non
 def test_an_engine_whose_containers_other_users_reach_is_noted(version: str, *, is_open: bool) -> None:
     found = check_data_root({"Version": version})
     assert (found is not None and "20.10.9 or newer" in found.message) == is_open
-
-
-GO_STICKY, GO_FOLDER = 1 << 20, 1 << 31
-
-
-@pytest.mark.parametrize(
-    ("mode", "is_open"), [(0o755, False), (0o775, False), (0o777, True), (0o777 | GO_STICKY, False), (0o703, True)]
-)
-def test_a_root_where_every_user_may_replace_folders_is_found(mode: int, *, is_open: bool) -> None:
-    volume = Volume("outputs", "local", ())
-    found = to_unix_mode(mode | GO_FOLDER)
-    assert lets_others_replace(Mount("/mnt/output", "/output"), found) == is_open
-    assert not lets_others_replace(Mount("outputs", "/output", volume=volume), found)
-
-
-def test_a_file_system_that_keeps_no_modes_is_found() -> None:
-    assert keeps_modes(0o600)
-    assert not keeps_modes(0o755), "vfat"
 
 
 @pytest.mark.parametrize(

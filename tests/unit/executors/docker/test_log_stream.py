@@ -1,4 +1,4 @@
-"""The body of an engine's log from a real connection: complete, or an error when the connection breaks."""
+"""The log stream of an engine: cut anywhere, and from a real connection complete, or an error when that breaks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from contextlib import contextmanager
 import pytest
 import requests
 import urllib3
+from hypothesis import given
+from hypothesis import strategies as st
 
-from riseml.executors.docker.log_stream import read_body
+from riseml.executors.docker.log_stream import ChunkReader, FrameReader, format_since, read_body
+from riseml.model import Frame, FramePosition, LogCursor
+from tests.support.cursors import frames
 from tests.support.waiting import DEADLINE
 
 FRAMES = [b"frame %d\n" % number for number in range(2000)]
@@ -65,3 +69,54 @@ def test_a_body_without_chunks_is_read_too() -> None:
 def test_a_body_that_is_something_else_is_an_error() -> None:
     with answer(b"this is not what a chunk looks like\r\n") as raw, pytest.raises(urllib3.exceptions.ProtocolError):
         list(read_body(raw))
+
+
+def encode(frame: Frame) -> bytes:
+    payload = frame.at.encode() + b" " + frame.data
+    return bytes([frame.stream, 0, 0, 0]) + len(payload).to_bytes(4, "big") + payload
+
+
+@given(frames, st.lists(st.integers(1, 50), max_size=40))
+def test_frames_are_whole_wherever_the_stream_is_cut(written: list[Frame], cuts: list[int]) -> None:
+    data = b"".join(map(encode, written))
+    reader = FrameReader()
+    found: list[Frame] = []
+    for size in [*cuts, len(data)]:
+        found += reader.feed(data[:size])
+        data = data[size:]
+    assert found == written
+
+
+def test_since_is_a_second_before_the_last_frame_and_has_nine_digits() -> None:
+    after = FramePosition("2026-08-31T07:23:47.5Z", 1)
+    assert format_since(LogCursor({1: after})) == "1788161026.500000000"
+    assert format_since(LogCursor({1: FramePosition("2026-08-31T07:23:46Z", 1), 2: after})) == "1788161026.500000000"
+    assert format_since(LogCursor({3: after})) is None, "the engine has no lines of riseml"
+    assert format_since(LogCursor()) is None
+
+
+def test_a_frame_of_the_engine_itself_has_no_timestamp() -> None:
+    payload = b"Error grabbing logs"
+    data = bytes([3, 0, 0, 0]) + len(payload).to_bytes(4, "big") + payload
+    assert list(FrameReader().feed(data)) == [Frame("", 3, payload)]
+
+
+@given(st.lists(st.binary(min_size=1, max_size=300), max_size=10), st.lists(st.integers(1, 400), max_size=40))
+def test_chunks_are_whole_wherever_the_body_is_cut(written: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in written) + b"0\r\n\r\n"
+    reader = ChunkReader()
+    found = b""
+    for size in [*cuts, len(data)]:
+        assert not reader.complete or not data
+        found += reader.feed(data[:size])
+        data = data[size:]
+    assert found == b"".join(written)
+    assert reader.complete
+
+
+def test_a_body_that_was_cut_is_not_complete() -> None:
+    reader = ChunkReader()
+    assert reader.feed(b"3\r\nabc\r\n0\r\n") == b"abc"
+    assert not reader.complete
+    with pytest.raises(ValueError, match="no size"):
+        ChunkReader().feed(b"this is no chunk at all\r\n")

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-import docker
 import pytest
 
-from riseml.base.errors import Unreachable
-from riseml.base.names import HostName, JobName
 from riseml.executors.docker import labels
-from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.exit_events import ContainerEvents, ExitEvents
+from riseml.executors.docker.exit_events import ContainerEvents
 from riseml.executors.docker.observation import (
     ContainerRow,
     Merged,
@@ -29,20 +21,8 @@ from riseml.executors.docker.observation import (
     parse_row,
 )
 from riseml.executors.docker.outages import STOPPED, Outages
-from riseml.executors.transports.engine_client import Engine
-from riseml.model import ContainerObservation, JobKey
-from riseml.spec.pool.types import HostSpec
-from tests.support.waiting import DEADLINE, wait_for
-
-KEY = JobKey(4, JobName("master"), 1)
-AT = datetime(2026, 8, 31, 7, 23, 46, 500_000, tzinfo=UTC)
-CREATED = ContainerObservation(KEY, "abc", started=False)
-LATE = ContainerObservation(KEY, "abc", started=True, late=True)
-RUNS = ContainerObservation(KEY, "abc", started=True, started_at=AT - timedelta(minutes=1))
-
-
-def ended(code: int, **fields: Any) -> ContainerObservation:
-    return replace(RUNS, exit_code=code, finished_at=AT, **fields)
+from riseml.model import ContainerObservation
+from tests.unit.executors.docker.observed_jobs import AT, CREATED, KEY, LATE, MARKS, RUNS, ended, inspection
 
 
 def exit_event(code: int, **fields: Any) -> ContainerEvents:
@@ -157,91 +137,6 @@ def test_inspection(name: str) -> None:
     assert merge_inspection(case.found, case.events, case.outages) == case.reported
 
 
-class EngineWithOneJob(docker.APIClient):
-    """An engine whose only job was killed; it does not know why."""
-
-    def __init__(self) -> None:
-        """Connects to nothing."""
-
-    def containers(self, *_: object, **__: object) -> list[dict[str, Any]]:
-        return [{"Id": "abc", "State": "exited", "Labels": MARKS}]
-
-    def inspect_container(self, *_: object) -> dict[str, Any]:
-        return inspection(ExitCode=137)
-
-    def networks(self, *_: object, **__: object) -> list[dict[str, Any]]:
-        return []
-
-    def info(self) -> dict[str, Any]:
-        return {"NCPU": 1, "MemTotal": 2**30}
-
-    def ping(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def executor(monkeypatch: pytest.MonkeyPatch) -> DockerExecutor:
-    @contextmanager
-    def give_client(_: Engine, **__: object) -> Iterator[docker.APIClient]:
-        yield EngineWithOneJob()
-
-    monkeypatch.setattr(Engine, "api", give_client)
-    monkeypatch.setattr(Engine, "stream", give_client)
-    host = HostSpec(HostName("h1"), "unix:///run/docker.sock")
-    return DockerExecutor(host, "5e17e4", Engine(host.url))
-
-
-def event(action: str) -> dict[str, Any]:
-    attributes = {"name": "riseml-4-master", "exitCode": "137"}
-    return {"Action": action, "Actor": {"ID": "abc", "Attributes": attributes}, "timeNano": 1_788_161_026_500_000_000}
-
-
-def observe(executor: DockerExecutor) -> tuple[ContainerObservation, float | None]:
-    seen = executor.observe(frozenset())
-    return seen.containers[KEY], seen.settles_in
-
-
-def test_an_end_that_is_held_back_is_reported_when_the_late_event_arrives(executor: DockerExecutor) -> None:
-    seconds = [100.0]
-    executor._exit_events = ExitEvents(lambda: seconds[0])
-    executor._exit_events.note_event(event("die"))
-    assert observe(executor) == (RUNS, 0.5)
-    seconds[0] += 0.25
-    assert observe(executor) == (RUNS, 0.25)
-    executor._exit_events.note_event(event("oom"))
-    assert observe(executor) == (ended(137, oom=True), None)
-
-
-def test_an_end_that_is_held_back_is_reported_after_its_deadline(executor: DockerExecutor) -> None:
-    seconds = [100.0]
-    executor._exit_events = ExitEvents(lambda: seconds[0])
-    executor._exit_events.note_event(event("die"))
-    assert observe(executor) == (RUNS, 0.5)
-    seconds[0] += 0.5
-    assert observe(executor) == (ended(137), None)
-
-
-def test_a_container_is_late_to_a_new_server_until_its_engine_answers(
-    executor: DockerExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers, asked = threading.Event(), itertools.count()
-
-    def answer_late(*_: object) -> dict[str, Any]:
-        if next(asked) == 0:
-            raise Unreachable("the Docker Engine does not answer: timed out")
-        answers.wait(DEADLINE)
-        return inspection(ExitCode=137)
-
-    monkeypatch.setattr(EngineWithOneJob, "inspect_container", answer_late)
-    for _ in range(2):
-        assert executor.observe(frozenset()).containers[KEY] == LATE
-    answers.set()
-    wait_for("its end is known", lambda: observe(executor)[0] == ended(137), DEADLINE)
-
-
-MARKS = labels.job_labels(KEY, "5e17e4", "paul.4.master")
-
-
 @pytest.mark.parametrize(
     ("state", "row"),
     [
@@ -283,19 +178,6 @@ def test_an_answer_from_before_the_start_of_a_container_does_not_count() -> None
 )
 def test_a_row_that_is_not_a_job_is_left_out(state: str, marks: dict[str, str] | None) -> None:
     assert parse_row({"Id": "abc", "State": state, "Labels": marks}) is None
-
-
-def inspection(**state: Any) -> dict[str, Any]:
-    plain = {
-        "Status": "exited",
-        "Running": False,
-        "ExitCode": 0,
-        "OOMKilled": False,
-        "Error": "",
-        "StartedAt": "2026-08-31T07:22:46.5Z",
-        "FinishedAt": "2026-08-31T07:23:46.5Z",
-    }
-    return {"Id": "abc", "State": plain | state}
 
 
 @pytest.mark.parametrize(

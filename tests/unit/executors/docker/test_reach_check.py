@@ -10,7 +10,7 @@ import pytest
 from riseml.executors.capabilities import Outcome
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.reach_check import METADATA, Reach, check_reach, describe_reach
-from tests.unit.executors.docker.test_helpers import FakeEngine, HeldContainers
+from tests.unit.executors.docker.held_containers import FakeEngine, HeldContainers
 
 
 def test_each_thing_that_jobs_reach_comes_with_the_rule_that_closes_it() -> None:

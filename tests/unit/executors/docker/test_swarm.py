@@ -1,4 +1,4 @@
-"""Which answers of engines mean one swarm. Real engines join in tests/real/pool."""
+"""Which answers of engines mean one swarm, or work of another server. Real engines join in tests/real/pool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pytest
 
 from riseml.base.errors import Refused
 from riseml.base.names import HostName
-from riseml.executors.docker.swarm import check_one_swarm
+from riseml.executors.docker import labels
+from riseml.executors.docker.swarm import SwarmManagement, check_one_swarm
+from tests.unit.executors.docker.held_containers import OTHER, SERVER, HelperSite
 
 
 def _manager(cluster: str | None, *known: str) -> dict[str, Any]:
@@ -48,3 +50,32 @@ def test_hosts_of_several_swarms_are_refused(infos: tuple[dict[str, Any], ...]) 
 def _check(infos: tuple[dict[str, Any], ...]) -> None:
     named = {HostName(f"h{number}"): info for number, info in enumerate(infos, 1)}
     check_one_swarm(named, [*named], [name for name, info in named.items() if info.get("ControlAvailable")])
+
+
+@pytest.mark.parametrize(
+    ("marks", "state", "age", "is_shared"),
+    [
+        ({labels.SERVER: OTHER, labels.JOB: "train"}, "running", 9999, True),
+        ({labels.SERVER: OTHER, labels.JOB: "train"}, "paused", 9999, True),
+        ({labels.SERVER: OTHER, labels.JOB: "train"}, "created", 1, True),  # about to start
+        ({labels.BUILD_SERVER: OTHER}, "running", 9999, True),
+        ({labels.SERVER: OTHER, labels.JOB: "train"}, "created", 9999, False),  # its server is gone
+        ({labels.SERVER: OTHER, labels.JOB: "train"}, "exited", 1, False),
+        ({labels.SERVER: OTHER, labels.HELPER: "disk"}, "running", 1, False),
+        ({labels.SERVER: OTHER, labels.HELPER: "files", labels.BUILD_SERVER: ""}, "running", 1, False),
+        ({labels.SERVER: SERVER, labels.JOB: "train", labels.BUILD_SERVER: ""}, "running", 1, False),
+        ({labels.BUILD_SERVER: ""}, "running", 1, False),  # a user's own, of an image that riseml made
+    ],
+)
+def test_another_server_works_on_a_host_where_its_jobs_or_builds_run(
+    place: HelperSite,
+    monkeypatch: pytest.MonkeyPatch,
+    marks: dict[str, str],
+    state: str,
+    age: float,
+    *,
+    is_shared: bool,
+) -> None:
+    monkeypatch.setattr("riseml.executors.docker.swarm.time.time", lambda: 20_000.0)
+    place.api.add("one", marks, state, 20_000.0 - age)
+    assert SwarmManagement([], SERVER, frozenset())._is_shared(place.helpers.engine) is is_shared

@@ -4,95 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import Any
 
-import docker
-import pytest
-
-from riseml.base.names import JobName
 from riseml.executors.capabilities import GpuReading
-from riseml.executors.docker.stats import ContainerMeters
 from riseml.executors.gpus.nvml import GpuReader, GpuUse, _has_driver, with_gpu_use
-from riseml.executors.transports.engine_client import Engine
-from riseml.model import Gpu, JobKey, Sample
-
-MIB = 2**20
-USES = {"GPU-a": (30, 1024), "GPU-b": (50, 2048)}  # percent, MiB of 8192
-
-
-class NoDriver(Exception):
-    """NVML's error."""
-
-
-class Nvml:
-    """NVML of a machine with two GPUs, or without a driver."""
-
-    NVMLError: type[Exception] = NoDriver
-
-    def __init__(self, *, works: bool = True, divided: bool = False) -> None:
-        self.works = works
-        self.divided = divided  # GPU-b has two parts
-        self.starts = 0
-
-    def nvmlInit(self) -> None:
-        self.starts += 1
-        self._demand_driver()
-
-    def nvmlDeviceGetCount(self) -> int:
-        return len(USES)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> object:
-        return list(USES)[index]
-
-    def nvmlDeviceGetUUID(self, handle: object) -> str:
-        return str(handle)
-
-    def nvmlSystemGetDriverVersion(self) -> str:
-        return "535.129.03"
-
-    def nvmlDeviceGetName(self, handle: object) -> bytes:
-        return b"Tesla V100"  # packages before 11.5 give bytes
-
-    def nvmlDeviceGetPciInfo(self, handle: object) -> Any:
-        return SimpleNamespace(busId="00000000:3B:00.0")
-
-    def nvmlDeviceGetTemperature(self, handle: object, sensor: int) -> int:
-        return 40 + sensor
-
-    def nvmlDeviceGetPowerUsage(self, handle: object) -> int:
-        return 61_500
-
-    def nvmlDeviceGetEnforcedPowerLimit(self, handle: object) -> int:
-        raise NoDriver  # as a GPU that does not support it
-
-    def nvmlDeviceGetMigMode(self, handle: object) -> tuple[int, int]:
-        if not self.divided:
-            raise NoDriver
-        return (1, 1) if handle == "GPU-b" else (0, 0)
-
-    def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int:
-        return 3
-
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: object, index: int) -> object:
-        if index > 1:
-            raise NoDriver
-        return f"MIG-{index}"
-
-    def nvmlDeviceGetUtilizationRates(self, handle: object) -> Any:
-        self._demand_driver()
-        return SimpleNamespace(gpu=USES[str(handle)][0])
-
-    def nvmlDeviceGetMemoryInfo(self, handle: object) -> Any:
-        used = USES[str(handle)][1] if handle in USES else 512
-        return SimpleNamespace(used=used * MIB, total=8192 * MIB if handle in USES else 4096 * MIB)
-
-    def _demand_driver(self) -> None:
-        if not self.works:
-            raise NoDriver
+from riseml.model import Gpu, Sample
+from tests.unit.executors.gpus.fake_nvml import MIB, Nvml
 
 
 def list_ids(reader: GpuReader) -> tuple[str, ...]:
@@ -161,40 +78,3 @@ def test_a_sample_without_a_reading_keeps_its_gpu_fields_empty() -> None:
     sample = Sample(datetime(2026, 8, 31, tzinfo=UTC), 10.0, 1, 2)
     assert with_gpu_use(sample, None) is sample
     assert with_gpu_use(sample, GpuUse(50.0, 3, 4)) == Sample(sample.at, 10.0, 1, 2, 50.0, 3, 4)
-
-
-class EngineWithStatistics(docker.APIClient):
-    """An engine that measures one container, which has GPU 0."""
-
-    def __init__(self) -> None:
-        """Connects to nothing."""
-
-    def inspect_container(self, *_: object) -> dict[str, Any]:
-        return {"HostConfig": {"DeviceRequests": [{"DeviceIDs": ["0"]}]}}
-
-    def stats(self, *_: object, **__: object) -> list[dict[str, Any]]:
-        return [
-            {
-                "read": f"2026-08-31T07:23:4{second}Z",
-                "cpu_stats": {"cpu_usage": {"total_usage": second * 10**8}},
-                "memory_stats": {"usage": MIB, "limit": 2 * MIB},
-            }
-            for second in range(2)
-        ]
-
-
-@pytest.mark.parametrize(
-    ("url", "percent"), [("unix:///run/docker.sock", 30.0), ("ssh://gpu1", None), ("tcp://gpu1:2376", None)]
-)
-def test_only_a_host_that_is_this_machine_uses_its_gpus(
-    monkeypatch: pytest.MonkeyPatch, url: str, percent: float | None
-) -> None:
-    @contextmanager
-    def stream(_: Engine) -> Iterator[docker.APIClient]:
-        yield EngineWithStatistics()
-
-    monkeypatch.setattr(Engine, "stream", stream)
-    engine = Engine("unix:///run/docker.sock")
-    engine.url, engine.is_local = url, url.startswith("unix://")
-    (sample,) = ContainerMeters(engine, "5e17e4", GpuReader(Nvml())).sample(JobKey(4, JobName("train"), 1))
-    assert (sample.cpu, sample.gpu) == (10.0, percent)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from riseml.executors.slurm import gang_lines, gang_roles, gang_supervisor
 from riseml.executors.slurm.gang_lines import ROLE, SUPERVISOR, LineConnection
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
 
@@ -56,3 +59,10 @@ def make_pair() -> tuple[LineConnection, LineConnection]:
     role.introduce({})
     assert supervisor.receive() == [{}]
     return supervisor, role
+
+
+def set_clocks(monkeypatch: pytest.MonkeyPatch, now: dict[str, float]) -> None:
+    """Let the programs of a gang read these clocks. Event loops of other tests would never wake by them again."""
+    clocks = {name: lambda name=name: now[name] for name in now}
+    for module in (gang_lines, gang_roles, gang_supervisor):
+        monkeypatch.setattr(module, "time", SimpleNamespace(**{**vars(time), **clocks}))

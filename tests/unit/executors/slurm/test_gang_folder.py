@@ -1,11 +1,13 @@
-"""The folder of a gang, as the server writes and reads it."""
+"""The folder of a gang, as the server writes and reads it, and the programs in it, which run on nodes."""
 
 from __future__ import annotations
 
+import ast
 import errno
 import json
 import os
 import stat
+import sys
 import threading
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import JobName
 from riseml.control.actions import Signal
 from riseml.executors.slurm import gang_folder
-from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.executors.slurm.gang_folder import PROGRAMS, GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_records import read_orders, write_record
 from riseml.model import JobKey
 from tests.support.waiting import DEADLINE, wait_for
@@ -150,3 +152,23 @@ def test_the_server_reads_no_value_of_a_node_but_hosts_and_ports(tmp_path: Path)
     good = {"host": "fd00::7", "node": "node-3", "port": 7, "door": 8}
     write_record(str(folder.path), "state.json", {"roles": {MASTER: bad, WORKER: good}})
     assert folder.read_state()["roles"] == {MASTER: {}, WORKER: good}
+
+
+NAMES = [program.stem for program in PROGRAMS]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
+def test_a_program_is_written_for_python_3_6(program: Path) -> None:
+    ast.parse(program.read_text(), feature_version=(3, 6))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_on_the_shared_folder_imports_nothing_but_the_standard_library(name: str, tmp_path: Path) -> None:
+    folder = GangFolders(tmp_path).open_gang(GangKey(4, 1))
+    folder.make()
+    folder.write_gang({"token": "t"}, {JobName("train"): {"token": "t"}})
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse((folder.path / f"{name}.py").read_text())):
+        imported |= {part.name for part in node.names} if isinstance(node, ast.Import) else set()
+        imported |= {str(node.module)} if isinstance(node, ast.ImportFrom) else set()
+    assert imported - set(NAMES) <= set(sys.stdlib_module_names)

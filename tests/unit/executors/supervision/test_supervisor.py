@@ -1,4 +1,4 @@
-"""The supervisor of a job as a program: its order, its record, and what its start costs."""
+"""The supervisor of a job as a program: its order, its record, what its start costs, and a start that fails."""
 
 from __future__ import annotations
 
@@ -57,3 +57,49 @@ def test_a_supervisor_imports_little() -> None:
     command = [sys.executable, "-I", "-S", "-c", f"{program}; print(*sys.modules)", root]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE).stdout.split()
     assert {"json", "typing", "re", "subprocess", "riseml.executors.base"} & set(loaded) == set()
+
+
+START = """
+import errno, json, os, sys
+from riseml.executors.supervision import supervisor
+from riseml.executors.supervision.supervisor import Supervisor
+
+def fail(number):
+    raise OSError(number, os.strerror(number))
+
+{fault}
+made, answer = supervisor._start_supervised_job(json.loads(sys.argv[1]))
+assert answer == "failed: " + {answer!r}, answer
+if made is not None:
+    made.run_until_end()
+"""
+NO_PROCESS = "os.fork = lambda: fail(errno.EAGAIN)"
+NO_SPACE = """
+write, calls = Supervisor._write_state, []
+def write_state(self):
+    calls.append(self)
+    return fail(errno.ENOSPC) if len(calls) == 2 else write(self)
+Supervisor._write_state = write_state
+"""
+
+
+def start(folder: Path, fault: str, answer: str) -> None:
+    """Start a job that would not end by itself."""
+    identity = {"server": "s", "title": "ann.1.train", "marker": "m", "gpus": []}
+    order = {"folder": str(folder), "workdir": "/", "command": ["sleep", "600"], "environment": {}}
+    program = START.format(fault=fault, answer=answer)
+    command = [sys.executable, "-c", program, json.dumps({**order, "identity": identity})]
+    done = subprocess.run(command, timeout=DEADLINE, check=False)
+    assert done.returncode == 0, (folder / "wrapper.err").read_text()
+
+
+def test_a_job_for_which_the_machine_has_no_process_can_be_started_again(tmp_path: Path) -> None:
+    start(tmp_path, NO_PROCESS, "[Errno 11] Resource temporarily unavailable")
+    assert not (tmp_path / "state.json").exists()
+
+
+def test_a_job_whose_start_cannot_be_noted_ends_with_the_cause(tmp_path: Path) -> None:
+    start(tmp_path, NO_SPACE, "[Errno 28] No space left on device")
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert (state["exit_code"], state["error"]) == (137, "its start failed: [Errno 28] No space left on device")
+    assert not Path(f"/proc/{state['main']}").exists()

@@ -17,8 +17,7 @@ from riseml.server.api.waiting import wait_for_any_host
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.passes import PassCounter
 from riseml.server.reconcile.wake import Wake
-from tests.support.memory_executor import MemoryExecutor
-from tests.unit.executors.test_slow_hosts import SlowExecutor
+from tests.support.memory_executor import MemoryExecutor, SlowExecutor
 from tests.unit.server.api.conftest import NOW
 
 SLOW = 6  # passes until a slow host answers

@@ -1,0 +1,45 @@
+"""What runs for a point that a search has chosen: the plan of the values that change the jobs, with all its values."""
+
+from __future__ import annotations
+
+import pytest
+
+from riseml.planning.image import Manifest
+from riseml.planning.trial_plan import make_templates, plan_trial
+from riseml.spec.config.loader import load_config
+
+ROLES = """\
+project: x
+train:
+  image: python:3.11
+  run: python t.py --lr {{lr}}
+  roles:
+    learner:
+    actor: {count: "{{actors}}"}
+  parameters:
+    actors: [1, 3]
+    lr: [0.1, 0.2]
+"""
+ONE_SHAPE = ROLES.replace('"{{actors}}"', "2").replace("    actors: [1, 3]\n", "")
+
+
+def test_a_parameter_that_changes_the_jobs_chooses_among_plans() -> None:
+    templates = make_templates(load_config(ROLES), Manifest())
+    assert [values for values, _ in templates] == [(("actors", "1"),), (("actors", "3"),)]
+    point = (("actors", "3"), ("lr", "0.2"))
+    plan = plan_trial(templates, point)
+    assert [job.name for job in plan.jobs] == ["learner", "actor.1", "actor.2", "actor.3"]
+    assert plan.parameters == point
+
+
+def test_without_such_a_parameter_one_plan_serves_every_point() -> None:
+    templates = make_templates(load_config(ONE_SHAPE), Manifest())
+    assert len(templates) == 1
+    for value in ("0.1", "0.17"):
+        assert plan_trial(templates, (("lr", value),)).parameters == (("lr", value),)
+
+
+def test_a_point_with_other_values_has_no_plan() -> None:
+    templates = make_templates(load_config(ROLES), Manifest())
+    with pytest.raises(LookupError, match="actors"):
+        plan_trial(templates, (("actors", "2"), ("lr", "0.1")))
