@@ -10,7 +10,7 @@ _FIRST = (
     "tests/real/frameworks/",  # another
     "tests/unit/control/test_laws.py",
     "tests/unit/server/webhooks/test_webhook_loop.py",  # waits, and so do the next two: others compute meanwhile
-    "tests/unit/server/api/test_set_routes.py",
+    "tests/unit/server/api/routes/test_pool_routes.py",
     "tests/unit/job_programs/test_rank_launcher.py",
     "tests/unit/spec/test_fuzz.py",  # the one that computes longest
     "tests/unit/",  # needs no image: runs while `scripts/test` prepares them

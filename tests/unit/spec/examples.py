@@ -1,6 +1,12 @@
-"""Valid files: every form that RiseML's documentation and riseml's own pages show."""
+"""Valid files: every form that RiseML's documentation and riseml's own pages show, and a pool.yml with every key."""
 
 from __future__ import annotations
+
+from riseml.spec.config.loader import load_config
+from riseml.spec.config.types import TensorFlow, Train
+
+HEAD = "project: x\ntrain:\n  image: a\n"
+"""How a short riseml.yml begins; more keys of `train` follow."""
 
 DISTRIBUTED = """\
 project: ai-toaster
@@ -112,3 +118,39 @@ train:
     "env as a list": "project: x\ntrain: {image: a, env: [TOKEN, MODE=fast, EMPTY=], run: b}\n",
     "anchors": "project: x\ntrain: {image: a, run: &line b, install: *line}\n",
 }
+
+FULL_POOL = """\
+hosts:
+  - name: gpu1
+    url: ssh://me@gpu1:2222/run/other.sock
+    gpus: [0, GPU-8f2c]
+    labels: {gpu: a100, fast: true, driver: 1.10}
+    cpus: 30.5
+    mem: 120GiB
+    identity: keys/id
+    known_hosts: ../known
+  - {name: gpu2, url: "TCP://GPU2.example.org:2376/", tls: {ca: ca.pem, cert: ca.pem, key: keys/id}, mem: 16384}
+  - {name: lab, url: "tcp://[2001:db8::1]:2375", insecure: true, address: lab.example.org, gpus: all}
+storage:
+  output: /mnt/out
+  data: {volume: data, driver: nfs, options: {o: "addr=192.0.2.10,ro", hard: yes}}
+disk: {clean_above: 92}
+network: host
+encrypted: no
+registry: registry.example.org:5000/riseml
+"""
+"""A pool.yml with every key that hosts may have."""
+
+
+def load_example(name: str) -> Train:
+    """Return the section `train` of a file of `EXAMPLES`."""
+    return load_config(EXAMPLES[name]).train
+
+
+def load_tensorflow(text: str) -> TensorFlow:
+    """Return a section `tensorflow`, from its value as text."""
+    section = load_config(
+        f"project: x\ntrain:\n  framework: tensorflow\n  run: a\n  tensorflow: {text}\n"
+    ).train.tensorflow
+    assert section is not None
+    return section

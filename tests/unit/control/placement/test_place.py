@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import ipaddress
-import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from riseml.base.names import JobName
 from riseml.base.states import JobDuty, Network, State
-from riseml.control.placement.addresses import PORTS, SubnetAllocator, choose_addresses, count_addresses
 from riseml.control.placement.candidates import CandidateHost
-from riseml.control.placement.fit import find_hosts, make_gang
+from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import FreeResources
-from riseml.control.placement.gpu_models import matches_model
-from riseml.control.placement.place import place_gangs
-from riseml.control.placement.refusal import describe_refusal, suggest_remedy
-from riseml.model import Gpu, HostObservation, World
+from riseml.control.placement.place import PlacementPass, place_gangs
+from riseml.control.placement.refusal import describe_refusal
+from riseml.model import HostObservation, World
 from riseml.spec.config.types import Resources
-from tests.unit.control.pools import GANG, GPU, H1, H2, ONE, gang_of, hosts_of, look, place_all, ready, site
+from tests.unit.control.pools import (
+    A100,
+    GANG,
+    GANG_NEEDS,
+    GPU,
+    H1,
+    H2,
+    ONE,
+    TESLA_T4,
+    gang_of,
+    gpu_site,
+    hosts_of,
+    look,
+    place_all,
+    ready,
+    site,
+)
 
 
 def test_a_gang_that_fits_on_one_host_uses_a_bridge_there() -> None:
@@ -47,25 +58,6 @@ def test_the_next_attempt_has_other_addresses() -> None:
     assert [job.address for job in gang_of(found).values()] == [f"10.213.0.{last}" for last in (58, 57, 56, 55)]
 
 
-@pytest.mark.parametrize("jobs", [1, 20, 21, 61, 62, 200])
-def test_two_attempts_and_the_swarm_share_no_address(jobs: int) -> None:
-    subnet = SubnetAllocator("10.213.0.0/16", []).take(count_addresses(Network.OVERLAY, jobs))
-    assert subnet is not None
-    attempts = [set(choose_addresses(subnet, Network.OVERLAY, jobs, attempt)) for attempt in range(1, 8)]
-    assert all(len(found) == jobs for found in attempts)
-    assert all(one.isdisjoint(other) for one, other in itertools.pairwise(attempts))
-    swarm = set(list(map(str, ipaddress.ip_network(subnet).hosts()))[1 : jobs + 1])  # the gateway has the first
-    assert all(swarm.isdisjoint(found) for found in attempts)
-
-
-def test_an_overlay_leaves_room_for_an_address_on_every_host() -> None:
-    needs = {"master": ONE, **{f"worker.{n}": ONE for n in range(1, 40)}}
-    hosts = {f"h{n}": site(10) for n in range(4)}
-    found = place_all(look(**hosts), ready(1, needs))[1]
-    assert found.subnet == "10.213.0.0/25"
-    assert len({job.address for job in gang_of(found).values()}) == 40
-
-
 @pytest.mark.parametrize(
     "hosts",
     [
@@ -79,53 +71,6 @@ def test_hosts_that_are_not_connected_do_not_share_a_gang(hosts: dict[str, HostO
     assert place_all(look(**hosts), ready(1, GANG))[1].state is State.PENDING
     why = describe_refusal(GANG_NEEDS, look(**hosts))
     assert why[1] == "it needs several hosts, but they are not in one swarm that has a manager"
-
-
-GANG_NEEDS = {JobName(name): need for name, need in GANG.items()}
-
-
-def test_a_refusal_names_what_is_missing() -> None:
-    apart = replace(look(h1=site(3), h2=site(3)), shared_output=False)
-    assert place_all(apart, ready(1, GANG))[1].state is State.PENDING
-    assert "it needs several hosts, but they share no output" in describe_refusal(GANG_NEEDS, apart)
-    wanted = {JobName("train"): Resources(cpus=1, mem=64, labels=(("gpu", "a100"),))}
-    hosts = look(h1=site(3), h2=site(3, labels={"gpu": "t4"}))
-    assert describe_refusal(wanted, hosts) == (
-        "the job needs 1 cpus, 64 MiB and 0 gpus, on hosts with gpu=a100",
-        "host h1 has 3 cpus, 8192 MiB and 0 gpus, and not gpu=a100",
-        "host h2 has 3 cpus, 8192 MiB and 0 gpus, and not gpu=a100",
-    )
-    assert describe_refusal(wanted, look(h1=site(3, labels={"gpu": "a100"}, taking=False))) == ()
-
-
-def test_a_host_network_gives_every_job_its_hosts_address_and_a_port() -> None:
-    pool = look(Network.HOST, h1=site(2, address="192.0.2.1"), h2=site(2, address="192.0.2.2"))
-    found = place_all(pool, ready(1, GANG))[1]
-    assert (found.network, found.subnet, found.network_host) == (Network.HOST, None, None)
-    places = [(job.address, job.port) for job in gang_of(found).values()]
-    assert len(set(places)) == 4
-    assert {address for address, _ in places} == {"192.0.2.1", "192.0.2.2"}
-    assert {port for _, port in places} <= set(PORTS)
-
-
-def test_a_port_in_use_is_not_given() -> None:
-    pool = look(Network.HOST, h1=site(8, address="192.0.2.1", busy_ports=frozenset(PORTS) - {20007, 20011, 20012}))
-    found = place_all(pool, ready(1, {"train": ONE}), ready(2, {"train": ONE}), ready(3, {"train": ONE}))
-    assert [gang_of(found[n])["train"].port for n in (1, 2, 3)] == [20007, 20011, 20012]
-    assert found[1].network is Network.HOST
-    later = place_gangs(World((*found.values(), ready(4, {"train": ONE}))), pool).experiments[-1]
-    assert later.state is State.PENDING
-
-
-def test_a_host_without_an_address_uses_a_bridge() -> None:
-    found = place_all(look(Network.HOST, h1=site(8)), ready(1, GANG))[1]
-    assert (found.network, found.subnet) == (Network.BRIDGE, "10.213.0.0/26")
-
-
-def test_jobs_without_containers_share_the_loopback() -> None:
-    found = place_all(look(Network.BRIDGE, h1=site(8, isolated=False)), ready(1, GANG))[1]
-    assert {job.address for job in gang_of(found).values()} == {"127.0.0.1"}
-    assert len({job.port for job in gang_of(found).values()}) == 4
 
 
 def test_a_device_is_never_given_twice() -> None:
@@ -183,16 +128,6 @@ def test_jobs_of_one_gang_may_want_different_labels() -> None:
     assert hosts_of(place_all(pool, ready(1, needs))[1]) == {"master": "h2", "ps.1": "h1"}
 
 
-A100 = Gpu("0", "GPU-a", "NVIDIA A100-SXM4-40GB", 40960)
-TESLA_T4 = Gpu("0", "GPU-b", "Tesla T4", 15360)
-
-
-def gpu_site(*gpus: Gpu) -> HostObservation:
-    """Return a host with these GPUs."""
-    ids = [str(index) for index in range(len(gpus))]
-    return site(8, *ids, devices=dict(zip(ids, gpus, strict=True)))
-
-
 @pytest.mark.parametrize(
     ("wanted", "host"),
     [
@@ -229,48 +164,6 @@ def test_jobs_of_one_gang_may_want_different_gpus() -> None:
     assert (found["master"], found["worker.1"]) == ("h2", "h1")
 
 
-def test_a_refusal_names_the_gpus_that_hosts_have() -> None:
-    wanted = {JobName("train"): Resources(cpus=1, mem=64, gpus=1, gpu="a100", gpu_mem=81920)}
-    assert describe_refusal(wanted, look(h1=gpu_site(A100), h2=site(3))) == (
-        "the job needs 1 cpus, 64 MiB and 1 gpus (a100 with 81920 MiB or more)",
-        "host h1 has 8 cpus, 8192 MiB and 1 gpus (NVIDIA A100-SXM4-40GB (40960 MiB))",
-        "host h2 has 3 cpus, 8192 MiB and 0 gpus",
-    )
-    unknown = describe_refusal(wanted, look(h1=site(3, "0")))
-    assert unknown[1] == "no host knows the models of its GPUs, and `riseml pool check` says why"
-    assert "(GPUs of unknown model)" in unknown[2]
-
-
-@pytest.mark.parametrize(
-    ("name", "wanted", "matches"),
-    [
-        ("NVIDIA A100-SXM4-40GB", "a100", True),
-        ("NVIDIA A100-SXM4-40GB", "A100-SXM4", True),
-        ("NVIDIA A100-SXM4-40GB", "a10", False),
-        ("NVIDIA A10", "a100", False),
-        ("NVIDIA GeForce RTX 3090", "rtx3090", True),
-        ("NVIDIA GeForce RTX 3090", "3090", True),
-        ("GeForce RTX 3090", "geforce rtx 3090", True),
-        ("NVIDIA H100 80GB HBM3", "h100 80gb", True),
-        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "a100", False),
-        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "mig 3g.20gb", True),
-        ("Tesla T4", "...", False),
-    ],
-)
-def test_the_words_of_a_model_are_compared(name: str, wanted: str, *, matches: bool) -> None:
-    assert matches_model(name, wanted) is matches
-
-
-def test_subnets_never_overlap() -> None:
-    no_subnets = ["fd00::/64", "::ffff:10.0.0.0/104", "10.213.0.0/99", "10.213.0.0", ""]
-    taken = ["10.213.0.0/24", "10.213.1.64/28", "192.168.0.0/16", *no_subnets, "10.213.2.0/23"]
-    subnets = SubnetAllocator("10.213.0.0/16", taken)
-    assert [subnets.take(4) for _ in range(3)] == ["10.213.1.0/26", "10.213.1.128/26", "10.213.1.192/26"]
-    assert subnets.take(100) == "10.213.4.0/25"
-    assert SubnetAllocator("10.213.0.0/26", ["10.0.0.0/8"]).take(1) is None
-    assert SubnetAllocator("10.213.0.0/28", []).take(1) is None
-
-
 def test_placing_is_deterministic() -> None:
     hosts = {f"h{n}": site(4, "a", labels={"n": str(n)}) for n in range(5)}
     experiments = [ready(n, GANG) for n in range(1, 5)]
@@ -278,24 +171,16 @@ def test_placing_is_deterministic() -> None:
     assert first == place_all(look(**dict(reversed(hosts.items()))), *experiments)
 
 
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        ({"gpu": "h100"}, "no host has the label gpu=h100; the hosts have gpu=a100 (h1), gpu=t4 (h2): correct"),
-        ({"zone": "x"}, "no host has the label zone=x; the hosts have gpu=a100 (h1), rack=b2 (h1, h2), gpu=t4 (h2): "),
-        ({"gpu": "h100", "zone": "x"}, "no host has gpu=h100, zone=x; the hosts have gpu=a100 (h1), gpu=t4 (h2)"),
-        ({"gpu": "a100", "rack": "b2"}, "lower train.resources or the number of workers, or add a host"),
-        ({}, "lower train.resources or the number of workers, or add a host"),
-    ],
-)
-def test_the_remedy_names_labels_that_no_host_has(labels: dict[str, str], words: str) -> None:
-    pool = look(h1=site(2, labels={"gpu": "a100", "rack": "b2"}), h2=site(2, labels={"gpu": "t4", "rack": "b2"}))
-    need = Resources(cpus=8, mem=64, labels=tuple(sorted(labels.items())))
-    assert suggest_remedy({JobName("train"): need}, pool).startswith(words)
-
-
-def test_the_remedy_names_labels_that_no_host_has_together() -> None:
-    pool = look(h1=site(2, labels={"gpu": "a100"}), h2=site(2, labels={"rack": "b2"}))
-    need = Resources(cpus=1, mem=64, labels=(("gpu", "a100"), ("rack", "b2")))
-    found = suggest_remedy({JobName("train"): need}, pool)
-    assert found == "no host has gpu=a100 and rack=b2 together: correct train.resources.labels"
+def test_a_pass_is_a_room_addresses_and_a_head() -> None:
+    pool = look(h1=site(8))
+    running = place_all(pool, ready(1, {"train": Resources(6, 64)}))[1]
+    head, small = ready(2, {"train": Resources(8, 64)}), ready(3, {"train": ONE})
+    placement = PlacementPass(World((running, head, small)), pool)
+    served = placement.serve_queue([head])
+    assert placement.head is not None
+    assert placement.head.experiment is head
+    assert served[2].placed_at is None
+    gang: Gang = placement.gang_of(small)
+    assert placement.room.find_hosts(gang) == (H1,)
+    assert placement.room.find_hosts_beside(placement.head.reserve, gang) is None
+    assert gang_of(running)["train"].host == H1

@@ -30,6 +30,8 @@ CONFIG = single("echo {{lr}}", parameters={"lr": 0.1})
 ARCHIVE = pack({"riseml.yml": CONFIG})
 DIGEST = find_digest(ARCHIVE)
 SUBMISSION = {"project": "toaster", "file": "riseml.yml", "config": CONFIG, "snapshot": DIGEST}
+JSON = {"Content-Type": "application/json"}
+OTHER = "0" * 64
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
@@ -89,3 +91,11 @@ def close_all(application: Application) -> None:
     experiments = application.services.stores.experiments
     for one in experiments.load_world().experiments:
         assert experiments.save_decision(one, replace(one, state=State.FINISHED, closed=True, ended_at=NOW), NOW)
+
+
+def say(response: httpx.Response) -> str:
+    """The sentence of a refusal, which has the shape of all refusals."""
+    error = response.json()["error"]
+    assert set(error) >= {"kind", "message", "hint", "exit_code"}
+    assert "Traceback" not in response.text
+    return str(error["message"])

@@ -1,4 +1,4 @@
-"""Hosts that have left the pool, whose jobs still see their folders; and when a changed pool.yml is in force."""
+"""The hosts in force: a changed pool.yml, hosts that have left the pool, and a Slurm cluster in place of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import Unreachable, UsageError
 from riseml.base.names import THIS_MACHINE, HostName
-from riseml.base.settings import Settings
+from riseml.base.settings import ExecutorName, Settings
+from riseml.base.states import Network
 from riseml.executors.pool import HostPool
+from riseml.executors.slurm.executor import SlurmExecutor
 from riseml.model import Capacity, World
 from riseml.planning.launch import LaunchTarget, StorageRoots
+from riseml.server.hosts.choose_executor import check_executor
 from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.mode import record_executor
 from riseml.spec.pool.loader import load_pool
-from riseml.spec.pool.types import PoolSpec
+from riseml.spec.pool.types import SLURM_CLUSTER, PoolSpec
 from tests.support.memory_executor import MemoryExecutor
+from tests.unit.control.simulation import make_experiment, make_plan
 
 GONE = HostName("gpu9")
 
@@ -54,3 +60,88 @@ def find_target(host: HostName | None, folder: Path) -> LaunchTarget:
     settings = Settings(folder, folder / "output", folder / "data")
     pool = HostPool((MemoryExecutor(HostName("gpu1"), Capacity(4.0, 4096)),), 2.0, lambda *_: None)
     return HostSet(settings, "5e17e4", pool).find_target(host)
+
+
+NOTHING = World(())
+WAITING = World((make_experiment(1, make_plan("train")),))
+
+
+def make_hosts(home: Path, executor: ExecutorName | None = None) -> HostSet:
+    """Return the hosts of a home whose pool.yml names a cluster."""
+    (home / "pool.yml").write_text("engine: slurm\nslurm: {folder: /shared/r}\n")
+    settings = Settings(home, home / "output", home / "data", executor=executor)
+    return HostSet(settings, "5e17e4", HostPool((), 2.0, lambda *_: None))
+
+
+def test_a_cluster_is_the_only_host_and_everything_is_in_its_shared_folder(tmp_path: Path) -> None:
+    hosts = make_hosts(tmp_path)
+    hosts.open_hosts(NOTHING)
+    assert (hosts.names, hosts.executor_name, hosts.network) == ((SLURM_CLUSTER,), "slurm", Network.BRIDGE)
+    target = hosts.find_target(SLURM_CLUSTER)
+    assert (target.roots.output, target.roots.data, target.contained) == ("/shared/r/output", "/shared/r/data", False)
+    assert hosts.is_this_machine(SLURM_CLUSTER)
+    assert not hosts.find_target(SLURM_CLUSTER).tokens
+
+
+def test_another_setting_makes_another_executor_and_the_same_ones_none(tmp_path: Path) -> None:
+    hosts = make_hosts(tmp_path)
+    hosts.open_hosts(NOTHING)
+    (before,) = hosts.pool.executors.values()
+    (tmp_path / "pool.yml").write_text("engine: slurm\nslurm:\n  folder: /shared/r\n")
+    assert hosts.refresh(NOTHING) == ()
+    (tmp_path / "pool.yml").write_text("engine: slurm\nslurm: {folder: /shared/r, partition: gpu}\n")
+    (after,) = hosts.refresh(NOTHING)
+    assert after is not before
+
+
+def test_what_was_accepted_for_containers_never_runs_on_a_cluster(tmp_path: Path) -> None:
+    hosts = make_hosts(tmp_path)
+    record_executor(tmp_path, "docker")
+    with pytest.raises(UsageError, match="accepted for containers"):
+        hosts.open_hosts(WAITING)
+    record_executor(tmp_path, "slurm")
+    hosts.open_hosts(WAITING)
+
+
+def test_a_user_who_has_chosen_containers_gets_no_cluster(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="chooses a Slurm cluster"):
+        make_hosts(tmp_path, "docker").open_hosts(NOTHING)
+
+
+def make_hosts_without_pool(home: Path, executor: ExecutorName | None) -> HostSet:
+    """Return the hosts of a home without a pool.yml."""
+    settings = Settings(home, home / "output", home / "data", executor=executor)
+    return HostSet(settings, "5e17e4", HostPool((), 2.0, lambda *_: None))
+
+
+def test_a_user_without_a_pool_file_chooses_the_cluster_and_open_experiments_stay_on_it(tmp_path: Path) -> None:
+    hosts = make_hosts_without_pool(tmp_path, "slurm")
+    hosts.open_hosts(NOTHING)
+    assert (hosts.names, hosts.executor_name) == ((SLURM_CLUSTER,), "slurm")
+    assert hosts.find_target(SLURM_CLUSTER).roots.output == str(tmp_path / "output")
+    (cluster,) = hosts.pool.executors.values()
+    assert isinstance(cluster, SlurmExecutor)
+    assert cluster.settings.folder == str(tmp_path / "slurm")
+    (tmp_path / "slurm").mkdir()
+    later = make_hosts_without_pool(tmp_path, None)
+    later.open_hosts(WAITING)
+    assert later.executor_name == "slurm"
+
+
+def test_the_choice_of_the_cluster_passes_docker_hosts_by_and_keeps_a_pool_file_with_a_cluster(tmp_path: Path) -> None:
+    hosts = make_hosts(tmp_path, "slurm")
+    hosts.open_hosts(NOTHING)
+    assert hosts.find_target(SLURM_CLUSTER).roots.output == "/shared/r/output"
+    (tmp_path / "pool.yml").write_text("hosts: [{name: a, url: 'unix:///nowhere.sock'}]\n")
+    other = make_hosts_without_pool(tmp_path, "slurm")
+    other.open_hosts(NOTHING)
+    assert other.names == (SLURM_CLUSTER,)
+
+
+def test_the_cluster_is_not_chosen_where_slurm_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", executor="slurm")
+    with pytest.raises(Unreachable, match="sinfo is not on this machine"):
+        check_executor(settings)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from riseml.base.names import HostName
-from riseml.base.settings import Settings
 from riseml.base.states import Network
-from riseml.server.hosts.mode import HostMode, LocalMode, PoolMode, choose_network, find_registry, shares_output
-from riseml.server.hosts.storage_mounts import find_mounts, find_roots
-from riseml.spec.pool.types import HostSpec, PoolSpec, Volume
-
-SETTINGS = Settings(Path("/home/ann/.riseml"), Path("/home/ann/out"), Path("/home/ann/data"))
-ONE = (HostSpec(HostName("h1"), "unix:///a.sock"),)
-TWO = (*ONE, HostSpec(HostName("h2"), "unix:///b.sock"))
-LOCAL = LocalMode("process")
+from riseml.server.hosts.mode import HostMode, PoolMode, choose_network, find_registry, shares_output
+from riseml.spec.pool.types import PoolSpec
+from tests.unit.server.hosts.modes import LOCAL, ONE, TWO
 
 
 @pytest.mark.parametrize(
@@ -42,17 +33,3 @@ def test_several_hosts_share_the_output_only_if_pool_yml_names_it() -> None:
 def test_only_a_pool_has_a_registry() -> None:
     assert find_registry(LOCAL) is None
     assert find_registry(PoolMode(PoolSpec(TWO, registry="h1:5000"))) == "h1:5000"
-
-
-def test_local_mode_keeps_outputs_and_data_in_the_folders_of_the_settings() -> None:
-    roots = find_roots(LOCAL, SETTINGS)
-    assert (roots.output, roots.data) == ("/home/ann/out", "/home/ann/data")
-    output, (data,) = find_mounts(LOCAL, SETTINGS)
-    assert (output.makes, data.makes) == (True, True)
-
-
-def test_a_storage_that_pool_yml_names_is_never_created() -> None:
-    mode = PoolMode(PoolSpec(TWO, output="/nfs", data=Volume("data")))
-    output, (data,) = find_mounts(mode, SETTINGS)
-    assert (output.source, output.makes) == ("/nfs", False)
-    assert (data.source, data.makes) == ("data", False)

@@ -18,7 +18,6 @@ from riseml.executors.kinds import PoolSwarm
 from riseml.executors.pool import HostPool
 from riseml.executors.swarm_changes import Membership
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.hosts.swarm_ids import find_swarms
 from riseml.server.hosts.swarm_keeper import SwarmKeeper
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.pools import look, site
@@ -107,14 +106,3 @@ def test_a_refusal_is_tried_again_later(hosts: AskedHosts) -> None:
 def test_a_swarm_that_cannot_be_changed_or_is_not_needed_is_left_alone(hosts: AskedHosts, seen: Observation) -> None:
     keeper = SwarmKeeper(hosts)
     note(keeper, hosts, seen, 0)
-
-
-def test_members_that_know_a_manager_in_common_are_in_one_swarm() -> None:
-    known = {
-        HostName("h1"): frozenset({"b"}),
-        HostName("h2"): frozenset({"a", "b", "c"}),  # it does not know yet that two have gone
-        HostName("h3"): frozenset({"x"}),
-        HostName("h4"): frozenset[str](),
-    }
-    assert find_swarms(known) == {"h1": "a", "h2": "a", "h3": "x", "h4": ""}
-    assert find_swarms({**known, HostName("h5"): frozenset({"c", "x"})})[HostName("h3")] == "a"

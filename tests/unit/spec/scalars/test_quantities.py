@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from riseml.spec.scalars.quantities import read_value
+from riseml.spec.config.loader import check_config, load_config
+from riseml.spec.scalars.quantities import parse_duration, parse_memory, read_value
+from riseml.spec.scalars.texts import BadText
+from riseml.spec.yaml.problems import Severity
+from tests.unit.spec.examples import HEAD
 
 
 @pytest.mark.parametrize(
@@ -26,3 +30,59 @@ def test_a_parameter_is_a_number_where_nothing_is_lost(text: str, value: object)
     found = read_value(text)
     assert (found, type(found)) == (value, type(value))
     assert yaml.safe_load(yaml.safe_dump({"lr": found})) == {"lr": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        *(("16GiB", 16384), ("512M", 512), ("16G", 16384), ("4096MB", 4096), ("16 GB", 16384), ("16g", 16384)),
+        *(("16384", 16384), ("64", 64), ("63", 64512), ("4", 4096), (".5", 512), ("1.5GiB", 1536), ("2T", 2097152)),
+        *(("9000k", 9), ("512Mi", 512), ("0.5", 512), ("500MB", 500), ("500MiB", 500), ("1GB", 1024), ("16gib", 16384)),
+    ],
+)
+def test_memory_is_read_in_mib(text: str, mib: int) -> None:
+    assert parse_memory(text) == mib
+    assert load_config(f"{HEAD}  run: b\n  resources: {{mem: {text}}}\n").train.resources.mem == mib
+
+
+MEMORY_KEYS = pytest.mark.parametrize("key", ["resources: {mem: %s}", "limits: {mem: %s}", "shm_size: %s"])
+
+
+@MEMORY_KEYS
+@pytest.mark.parametrize("text", ["4", "63", ".5"])
+def test_a_number_without_a_unit_below_64_is_gib_with_a_warning(key: str, text: str) -> None:
+    checked = check_config(f"{HEAD}  run: b\n  {key % text}\n")
+    (warning,) = checked.problems
+    assert checked.spec is not None
+    assert warning.severity is Severity.WARNING
+    assert warning.problem == f"{text} has no unit and is read as {text} GiB"
+    assert warning.hint == f"write {text}GiB, or {text}MiB"
+
+
+@MEMORY_KEYS
+@pytest.mark.parametrize("text", ["64", "16384", "63GiB", "63M"])
+def test_other_amounts_of_memory_have_no_warning(key: str, text: str) -> None:
+    assert check_config(f"{HEAD}  run: b\n  {key % text}\n").problems == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "0", "16Gb", "16 Gb", "16Mib", "1e3", "1,5G", "16 G iB", "\u0661G", "9" * 50]
+)
+def test_other_texts_are_not_memory(text: str) -> None:
+    with pytest.raises(BadText):
+        parse_memory(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [*(("90", 90), ("30s", 30), ("10m", 600), ("2h", 7200), ("1d", 86400), ("1h30m", 5400), ("1.5h", 5400), ("0", 0))],
+)
+def test_durations_are_read_in_seconds(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+    assert load_config(f"{HEAD}  run: b\n  stop_grace: {text}\n").train.policy.stop_grace == seconds
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1w", "22:22", "1H", "s", "11y", "4000d", "1 m s"])
+def test_what_is_not_a_duration(text: str) -> None:
+    with pytest.raises(BadText):
+        parse_duration(text)
