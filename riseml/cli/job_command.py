@@ -9,6 +9,7 @@ import termios
 import threading
 import tty
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 
 from riseml.base.errors import Interrupted
@@ -105,7 +106,7 @@ def _copy_input(stream: StreamConnection, loop: asyncio.AbstractEventLoop) -> No
         send = stream.send_input(data) if data else stream.end_input()
         try:
             asyncio.run_coroutine_threadsafe(send, loop).result()
-        except (RuntimeError, asyncio.CancelledError):  # the command has ended meanwhile
+        except (RuntimeError, CancelledError):  # the command has ended meanwhile
             send.close()
             return
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, Com
 from riseml.cli import job_command
 from riseml.cli.job_command import ask_job, run_in_job
 from riseml.client.exchange import Address
+from tests.support.waiting import DEADLINE
 
 ADDRESS = Address(Path("/nowhere"))
 
@@ -87,3 +89,34 @@ def test_an_answer_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_command, "open_stream", job.open_stream)
     assert len(ask_job(ADDRESS, "4.master", ("yes",))) == LONGEST_PIECE
     assert job.received == LONGEST_PIECE // 1024
+
+
+def test_input_that_is_being_sent_when_the_command_ends_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread ends with an error, which would be printed over the end of the command's output."""
+    reader, writer = os.pipe()
+    errors: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(job_command, "_INPUT", reader)
+    monkeypatch.setattr(threading, "excepthook", errors.append)
+
+    class FullStream:
+        def __init__(self) -> None:
+            self.sending = asyncio.Event()
+
+        async def send_input(self, _data: bytes) -> None:
+            self.sending.set()
+            await asyncio.Event().wait()
+
+    async def end_while_sending() -> threading.Thread:
+        stream = FullStream()
+        loop = asyncio.get_running_loop()
+        thread = threading.Thread(target=job_command._copy_input, args=(stream, loop), daemon=True)
+        thread.start()
+        os.write(writer, b"x")
+        await stream.sending.wait()
+        return thread
+
+    thread = asyncio.run(end_while_sending())  # it cancels what is being sent
+    thread.join(DEADLINE)
+    os.close(reader)
+    os.close(writer)
+    assert (thread.is_alive(), errors) == (False, [])
