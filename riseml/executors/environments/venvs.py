@@ -136,7 +136,7 @@ class VirtualEnvironments:
             EngineError: a build makes it at this moment.
         """
         folder = self._root / name
-        if not folder.is_dir() or folder.parent != self._root:
+        if not folder.is_dir() or folder.parent != self._root or name == os.pardir:
             return
         lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

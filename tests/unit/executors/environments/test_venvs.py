@@ -75,7 +75,7 @@ def test_an_environment_that_is_being_made_is_not_removed(tmp_path: Path) -> Non
     assert folder.exists()
 
 
-@pytest.mark.parametrize("name", ["../outside", ".", "/etc"])
+@pytest.mark.parametrize("name", ["../outside", ".", "..", "/etc"])
 def test_nothing_but_a_folder_of_an_environment_is_removed(name: str, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "environments").mkdir()
