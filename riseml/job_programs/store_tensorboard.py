@@ -8,11 +8,14 @@ TensorBoard reads s3:// with boto3. So this program hides TensorFlow from Tensor
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-import types
-from importlib import import_module
+
+sys.path[:] = [folder for folder in sys.path if folder]  # import no module of the project, which the folder may have
+
+import json  # noqa: E402
+import os  # noqa: E402
+import types  # noqa: E402
+from importlib import import_module  # noqa: E402
 
 _NO_LOGS = 66  # `base.states.NO_LOGS`
 _SCHEME = "s3://"
@@ -29,7 +32,6 @@ def main(order: str, elsewhere: str, *arguments: str) -> None:
         found: not empty: there are logs elsewhere.
         arguments: of TensorBoard.
     """
-    sys.path[:] = [folder for folder in sys.path if folder]  # import no module of the project
     fields = json.loads(order)
     has_logs = [_has_logs(url) for url in fields["urls"]]
     if fields["urls"] and not elsewhere and not any(has_logs):

@@ -49,7 +49,8 @@ def run(folder: Path, *urls: str, elsewhere: str = "", level: str = "error") -> 
     for name, text in MODULES.items():
         (folder / "libraries" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "libraries" / name).write_text(text)
-    (folder / "boto3.py").write_text("raise SystemExit('a module of the project')")
+    for name in ("boto3", "json", "types"):
+        (folder / f"{name}.py").write_text("raise SystemExit('a module of the project')")
     order = json.dumps({"urls": urls, "names": "4", "level": level})
     command = [sys.executable, "-c", read_program("store_tensorboard"), order, elsewhere, "--logdir", "x"]
     variables = {"PYTHONPATH": str(folder / "libraries")}
