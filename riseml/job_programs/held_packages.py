@@ -33,8 +33,11 @@ not held: most requirement files name versions of them.
 
 _FRAMEWORK_STEP = re.compile(r'pip install "jax\[\w+\]==[^"]+"')  # the step that `framework.version` makes
 
+# A step may run in the folder of the project, which may have an re.py: Python looks there first.
 _PROGRAM = r"""
-import os, re, sys
+import sys
+sys.path[:] = [folder for folder in sys.path if folder]
+import os, re
 try:
     from configparser import RawConfigParser
 except ImportError:

@@ -8,14 +8,15 @@ TensorBoard reads s3:// with boto3. So this program hides TensorFlow from Tensor
 
 from __future__ import annotations
 
+# ruff: noqa: E402 - every import follows the line that hides the modules of the project, in whose folder this may run
 import sys
 
-sys.path[:] = [folder for folder in sys.path if folder]  # import no module of the project, which the folder may have
+sys.path[:] = [folder for folder in sys.path if folder]
 
-import json  # noqa: E402
-import os  # noqa: E402
-import types  # noqa: E402
-from importlib import import_module  # noqa: E402
+import json
+import os
+import types
+from importlib import import_module
 
 _NO_LOGS = 66  # `base.states.NO_LOGS`
 _SCHEME = "s3://"

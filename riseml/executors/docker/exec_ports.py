@@ -34,8 +34,11 @@ _RELAY_TIMEOUT = 20.0  # seconds until a relay has to answer
 _CHUNK = 65536  # bytes
 _MISSING = 404
 
+# A relay runs in the working folder of a job, whose project may have a socket.py: Python looks there first.
 _PYTHON_RELAY = r"""
-import os, socket, sys, threading
+import sys
+sys.path[:] = [folder for folder in sys.path if folder]
+import os, socket, threading
 port, addresses = int(sys.argv[1]), sys.argv[2:]
 for address in addresses:
     try:
@@ -106,8 +109,8 @@ exit 98
 _RELAY_CHOICE = r"""
 port=$1; shift
 has() { command -v "$1" >/dev/null 2>&1; }
-if has python3; then exec python3 -c "$PYTHON_RELAY" "$port" "$@"; fi
-if has python; then exec python -c "$PYTHON_RELAY" "$port" "$@"; fi
+if has python3; then exec python3 -ES -c "$PYTHON_RELAY" "$port" "$@"; fi
+if has python; then exec python -ES -c "$PYTHON_RELAY" "$port" "$@"; fi
 if has perl; then exec perl -e "$PERL_RELAY" "$port" "$@"; fi
 if has bash && has cat; then exec bash -c "$BASH_RELAY" bash "$port" "$@"; fi
 if has nc; then

@@ -26,7 +26,11 @@ def run_step(folder: Path, packages: tuple[str, ...] = (), **variables: str) -> 
     nothing = {"PIP_CONFIG_FILE": os.devnull}  # the machine's own files may name constraints
     environment = {**nothing, "PATH": f"{tools}:/bin:/usr/bin", "PYTHONPATH": str(site), **variables}
     held = folder / "held.txt"
-    done = subprocess.run(hold_packages(SHOW, str(held)), env=environment, capture_output=True, text=True, check=True)
+    project = folder / "project"  # a step runs in its folder
+    project.mkdir(exist_ok=True)
+    (project / "configparser.py").write_text("raise SystemExit('a module of the project')")
+    command = hold_packages(SHOW, str(held))
+    done = subprocess.run(command, env=environment, cwd=project, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout, held.read_text()
 

@@ -24,15 +24,19 @@ def start(tmp_path: Path, tools: list[str], port: int) -> subprocess.Popen[bytes
         if found is None:  # a machine for `make unit` may lack Perl; the images of jobs have what they have
             pytest.skip(f"{tool} is not here")
         (tmp_path / tool).symlink_to(found)
+    for module in ("socket", "threading"):  # of a project, in whose folder a relay runs
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('a module of the project')")
     command = make_relay(port, ("127.0.0.2", "127.0.0.1"))
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, env={"PATH": str(tmp_path)})
+    variables = {"PATH": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, env=variables, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("tools", [["python3"], ["perl"], ["bash", "cat"]], ids=["python", "perl", "bash"])
 def test_a_relay_copies_both_ways(tmp_path: Path, tools: list[str]) -> None:
     content = bytes(range(256)) * 1024
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(DEADLINE)
         relay = start(tmp_path, tools, server.getsockname()[1])
         door, _ = server.accept()
         with door:
