@@ -178,12 +178,8 @@ class _StreamReader:
         """Load the records that may have changed; at the first read all of them."""
         if not self.merge.followed:
             self._load_all()
-        for followed in self.merge.followed:
-            if followed.identity in self._stale:
-                fresh = self._load_followed(followed.identity, followed.position)
-                followed.record = fresh.record
-                followed.events = fresh.events
-                followed.ends = fresh.ends
+        else:
+            self._load_stale()
         if self._grows and self._stale:
             self._load_growth()
         self._stale = frozenset()
@@ -195,6 +191,14 @@ class _StreamReader:
             sent = {followed.identity: followed.position.event for followed in self.merge.followed}
             number = self._request.canonical_id.number
             self.merge.set_states = load_set_states(number, sent, self._store, goes_on=self._grows)
+
+    def _load_stale(self) -> None:
+        for followed in self.merge.followed:
+            if followed.identity in self._stale:
+                fresh = self._load_followed(followed.identity, followed.position)
+                followed.record = fresh.record
+                followed.events = fresh.events
+                followed.ends = fresh.ends
 
     def _load_growth(self) -> None:
         """Let the experiments join that a search has made."""
