@@ -119,3 +119,11 @@ def test_the_readme_names_every_page() -> None:
     assert [_name_of(page) for page in PAGES if page.parent in (ROOT, ROOT / "docs") and page not in linked] == [
         "README.md"
     ]
+
+
+def test_the_readme_says_how_many_test_functions_there_are() -> None:
+    said = re.search(r"about ([\d,]+) test functions", (ROOT / "README.md").read_text())
+    assert said is not None
+    files = (path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    count = sum(len(re.findall(r"^(?:async )?def test_", text, re.MULTILINE)) for text in files)
+    assert abs(count - int(said[1].replace(",", ""))) <= 100, f"there are {count}"
