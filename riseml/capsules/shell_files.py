@@ -118,7 +118,7 @@ links=""
 export OUTPUT_PATH="$OUTPUT_DIR" DATA_PATH="$DATA_DIR"
 case "$OUTPUT_DIR$DATA_DIR" in
     *[!A-Za-z0-9_./-]*)
-        links=$(mktemp -d /tmp/riseml.XXXXXX)
+        links=$(mktemp -d /tmp/riseml.XXXXXX) # it replaces the X's
         ln -s "$OUTPUT_DIR" "$links/output"
         ln -s "$DATA_DIR" "$links/data"
         OUTPUT_PATH=$links/output DATA_PATH=$links/data

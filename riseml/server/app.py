@@ -171,7 +171,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     wake = Wake()
     search_wake = Wake()
     metrics = MetricCounter(stores.metrics, lambda _: search_wake.set())
-    metrics.recover()  # an earlier server may have left reports that nobody has counted
+    metrics.recover()  # an earlier server may have left reports uncounted
     notifier = Notifier(metrics.note_growth)
     activities = Activities()
     timings = Timings()

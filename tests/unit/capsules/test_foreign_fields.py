@@ -1,4 +1,4 @@
-"""The values of another system's file: each is read as what it should be, and what nobody reads is named."""
+"""The values of another system's file: each is read as what it should be, and unread fields are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which job ends an experiment, and what else does: a hang, a wait in vain, the last client of a companion."""
+"""Which job ends an experiment, and what else does: a hang, a wait for an ended job, the last client of a companion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line does with a whole home, and how it is told."""
+"""What the commands do with a whole home, and what they print."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_variables_of_the_trials_are_asked_for_again(riseml: Riseml, fake_server
     refused = riseml("train", "4", "--trials", "2", "-d", environ={"KEY": "k"})
     assert (refused.code, "the trials need TOKEN, and here it is not set" in refused.err) == (2, True)
     refused = riseml("train", "4", "--trials", "2", "-d", environ={"TOKEN": "t", "KEY": "k"})
-    assert refused.code == 4, "nobody has allowed them"
+    assert refused.code == 4, "the user has not allowed them"
     assert not any("trials" in question for question in fake_server.asked)
     allowed = ("--allow-env", "TOKEN", "--allow-env", "KEY")
     done = riseml("train", "4", "--trials", "2", "-d", *allowed, environ={"TOKEN": "t", "KEY": "k"})

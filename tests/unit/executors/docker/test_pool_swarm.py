@@ -25,7 +25,7 @@ URL = "unix:///none.sock"
 
 
 class CountedExecutor(DockerExecutor):
-    """An engine that counts how often its facts are read anew."""
+    """An engine that counts how often riseml reads its facts again."""
 
     forgotten = 0
 

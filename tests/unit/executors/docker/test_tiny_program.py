@@ -19,6 +19,7 @@ from tests.unit.executors.docker.held_containers import SERVER, FakeEngine, Prog
 
 DISK = engine_disk._PROGRAM
 SYNC = data_volumes._SYNC_PROGRAM
+# The product has instructions for these two processors, and runs nothing on another one (see below). CI has amd64.
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
 
 
