@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from riseml.base.errors import EngineError
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.environments.makers import BUILD_SUFFIX
 from riseml.executors.environments.this_machine import ThisMachineMaker
@@ -40,14 +39,6 @@ def test_an_environment_is_made_with_the_python_of_the_server(tmp_path: Path) ->
     assert lines[0] == "begin"
     assert maker.has_python(tmp_path / "ab12")
     assert not maker.has_python(tmp_path / "cd34")
-
-
-def test_a_step_that_fails_ends_the_build_with_its_sentence(tmp_path: Path) -> None:
-    lines: list[str] = []
-    order = make_environment_order(tmp_path / "ab12", Image("python", ("echo step; exit 3",)), lines)
-    with pytest.raises(EngineError, match="exit 3"):
-        make_maker().make_environment(order)
-    assert "step" in lines
 
 
 def test_the_next_server_follows_a_build_without_its_lines_twice(tmp_path: Path) -> None:
