@@ -29,7 +29,7 @@ from riseml.executors.docker.engine_disk import EngineDisk
 from riseml.executors.docker.helper_container import send_archive
 from riseml.executors.docker.helpers import Helpers, remove_container
 from riseml.executors.docker.image_names import inspect_image
-from riseml.executors.docker.log_stream import read_log_frames
+from riseml.executors.docker.log_stream import read_log_frames, read_missed_frames
 from riseml.executors.docker.project_archive import WORKING_FOLDER
 from riseml.executors.docker.step_containers import (
     OUT_OF_MEMORY,
@@ -44,7 +44,7 @@ from riseml.executors.this_machine.disk_use import FULL_DISK_HINT, FULL_PERCENT
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.files.archives.writer import END, pad_content, write_header
-from riseml.model import Image, LogCursor
+from riseml.model import Frame, Image, LogCursor
 
 SAVING = "Saving the image"
 """How the line begins that says what the engine does after a step, where that takes longer than a moment."""
@@ -339,9 +339,15 @@ class _Build:
         if self._order.cancellation.asked:
             self._kill()
         with self._engine.stream() as api:
+            count = 0
+            last: Frame | None = None
             for frames in read_log_frames(api, self._name, LogCursor(), follow=True):
                 output.add_output(b"".join(frame.data for frame in frames))
+                count += len(frames)
+                last = frames[-1]
             api.wait(self._name, timeout=None)
+            for frames in read_missed_frames(api, self._name, count, last):
+                output.add_output(b"".join(frame.data for frame in frames))
         output.end()
         self._order.cancellation.attach(lambda: None)
         self._order.cancellation.check()

@@ -40,6 +40,32 @@ def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, foll
             yield frames
 
 
+def read_missed_frames(api: docker.APIClient, name: str, count: int, last: Frame | None) -> Iterator[list[Frame]]:
+    """Yield the frames of a container that has ended which a reader who followed its log has not got.
+
+    An engine without a free inotify instance (fs.inotify.max_user_instances) looks for new lines now and then, and may
+    end a followed log before its last ones: Engine 20.10 does so with each container that ends within a moment.
+
+    Args:
+        api: the engine.
+        name: name of the container.
+        count: how many frames the reader has got.
+        last: the last one of them; None: it has got none.
+
+    Raises:
+        APIError: the engine refused.
+        ProtocolError: the connection broke, or the answer is not a log.
+    """
+    tail = list(itertools.chain.from_iterable(_read_frames(api, name, tail="1")))
+    if not tail or tail[-1] == last:
+        return
+    for frames in _read_frames(api, name):
+        missed = frames[count:]
+        count = max(0, count - len(frames))
+        if missed:
+            yield missed
+
+
 def read_body(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
     """Yield a body in pieces of the size in which they arrive.
 

@@ -14,8 +14,10 @@ from riseml.executors.build_limits import BuildLimits
 from riseml.executors.docker import environment_builds
 from riseml.executors.docker.environment_builds import SAVING, write_step_files
 from riseml.executors.docker.labels import BUILD_SERVER, STEP
+from riseml.executors.docker.log_stream import read_log_frames, read_missed_frames
 from riseml.executors.docker.step_containers import OUT_OF_MEMORY, list_steps, make_host_config, step_request
 from riseml.job_programs.held_packages import IMAGE_FILE
+from riseml.model import LogCursor
 from riseml.planning.image import Manifest, plan_image
 from tests.support.engine_builds import EngineBuilds
 from tests.support.hosts import Engine
@@ -119,6 +121,25 @@ def test_an_environment_goes_on_from_the_steps_that_an_earlier_one_has_made(buil
     assert lines == [f"--> {first}", "first", "--> echo second", "second"]
     again = leave_out_saving(builds.make(first, "cat /one"))
     assert again == [f"--> {first}", "An earlier build has made this step", "--> cat /one", builds.server]
+
+
+@pytest.mark.every_engine
+def test_lines_that_a_followed_log_lacks_are_read_when_the_step_has_ended(engine_url: str) -> None:
+    """An engine without inotify instances ends a followed log early. The setting is that of the whole machine, so that
+    the test leaves frames out itself."""
+    with docker.APIClient(base_url=engine_url, version="auto") as api:
+        name = str(api.create_container(BASE, ["sh", "-c", "for n in 1 2 3; do echo $n; done"])["Id"])
+        try:
+            api.start(name)
+            api.wait(name)
+            frames = [frame for piece in read_log_frames(api, name, LogCursor(), follow=True) for frame in piece]
+            assert [frame.data for frame in frames] == [b"1\n", b"2\n", b"3\n"]
+            for count in range(4):
+                last = frames[count - 1] if count else None
+                missed = [frame for piece in read_missed_frames(api, name, count, last) for frame in piece]
+                assert missed == frames[count:]
+        finally:
+            api.remove_container(name, force=True)
 
 
 @pytest.mark.every_engine
