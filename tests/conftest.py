@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 
+from riseml.executors.process.watch import JobWatch
 from tests import CLEAN_ABOVE
 from tests.support.rig import KeptRigs, Rig
 from tests.support.side_by_side import GroupedScheduling, sort_tests
@@ -95,6 +96,24 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("RISEML_") and not name.startswith("RISEML_TEST_")]:
         if name != CLEAN_ABOVE:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def close_watches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close every watch of jobs that a test opens in its own process: a user has 128 inotify instances, which the
+    engines of the tests need, too.
+    """
+    opened: list[JobWatch] = []
+    initialize = JobWatch.__init__
+
+    def note_opened(watch: JobWatch) -> None:
+        initialize(watch)
+        opened.append(watch)
+
+    monkeypatch.setattr(JobWatch, "__init__", note_opened)
+    yield
+    for watch in opened:
+        watch.close()
 
 
 @pytest.fixture(scope="session")

@@ -105,7 +105,7 @@ class ProcessExecutor:
         pass  # there is no connection
 
     def close(self) -> None:
-        pass
+        self._watch.close()
 
     def describe(self) -> str:
         return f"processes, Python {platform.python_version()}"

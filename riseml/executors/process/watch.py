@@ -58,15 +58,25 @@ class JobWatch:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._inotify = self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)  # negative: there is none
         self._poll = select.epoll()  # accepts new descriptors while the thread waits on it
-        self._lock = threading.Lock()  # guards the three dictionaries
+        self._closing = os.eventfd(0, os.EFD_CLOEXEC)  # wakes the thread when the watch is closed
+        self._closed = False
+        self._lock = threading.Lock()  # guards `_closed` and the three dictionaries
         self._folders: dict[Path, _WatchedFolder] = {}
         self._watches: dict[int, _WatchedFolder] = {}  # by inotify's watch
         self._pidfds: dict[int, int] = {}  # the pid of each pidfd
         self._states = 0  # changes of any state so far
         self._states_changed = threading.Condition()  # guards and announces `_states`
+        self._poll.register(self._closing, select.EPOLLIN)
         if self._inotify >= 0:
             self._poll.register(self._inotify, select.EPOLLIN)
-            threading.Thread(target=self._read_descriptors, name="watch", daemon=True).start()
+        threading.Thread(target=self._read_descriptors, name="watch", daemon=True).start()
+
+    def close(self) -> None:
+        """End the thread and free its descriptors: a user has few inotify instances. Nothing is noticed after that."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                os.eventfd_write(self._closing, 1)
 
     def add_folder(self, folder: Path) -> None:
         """Watch the folder of a job; a second call changes nothing."""
@@ -74,7 +84,7 @@ class JobWatch:
             if folder in self._folders:
                 return
             watched = self._folders[folder] = _WatchedFolder(folder)
-            if self._inotify >= 0:
+            if self._inotify >= 0 and not self._closed:
                 mask = _MODIFY | _MOVED_TO | _DELETED
                 watch = self._libc.inotify_add_watch(self._inotify, os.fsencode(folder), mask)
                 if watch >= 0:
@@ -83,7 +93,7 @@ class JobWatch:
     def add_process(self, pid: int) -> None:
         """Count the end of this process as a change of a state. A recycled pid costs one wrong hint."""
         with self._lock:
-            if pid in self._pidfds.values() or self._inotify < 0:
+            if pid in self._pidfds.values() or self._closed:
                 return
             with contextlib.suppress(OSError):  # it has ended, or the kernel is older than 5.3
                 pidfd = os.pidfd_open(pid)
@@ -127,10 +137,20 @@ class JobWatch:
     def _read_descriptors(self) -> None:
         while True:
             for descriptor, _ in self._poll.poll():
+                if descriptor == self._closing:
+                    self._close_descriptors()
+                    return
                 if descriptor == self._inotify:
                     self._count_events(os.read(self._inotify, _EVENT_BUFFER))
                 else:
                     self._drop_pidfd(descriptor)
+
+    def _close_descriptors(self) -> None:
+        with self._lock:
+            for descriptor in (self._inotify, self._closing, *self._pidfds):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            self._poll.close()
 
     def _count_events(self, data: bytes) -> None:
         position = 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -65,3 +67,36 @@ def test_a_folder_that_nobody_watches_has_no_changes_and_waiting_for_it_ends(wat
     watch.forget_folder(other)
     watch.forget_folder(tmp_path)
     assert watch.read_counts(tmp_path) == ChangeCounts()
+
+
+def test_a_watch_that_is_closed_frees_its_descriptors_and_notices_nothing(watch: JobWatch, tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "600"]) as supervisor:
+        watch.add_process(supervisor.pid)
+        descriptors = (watch._inotify, watch._closing, *watch._pidfds)
+        opened = {Path(f"/proc/self/fd/{number}"): os.readlink(f"/proc/self/fd/{number}") for number in descriptors}
+        assert "anon_inode:inotify" in opened.values()
+        watch.close()
+        watch.close()
+        watch.add_folder(tmp_path / "other")
+        watch.add_process(supervisor.pid)
+        wait_for("they are free", lambda: not any(_leads_to(path, target) for path, target in opened.items()), DEADLINE)
+        supervisor.kill()
+    assert watch.wait_for_any_state(0, 0.0) == 0
+
+
+def _leads_to(path: Path, target: str) -> bool:
+    try:
+        return os.readlink(path) == target
+    except FileNotFoundError:
+        return False
+
+
+def test_the_end_of_a_supervisor_is_noticed_without_inotify(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user whose other programs use all instances."""
+    library = SimpleNamespace(inotify_init1=lambda _flags: -1)
+    monkeypatch.setattr("riseml.executors.process.watch.ctypes.CDLL", lambda *_, **__: library)
+    watch = JobWatch()
+    with subprocess.Popen(["sleep", "600"]) as supervisor:
+        watch.add_process(supervisor.pid)
+        supervisor.kill()
+        assert watch.wait_for_any_state(0, DEADLINE) == 1
