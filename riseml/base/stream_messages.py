@@ -100,7 +100,7 @@ class StreamFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandOrder:
+class CommandRequest:
     """The first message of a client: the command to run."""
 
     command: tuple[str, ...]  # empty: an interactive shell
@@ -114,7 +114,7 @@ class StreamReady:
 
 
 StreamMessage = (
-    ChannelData | ChannelEnd | WindowUpdate | WindowSize | CommandExit | StreamFailure | CommandOrder | StreamReady
+    ChannelData | ChannelEnd | WindowUpdate | WindowSize | CommandExit | StreamFailure | CommandRequest | StreamReady
 )
 
 
@@ -133,7 +133,7 @@ def encode_message(message: StreamMessage) -> bytes:
             return _pack(_Kind.EXIT, _NUMBER.pack(code))
         case StreamFailure():
             return _pack(_Kind.FAILURE, json.dumps(asdict(message)).encode())
-        case CommandOrder():
+        case CommandRequest():
             return _pack(_Kind.COMMAND, json.dumps(asdict(message)).encode())
         case StreamReady():
             return _pack(_Kind.READY, b"")
@@ -260,7 +260,7 @@ def _decode_failure(fields: object) -> StreamFailure:
     return StreamFailure(kind, message, hint, code)
 
 
-def _decode_order(fields: object) -> CommandOrder:
+def _decode_order(fields: object) -> CommandRequest:
     if not isinstance(fields, dict):
         raise ValueError("an order without fields")
     words = fields["command"]
@@ -269,7 +269,7 @@ def _decode_order(fields: object) -> CommandOrder:
     is_text = isinstance(words, list) and all(isinstance(word, str) and "\0" not in word for word in words)
     if not is_text or not isinstance(term, str) or len(term) > 64 or not term.isprintable():
         raise ValueError("an order whose command or terminal is not text")
-    return CommandOrder(tuple(words), None if size is None else _decode_size(size), term)
+    return CommandRequest(tuple(words), None if size is None else _decode_size(size), term)
 
 
 def _decode_size(fields: object) -> WindowSize:

@@ -16,7 +16,14 @@ from riseml.base.records import dataclass
 from riseml.base.states import NO_LOGS, NO_PROGRAM
 from riseml.cli.job_command import ask_job
 from riseml.cli.log_follower import make_reconnect, open_footer
-from riseml.cli.port_forward import HOST, ForwardOrder, PortPair, choose_local_port, find_answering_jobs, forward_ports
+from riseml.cli.port_forward import (
+    HOST,
+    ForwardRequest,
+    PortPair,
+    choose_local_port,
+    find_answering_jobs,
+    forward_ports,
+)
 from riseml.client.server_client import LogQuery
 
 if TYPE_CHECKING:
@@ -129,7 +136,7 @@ def forward_companion(
 
     local = choose_local_port(view.port) if view.local is None else view.local
     try:
-        order = ForwardOrder(job, [PortPair(local, port)], experiment)
+        order = ForwardRequest(job, [PortPair(local, port)], experiment)
         with client.watch_server():
             forward_ports(client.address, order, say, command.printer.say)
     finally:

@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 
 from riseml.base.errors import Interrupted
-from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, CommandExit, CommandOrder, WindowSize
+from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, CommandExit, CommandRequest, WindowSize
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, command_path, open_stream
 
@@ -24,7 +24,7 @@ _TARGETS = {Channel.OUTPUT: _OUTPUT, Channel.ERRORS: _ERRORS}
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run_in_job(address: Address, identity: str, order: CommandOrder) -> int:
+def run_in_job(address: Address, identity: str, order: CommandRequest) -> int:
     """Run a command in a job, with standard input, output and error of this process; return its exit code.
 
     With a terminal in the order, the terminal of this process is raw until the command ends.
@@ -41,7 +41,7 @@ def ask_job(address: Address, identity: str, command: tuple[str, ...]) -> str:
     Raises:
         RisemlError: the command could not be started, or its stream broke.
     """
-    return asyncio.run(_read_output(address, identity, CommandOrder(command)))
+    return asyncio.run(_read_output(address, identity, CommandRequest(command)))
 
 
 def read_window_size() -> WindowSize:
@@ -50,7 +50,7 @@ def read_window_size() -> WindowSize:
     return WindowSize(size.lines, size.columns)
 
 
-async def _run_command(address: Address, identity: str, order: CommandOrder) -> int:
+async def _run_command(address: Address, identity: str, order: CommandRequest) -> int:
     this = asyncio.current_task()
     assert this is not None, "asyncio.run has made it"
     loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ async def _run_command(address: Address, identity: str, order: CommandOrder) -> 
         return Interrupted.exit_code
 
 
-async def _read_output(address: Address, identity: str, order: CommandOrder) -> str:
+async def _read_output(address: Address, identity: str, order: CommandRequest) -> str:
     output = b""
     async with open_stream(address, command_path(identity), order) as stream:
         while len(output) < LONGEST_PIECE:

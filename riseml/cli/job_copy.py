@@ -22,7 +22,7 @@ from typing import BinaryIO
 from riseml.base.amounts import format_bytes
 from riseml.base.errors import NotFound, Refused, RisemlError, TooLarge, UsageError
 from riseml.base.records import dataclass
-from riseml.base.stream_messages import Channel, ChannelData, CommandExit, CommandOrder
+from riseml.base.stream_messages import Channel, ChannelData, CommandExit, CommandRequest
 from riseml.client.exchange import Address
 from riseml.client.stream_client import StreamConnection, command_path, open_stream
 from riseml.files.archives.entries import ArchiveEntry, EntryKind
@@ -326,7 +326,7 @@ async def _run_script(
     pieces: Iterable[bytes],
 ) -> tuple[int, bytes]:
     """Return the exit code and the end of standard error."""
-    async with open_stream(address, command_path(job), CommandOrder(command)) as stream:
+    async with open_stream(address, command_path(job), CommandRequest(command)) as stream:
         sending = asyncio.create_task(_send_pieces(stream, pieces))
         try:
             return await _receive_output(stream, sink, sending)

@@ -183,7 +183,7 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
     printer.say(f"The riseml server now uses the {executor} executor.")
 
 
-class VersionOrder(Enum):
+class VersionComparison(Enum):
     """How one version relates to another."""
 
     OLDER = "older"
@@ -191,7 +191,7 @@ class VersionOrder(Enum):
     NEWER = "newer"
 
 
-def compare_versions(foreign: str, own: str) -> VersionOrder:
+def compare_versions(foreign: str, own: str) -> VersionComparison:
     """Return how `foreign` relates to `own` in the order of PEP 440, without local labels such as `+cu12`.
 
     A text that is not a version is older than every version.
@@ -200,17 +200,23 @@ def compare_versions(foreign: str, own: str) -> VersionOrder:
 
     Example:
         >>> compare_versions("2.0.0rc1", "2.0.0")
-        <VersionOrder.OLDER: 'older'>
+        <VersionComparison.OLDER: 'older'>
     """
     if foreign == own:
-        return VersionOrder.SAME
+        return VersionComparison.SAME
     left = _parse_version(foreign)
     right = _parse_version(own)
     if left is None or right is None:
         if left is right:
-            return VersionOrder.SAME
-        return VersionOrder.OLDER if left is None else VersionOrder.NEWER
-    return VersionOrder.SAME if left == right else VersionOrder.OLDER if left < right else VersionOrder.NEWER
+            return VersionComparison.SAME
+        return VersionComparison.OLDER if left is None else VersionComparison.NEWER
+    return (
+        VersionComparison.SAME
+        if left == right
+        else VersionComparison.OLDER
+        if left < right
+        else VersionComparison.NEWER
+    )
 
 
 def _check_remote_server(server: wire.ServerView, client: Client, printer: Printer) -> None:
@@ -220,13 +226,13 @@ def _check_remote_server(server: wire.ServerView, client: Client, printer: Print
         Refused: it is another revision of this version.
     """
     order = compare_versions(server["version"], __version__)
-    if order is VersionOrder.SAME and server.get("revision") != read_revision():
+    if order is VersionComparison.SAME and server.get("revision") != read_revision():
         raise Refused(
             f"the riseml server at {client.address} is another revision of {server['version']} than this command",
             "restart it there with the riseml of this command (`riseml server stop`: training goes on), or use the"
             " riseml of the server here",
         )
-    if order is VersionOrder.OLDER:
+    if order is VersionComparison.OLDER:
         printer.warn(
             f"the riseml server at {client.address} is {server['version']}, this command is {__version__}; upgrade"
             " riseml there, then restart it with `riseml server stop`: training goes on"
@@ -334,7 +340,7 @@ def _hint_at_log(settings: Settings) -> str:
 def _replace_server(client: Client, settings: Settings, server: wire.ServerView, printer: Printer) -> wire.ServerView:
     fresh = server
     for _ in range(_MOST_REPLACED):
-        if compare_versions(fresh["version"], __version__) is VersionOrder.SAME:
+        if compare_versions(fresh["version"], __version__) is VersionComparison.SAME:
             check_replaceable(fresh)
         stop_server(client, settings)
         fresh = ensure_server(client, settings, printer.say)
@@ -355,13 +361,15 @@ def _replace_server(client: Client, settings: Settings, server: wire.ServerView,
 def _is_stale(server: wire.ServerView) -> bool:
     """Return True for a server of an older version, or of this version and another revision."""
     order = compare_versions(server["version"], __version__)
-    return order is VersionOrder.OLDER or (order is VersionOrder.SAME and server.get("revision") != read_revision())
+    return order is VersionComparison.OLDER or (
+        order is VersionComparison.SAME and server.get("revision") != read_revision()
+    )
 
 
 def _warn_of_state(server: wire.ServerView, printer: Printer) -> None:
     if server.get("problem"):  # an older server does not say
         printer.warn(f"the riseml server can decide nothing now: {server['problem']}")
-    if compare_versions(server["version"], __version__) is VersionOrder.NEWER:
+    if compare_versions(server["version"], __version__) is VersionComparison.NEWER:
         printer.warn(
             f"the riseml server is {server['version']}, this command is {__version__}; upgrade the command with"
             " `pip install --upgrade riseml`"

@@ -30,7 +30,7 @@ class PortPair:
 
 
 @dataclass(frozen=True, slots=True)
-class ForwardOrder:
+class ForwardRequest:
     """What to forward."""
 
     job: str  # its ID
@@ -60,7 +60,7 @@ def choose_local_port(preferred: int) -> int:
 
 def forward_ports(
     address: Address,
-    order: ForwardOrder,
+    order: ForwardRequest,
     on_ready: Callable[[Sequence[PortPair]], None],
     on_failure: Callable[[str], None],
 ) -> None:
@@ -96,7 +96,7 @@ async def _find_answering_jobs(address: Address, jobs: Sequence[str], port: int)
 class _Forwarder:
     """All connections of one command."""
 
-    def __init__(self, address: Address, order: ForwardOrder, on_failure: Callable[[str], None]) -> None:
+    def __init__(self, address: Address, order: ForwardRequest, on_failure: Callable[[str], None]) -> None:
         self._address = address
         self._order = order
         self._on_failure = on_failure

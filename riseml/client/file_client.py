@@ -14,7 +14,7 @@ from riseml.base.errors import NotFound, Refused, RisemlError, Unreachable
 from riseml.base.records import dataclass
 from riseml.client.answer_check import Answer
 from riseml.client.exchange import AnswerLost, Exchange, RetryPolicy, RetryTimer, ServerAbsent
-from riseml.files.storage_files import ListOrder
+from riseml.files.storage_files import ListRequest
 from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_listing import Page
 from riseml.job_programs.folder_paths import FileInfo, FilesError, split_path
@@ -57,7 +57,7 @@ class FileClient:
         self._exchange = exchange
         self._retry = retry
 
-    def list_files(self, order: ListOrder) -> Page:
+    def list_files(self, order: ListRequest) -> Page:
         """Return a part of a listing."""
         query = {"after": order.after or "", "limit": str(order.limit), "deep": str(order.deep).lower()}
         listing = self._repeat(lambda: self._request("GET", "/files", {"path": order.path, **query}, wire.FileListing))
@@ -70,7 +70,7 @@ class FileClient:
     def look_at(self, path: str) -> FileInfo | None:
         """Return the file, folder or link at a path; None when nothing is there."""
         try:
-            return self.list_files(ListOrder(path, limit=0)).at
+            return self.list_files(ListRequest(path, limit=0)).at
         except NotFound:
             return None
 

@@ -180,11 +180,11 @@ class Client:
         """
         return self._submit("/experiments", submission)
 
-    def submit_tensorboard(self, order: wire.TensorBoardOrder) -> wire.ExperimentView:
+    def submit_tensorboard(self, order: wire.TensorBoardRequest) -> wire.ExperimentView:
         """Run one TensorBoard over the outputs of experiments and return it; repeated as `submit` is."""
         return self._submit("/tensorboards", order)
 
-    def _submit(self, path: str, order: wire.Submission | wire.TensorBoardOrder) -> wire.ExperimentView:
+    def _submit(self, path: str, order: wire.Submission | wire.TensorBoardRequest) -> wire.ExperimentView:
         lost: AnswerLost | None = None
         for turn in range(_REPEATS if "key" in order else 1):
             try:
@@ -223,7 +223,7 @@ class Client:
         """Kill an experiment. The answer comes before its jobs have ended."""
         return self._post(_format_path("experiments", identity, "kill"), wire.ExperimentView)
 
-    def add_trials(self, identity: str, order: wire.TrialOrder) -> wire.ExperimentView:
+    def add_trials(self, identity: str, order: wire.TrialRequest) -> wire.ExperimentView:
         """Add trials to a set whose points a search chooses, and return the set. It is not repeated."""
         return self._post(_format_path("experiments", identity, "trials"), wire.ExperimentView, json=order)
 

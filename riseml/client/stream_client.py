@@ -21,7 +21,7 @@ from riseml.base.stream_messages import (
     Channel,
     ChannelData,
     ChannelEnd,
-    CommandOrder,
+    CommandRequest,
     FlowWindow,
     StreamFailure,
     StreamMessage,
@@ -55,7 +55,7 @@ def presence_path(identity: str) -> str:
 
 @asynccontextmanager
 async def open_stream(
-    address: Address, path: str, order: CommandOrder | None = None
+    address: Address, path: str, order: CommandRequest | None = None
 ) -> AsyncIterator[StreamConnection]:
     """Give an open stream. At the end the stream is closed, and the server ends what it started for the stream.
 
@@ -118,7 +118,7 @@ class StreamConnection:
         self._inbox: asyncio.Queue[StreamMessage | None] = asyncio.Queue()  # bounded by the window; None: the end
         self._reading: asyncio.Task[None] | None = None
 
-    async def begin(self, order: CommandOrder | None) -> None:
+    async def begin(self, order: CommandRequest | None) -> None:
         """Send the order, and wait until the stream is open.
 
         Raises:

@@ -54,7 +54,7 @@ class _ChecksumMismatch(EngineError):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchOrder:
+class FetchRequest:
     """What to fetch, and what the caller allows and wants to know."""
 
     url: DataUrl
@@ -71,7 +71,7 @@ class FetchOrder:
 class _Tally:
     """How far a fetch is; all its threads use it."""
 
-    order: FetchOrder
+    order: FetchRequest
     total: int = 0
     received: int = 0
     ahead: int = 1  # ranges of each file that are read before they are needed
@@ -98,7 +98,7 @@ class _Tally:
             raise EngineError("the fetch was cancelled", permanent=True)
 
 
-def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
+def fetch_set(cache: DataCache, order: FetchRequest, hold: ExitStack) -> Path:
     """Return the folder with the present files of an address; the cache keeps it at least until `hold` ends.
 
     Raises:
@@ -151,7 +151,7 @@ def _name_set(url: DataUrl, files: Sequence[RemoteFile]) -> _Listed:
     return _Listed(hashlib.sha256(json.dumps(table).encode()).hexdigest()[:32], files, is_lasting=True)
 
 
-def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _Tally) -> Path:
+def _fetch_listed(cache: DataCache, order: FetchRequest, listed: _Listed, tally: _Tally) -> Path:
     tally.received = 0
     tally.total = sum(file.size for file in listed.files)
     tally.failed.clear()
@@ -175,7 +175,7 @@ def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _
                 cache.drop_part(listed.key)
 
 
-def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:
+def _fetch_files(order: FetchRequest, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:
     """Fetch every file, several at the same time; the first failure ends the fetch."""
     waiting = iter(enumerate(files))
     lock = threading.Lock()
@@ -215,7 +215,7 @@ class _Place:
     final: Path
 
 
-def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
+def _fetch_file(order: FetchRequest, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
     """Fetch a file. When an earlier try has left something else, as after a power cut, the whole file comes again."""
     is_left = place.final.exists() or place.new.exists()
     try:
@@ -226,7 +226,7 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
     return _fetch_rest(order, file, place, tally)
 
 
-def _fetch_rest(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
+def _fetch_rest(order: FetchRequest, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
     """Fetch what an earlier try has not left of a file."""
     source = place.final if place.final.exists() else place.new
     sha = hashlib.sha256()
@@ -266,7 +266,7 @@ def _fetch_rest(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
     return FileRow(file.path, file.size, place.final.stat().st_mtime_ns, sha.hexdigest())
 
 
-def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally) -> Iterator[bytes]:
+def _read_ranges(order: FetchRequest, file: RemoteFile, start: int, tally: _Tally) -> Iterator[bytes]:
     """Yield a file from `start` on, range by range. The next ones come while the caller works on the one before."""
     starts = range(start, file.size, _RANGE)
 
@@ -286,7 +286,7 @@ def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally)
             yield coming.popleft().result()
 
 
-def _read_range(order: FetchOrder, file: RemoteFile, span: range, tally: _Tally) -> bytes:
+def _read_range(order: FetchRequest, file: RemoteFile, span: range, tally: _Tally) -> bytes:
     """Return a range of a file. When the connection breaks, request the range in two halves.
 
     Some servers and proxies end each connection after a few MiB: the same range would break there each time.
@@ -303,7 +303,7 @@ def _read_range(order: FetchOrder, file: RemoteFile, span: range, tally: _Tally)
     return b"".join(_read_range(order, file, half, tally) for half in (span[:middle], span[middle:]))
 
 
-def _is_right(order: FetchOrder, file: RemoteFile, md5: str, size: int) -> bool:
+def _is_right(order: FetchRequest, file: RemoteFile, md5: str, size: int) -> bool:
     """Return False when the bytes that are there cannot be what the store has."""
     match = _MD5.fullmatch(file.etag)
     return size == file.size and (match is None or not order.etag_is_md5 or match[1] == md5)

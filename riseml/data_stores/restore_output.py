@@ -17,7 +17,7 @@ from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
 from riseml.data_stores.save_manifest import SavedFile
 from riseml.data_stores.save_output import SavePlace
-from riseml.files.storage_files import ListOrder, StorageFiles
+from riseml.files.storage_files import ListRequest, StorageFiles
 from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_paths import FileInfo
 
@@ -27,7 +27,7 @@ _PROOF = 33  # bytes: see `folder_contents.read_pieces`
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreOrder:
+class RestoreRequest:
     """What to restore, and where."""
 
     files: StorageFiles  # the output
@@ -46,7 +46,7 @@ class Restored:
     kept: int  # files that were there already, and are the same or newer  # names: of the API
 
 
-def restore_output(order: RestoreOrder) -> Restored:
+def restore_output(order: RestoreRequest) -> Restored:
     """Fill an output; return when every file is there and its checksum is that of the manifest.
 
     Raises:
@@ -84,13 +84,13 @@ def restore_output(order: RestoreOrder) -> Restored:
     return Restored(files, written, len(pairs) - len(written))
 
 
-def _list_output(order: RestoreOrder) -> dict[str, FileInfo]:
+def _list_output(order: RestoreRequest) -> dict[str, FileInfo]:
     """Return the files of the output, after removing the unfinished files of an earlier try."""
     parts = {_name_part(file) for file in order.place.manifest.files}
     files: dict[str, FileInfo] = {}
     after: str | None = None
     while True:
-        page = order.files.list_files(ListOrder("", after, deep=True))
+        page = order.files.list_files(ListRequest("", after, deep=True))
         for entry in page.entries:
             if entry.path in parts:
                 order.files.remove_files(entry.path, 1)
@@ -101,7 +101,7 @@ def _list_output(order: RestoreOrder) -> dict[str, FileInfo]:
             return files
 
 
-def _find_kept(order: RestoreOrder, file: SavedFile, entry: FileInfo | None) -> str | None:
+def _find_kept(order: RestoreRequest, file: SavedFile, entry: FileInfo | None) -> str | None:
     """Return the tag of a file that stays as it is; an empty tag when the file is newer. None: it must be written."""
     if entry is None or entry.kind != "file":
         return None
@@ -113,13 +113,13 @@ def _find_kept(order: RestoreOrder, file: SavedFile, entry: FileInfo | None) -> 
     return "" if entry.mtime > file.changed else None
 
 
-def _check_between(order: RestoreOrder, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _check_between(order: RestoreRequest, pieces: Iterator[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         order.check()
         yield piece
 
 
-def _fetch_file(order: RestoreOrder, file: SavedFile, note: Callable[[int], None]) -> FileInfo:
+def _fetch_file(order: RestoreRequest, file: SavedFile, note: Callable[[int], None]) -> FileInfo:
     incoming = FileUpload(file.path, _name_upload(file), file.size, 0, file.changed, file.executable)
     writer = order.files.write_file(incoming)
     try:
@@ -139,7 +139,7 @@ def _fetch_file(order: RestoreOrder, file: SavedFile, note: Callable[[int], None
         writer.close()
 
 
-def _read_ranges(order: RestoreOrder, file: SavedFile) -> Iterator[bytes]:
+def _read_ranges(order: RestoreRequest, file: SavedFile) -> Iterator[bytes]:
     for start in range(0, file.size, _RANGE):
         order.check()
         stop = min(start + _RANGE, file.size)

@@ -31,7 +31,7 @@ from riseml.data_stores.save_manifest import (
     write_manifest,
 )
 from riseml.data_stores.save_target import SaveTarget
-from riseml.files.storage_files import ListOrder, StorageFiles
+from riseml.files.storage_files import ListRequest, StorageFiles
 from riseml.job_programs.folder_contents import PART
 from riseml.job_programs.folder_paths import FileInfo, decode_name
 
@@ -70,7 +70,7 @@ class SavePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveOrder:
+class SaveTask:
     """What to save, and the callbacks that report it."""
 
     files: StorageFiles  # the output
@@ -90,7 +90,7 @@ class SaveResult:
     left_out: tuple[tuple[str, str], ...]  # paths that are not in the store, and why
 
 
-def save_output(order: SaveOrder, known_files: KnownFiles) -> SaveResult:
+def save_output(order: SaveTask, known_files: KnownFiles) -> SaveResult:
     """Copy an output into its store; return when a manifest names all of it.
 
     Raises:
@@ -140,7 +140,7 @@ class _SaveTally:
 class _Save:
     """One copy."""
 
-    def __init__(self, order: SaveOrder, known_files: KnownFiles) -> None:
+    def __init__(self, order: SaveTask, known_files: KnownFiles) -> None:
         self._order = order
         self._aside = f"{ASIDE}/{uuid.uuid4().hex[:8]}"
         self._tally = _SaveTally(order.progress)
@@ -202,7 +202,7 @@ class _Save:
         files: list[FileInfo] = []
         after: str | None = None
         while True:
-            page = self._order.files.list_files(ListOrder("", after, deep=True))
+            page = self._order.files.list_files(ListRequest("", after, deep=True))
             files += [entry for entry in page.entries if entry.kind != "folder" and self._is_wanted(entry)]
             if len(files) + len(self._left_out) > MOST_FILES:
                 text = f"the output has more than {MOST_FILES:,} files"

@@ -133,7 +133,7 @@ class Cancellation:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOrder:
+class BuildRequest:
     """An environment to build."""
 
     image: Image
@@ -195,7 +195,7 @@ class Executor(Protocol):
     def observe(self, references: frozenset[str]) -> HostObservation:
         """Return every job and network of this server on the host, and which of these environments are present."""
 
-    def ensure_image(self, order: BuildOrder) -> None:
+    def ensure_image(self, order: BuildRequest) -> None:
         """Build or fetch an environment; return when it is present.
 
         Raises:

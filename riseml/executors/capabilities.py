@@ -17,11 +17,11 @@ from enum import Enum
 from typing import Protocol
 
 from riseml.base.records import dataclass
-from riseml.base.stream_messages import CommandOrder
+from riseml.base.stream_messages import CommandRequest
 from riseml.executors.base import Output, Report, ignore_report
-from riseml.executors.gangs import GangOrder, MachineLister
+from riseml.executors.gangs import GangRequest, MachineLister
 from riseml.executors.job_streams import JobStream
-from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.executors.written_files import Unread, WrittenFile, WrittenRequest
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.files.storage_files import StorageFiles
 from riseml.model import Gpu, Image, JobKey, Mount, Sample
@@ -35,7 +35,7 @@ class GangRunner(Protocol):
     ended by these rules has `ContainerObservation.ending`.
     """
 
-    def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:
+    def start_gang(self, gang: GangRequest, code: ProjectFiles | None) -> None:
         """Put a gang into the queue of the host, with the project's files `code` in each working directory.
 
         Raises:
@@ -298,7 +298,7 @@ class UseMeasurer(Protocol):
 class JobAccess(Protocol):
     """Opens two-way streams into the running jobs of the host."""
 
-    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
         """Start a command in a job, with the job's user, folder and variables.
 
         What the command starts ends with it, or with the stream, or with the job, whichever is first.
@@ -330,7 +330,7 @@ class OutputWriter(Protocol):
 class WrittenReader(Protocol):
     """Reads what a job that has ended wrote outside of its output folder, until the job is removed."""
 
-    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
         """Yield the files and links that the job has made or changed in its working folder, and those elsewhere that
         the order wants. Files of the project that the job has not changed are left out.
 
@@ -407,7 +407,7 @@ class PackageLister(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StorageOrder:
+class StorageRequest:
     """Which files of a host the caller wants."""
 
     title: str  # their name for people: `output://4`
@@ -420,7 +420,7 @@ class StorageOrder:
 class StorageAccess(Protocol):
     """Lists, reads, writes and removes files on a host whose files the server does not see."""
 
-    def open_storage(self, order: StorageOrder) -> StorageFiles:
+    def open_storage(self, order: StorageRequest) -> StorageFiles:
         """Return the files of a folder or volume.
 
         Raises:

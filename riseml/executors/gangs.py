@@ -29,7 +29,7 @@ class GangRole:
 
 
 @dataclass(frozen=True, slots=True)
-class GangOrder:
+class GangRequest:
     """One attempt of a gang."""
 
     experiment: int  # id of the record
@@ -63,7 +63,7 @@ class MachineLister(Protocol):
 
 def make_gang_order(
     experiment: Experiment, target: LaunchTarget, complete: Callable[[Launch], Launch] = lambda launch: launch
-) -> GangOrder:
+) -> GangRequest:
     """Return the order for a gang that has been handed over to a host.
 
     Args:
@@ -82,4 +82,4 @@ def make_gang_order(
     attempt = max(job.attempt for job in experiment.gang)
     every = MEASURE_EVERY if plan.policy.idle_timeout is None else plan.policy.idle_timeout / _WITHIN_TIMEOUT
     every = min(max(every, _SHORTEST), MEASURE_EVERY)
-    return GangOrder(experiment.id, attempt, title, roles, plan.policy.stop_grace, plan.policy.max_duration, every)
+    return GangRequest(experiment.id, attempt, title, roles, plan.policy.stop_grace, plan.policy.max_duration, every)

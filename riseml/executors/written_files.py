@@ -68,7 +68,7 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenOrder:
+class WrittenRequest:
     """Which files of a job the caller wants."""
 
     key: JobKey

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from riseml.files.storage_files import FileWriter, ListOrder, translate_files_error
+from riseml.files.storage_files import FileWriter, ListRequest, translate_files_error
 from riseml.job_programs.folder_contents import PART, FileUpload, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, Removed, list_page, remove_tree
@@ -49,7 +49,7 @@ class LocalFiles:
         self._open_target = open_target
         self._owner = owner
 
-    def list_files(self, order: ListOrder) -> Page:
+    def list_files(self, order: ListRequest) -> Page:
         with translate_files_error(self._place), _opened(self._open_root) as root:
             return list_page(root, order.path, order.after, order.limit, deep=order.deep)
 

@@ -21,7 +21,7 @@ MOST_ENTRIES = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class ListOrder:
+class ListRequest:
     """Which part of a listing is wanted. See `folder_listing.list_page`."""
 
     path: str
@@ -53,7 +53,7 @@ class StorageFiles(Protocol):
         RisemlError: every method, when a path is not what it should be, or the storage fails.
     """
 
-    def list_files(self, order: ListOrder) -> Page:
+    def list_files(self, order: ListRequest) -> Page:
         """Return a part of a listing; with the limit 0 only what the path names."""
 
     def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:

@@ -48,7 +48,7 @@ from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.loop import ControlLoop
 from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
-from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector
+from riseml.server.reconcile.output_collector import CollectorParts, OutputCollector
 from riseml.server.reconcile.passes import PassCounter
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.trial_metrics import StoredMetrics
@@ -187,7 +187,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         data=data.fetcher,
         disks=data.disks,
     )
-    collector = OutputCollector(CollectorDesk(hosts, experiments, stores.snapshots, stores.logs, stores.written))
+    collector = OutputCollector(CollectorParts(hosts, experiments, stores.snapshots, stores.logs, stores.written))
     loops = Loops(
         tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
         pump=LogPump(stores.logs, notifier, wake, collector.collect),

@@ -154,7 +154,7 @@ from riseml.wire.saves import (
     SaveRequest as SaveRequest,
     StoreKeys as StoreKeys,
 )
-from riseml.wire.searches import BestTrial as BestTrial, SearchView as SearchView, TrialOrder as TrialOrder
+from riseml.wire.searches import BestTrial as BestTrial, SearchView as SearchView, TrialRequest as TrialRequest
 from riseml.wire.server import (
     BackedUpHome as BackedUpHome,
     MovedHome as MovedHome,
@@ -172,11 +172,11 @@ from riseml.wire.state_names import StateName as StateName
 from riseml.wire.submissions import (
     GitState as GitState,
     MissingContents as MissingContents,
-    NotebookOrder as NotebookOrder,
+    NotebookRequest as NotebookRequest,
     Pairs as Pairs,
     PinnedImage as PinnedImage,
     Submission as Submission,
-    TensorBoardOrder as TensorBoardOrder,
+    TensorBoardRequest as TensorBoardRequest,
 )
 from riseml.wire.web import (
     Changes as Changes,
@@ -186,7 +186,7 @@ from riseml.wire.web import (
     LineMatches as LineMatches,
     LinePage as LinePage,
     NumberedLine as NumberedLine,
-    WebOrder as WebOrder,
+    WebRequest as WebRequest,
     WebSessions as WebSessions,
     WebSessionView as WebSessionView,
     WebView as WebView,

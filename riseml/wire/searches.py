@@ -38,7 +38,7 @@ class SearchView(TypedDict):
     variables: list[str]  # names of the caller's variables that its trials get
 
 
-class TrialOrder(TypedDict):
+class TrialRequest(TypedDict):
     """A request for further trials of a set."""
 
     trials: Annotated[int, Ge(1), Le(1000)]  # how many

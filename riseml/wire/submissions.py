@@ -18,13 +18,13 @@ Pairs = Annotated[list[tuple[Name, Value]], MaxLen(1000)]
 Seconds = Annotated[float, Ge(1), Le(10**8)]
 
 
-class NotebookOrder(TypedDict):
+class NotebookRequest(TypedDict):
     """What a notebook has beside the environment of a project."""
 
     idle_timeout: NotRequired[Seconds]  # without anything to do, after which it ends
 
 
-class TensorBoardOrder(TypedDict):
+class TensorBoardRequest(TypedDict):
     """A request for one TensorBoard over the outputs of experiments."""
 
     experiments: Annotated[list[Annotated[str, MaxLen(200)]], MinLen(1), MaxLen(500)]  # IDs: `4`, `144`, `144.3`
@@ -67,7 +67,7 @@ class Submission(TypedDict):
     pull: NotRequired[bool]  # ask the registry what the tag of the image stands for now
     settings: NotRequired[Pairs]  # `--set path=value`
     environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]  # variables that `env` passes through
-    notebook: NotRequired[NotebookOrder]  # run a JupyterLab in this environment instead of `run`
+    notebook: NotRequired[NotebookRequest]  # run a JupyterLab in this environment instead of `run`
     executor: NotRequired[ExecutorName]  # what the user chose; the server refuses to use another one
     git: NotRequired[GitState]  # without it: the project is in no git repository
     pinned: NotRequired[Annotated[list[PinnedImage], MaxLen(100)]]  # the jobs run these, whatever the names mean now

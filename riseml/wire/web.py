@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from riseml.wire.state_names import StateName
 
 
-class WebOrder(TypedDict):
+class WebRequest(TypedDict):
     """A request to open the web page."""
 
     port: NotRequired[int]  # where to listen; missing: where it listened before, else anywhere

@@ -69,7 +69,7 @@ STEPS = (
     Step(
         1,
         "server.api.merged_log.log_stream:stream_entries",
-        "Merge states and lines; the gate orders ends",
+        "Merge states and lines; ends come last",
         same_row=True,
     ),
     Step(0, "cli.log_follower:follow_log", "4.worker.1 | [2026-08-31T07:23:46Z] step 1 of 100", same_row=True),

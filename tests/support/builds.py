@@ -5,24 +5,24 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from riseml.executors.base import BuildOrder, Cancellation
+from riseml.executors.base import BuildRequest, Cancellation
 from riseml.executors.build_limits import BuildLimits
-from riseml.executors.environments.makers import EnvironmentOrder
+from riseml.executors.environments.makers import EnvironmentRequest
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Image
 
 
-def make_build_order(image: Image, lines: list[str] | None = None, project: ProjectFiles | None = None) -> BuildOrder:
+def make_build_order(image: Image, lines: list[str] | None = None, project: ProjectFiles | None = None) -> BuildRequest:
     """Return an order to make an environment; its output goes to `lines`, which are also those of earlier servers."""
     kept = [] if lines is None else lines
-    return BuildOrder(image, project, kept.append, Cancellation(), read_held=lambda: list(kept))
+    return BuildRequest(image, project, kept.append, Cancellation(), read_held=lambda: list(kept))
 
 
-def make_environment_order(folder: Path, image: Image, lines: list[str]) -> EnvironmentOrder:
+def make_environment_order(folder: Path, image: Image, lines: list[str]) -> EnvironmentRequest:
     """Return the same for one folder, with the announcement `begin`."""
-    return EnvironmentOrder(make_build_order(image, lines), folder, (), ("begin",), lambda: False)
+    return EnvironmentRequest(make_build_order(image, lines), folder, (), ("begin",), lambda: False)
 
 
 def make_environments(root: Path, server: str = "", limits: BuildLimits | None = None) -> VirtualEnvironments:

@@ -13,7 +13,7 @@ from riseml.base.names import HostName
 from riseml.base.states import JobDuty, Reason
 from riseml.control.actions import Signal
 from riseml.executors.capabilities import Capabilities
-from riseml.executors.gangs import GangOrder, GangRole
+from riseml.executors.gangs import GangRequest, GangRole
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Capacity, ContainerObservation, HostObservation, JobKey, Launch, NodeKind, OwnQueue
 from tests.support.memory_executor import KILLED, TERMINATED, MemoryExecutor
@@ -29,7 +29,7 @@ class MemoryCluster(MemoryExecutor):
 
     def __init__(self, name: HostName, capacity: Capacity, site: HostObservation | None = None) -> None:
         super().__init__(name, capacity, site)
-        self.gangs: dict[tuple[int, int], GangOrder] = {}  # by experiment and attempt, in the order of the queue
+        self.gangs: dict[tuple[int, int], GangRequest] = {}  # by experiment and attempt, in the order of the queue
         self.trouble = ""  # why the cluster takes no gangs now
         self._ordered: set[JobKey] = set()  # jobs that the server has stopped
         self._decided: set[tuple[int, int]] = set()  # gangs that a role has ended
@@ -47,7 +47,7 @@ class MemoryCluster(MemoryExecutor):
     def start(self, launch: Launch, code: ProjectFiles | None) -> None:
         raise EngineError("a cluster starts gangs, and no single jobs", permanent=True)
 
-    def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:
+    def start_gang(self, gang: GangRequest, code: ProjectFiles | None) -> None:
         self._begin_write()
         if self.faults.bad_starts:
             self.faults.bad_starts -= 1
@@ -125,7 +125,7 @@ class MemoryCluster(MemoryExecutor):
             elif container.waits:
                 self.containers[key] = replace(container, waits="", error=CANCELLED)
 
-    def _apply_rules(self, gang: GangOrder, role: GangRole, code: int) -> None:
+    def _apply_rules(self, gang: GangRequest, role: GangRole, code: int) -> None:
         """End other roles because of the end of a role, as the gang's supervisor does."""
         identity = gang.experiment, gang.attempt
         bad = role.part is JobDuty.SERVES or (role.part in (JobDuty.DECIDES, JobDuty.HELPS) and code != 0)
@@ -145,7 +145,7 @@ class MemoryCluster(MemoryExecutor):
         container = self.containers.get(role.launch.key)
         return container is not None and container.running
 
-    def _end_roles(self, gang: GangOrder, ending: Reason) -> None:
+    def _end_roles(self, gang: GangRequest, ending: Reason) -> None:
         """End the roles of a gang that still run; with `ignores_term` they run until the server kills them."""
         for role in gang.roles:
             key = role.launch.key

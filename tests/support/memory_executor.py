@@ -16,10 +16,10 @@ from pathlib import Path
 
 from riseml.base.errors import EngineError, Unreachable
 from riseml.base.names import HostName
-from riseml.base.stream_messages import CommandOrder, WindowSize
+from riseml.base.stream_messages import CommandRequest, WindowSize
 from riseml.control.actions import Signal
 from riseml.executors.base import (
-    BuildOrder,
+    BuildRequest,
     HostSetup,
     ImageMissing,
     NotThere,
@@ -38,7 +38,7 @@ from riseml.executors.capabilities import (
     HostReport,
     InventoryItem,
     InventoryKind,
-    StorageOrder,
+    StorageRequest,
     UseMeter,
     never,
 )
@@ -84,7 +84,7 @@ class Faults:
 class MemoryCommand:
     """A command that a job runs: the job's end of its stream, and what happened to it. A test plays the command."""
 
-    def __init__(self, order: CommandOrder) -> None:
+    def __init__(self, order: CommandRequest) -> None:
         self.order = order
         self.sizes: list[WindowSize] = [] if order.terminal is None else [order.terminal]
         self.exit_code = 0  # the exit code of the command
@@ -191,7 +191,7 @@ class MemoryExecutor:
     def review_environment(self, image: Image) -> EnvironmentReview:
         return EnvironmentReview("", self.faults.refused_environment)
 
-    def ensure_image(self, order: BuildOrder) -> None:
+    def ensure_image(self, order: BuildRequest) -> None:
         self._begin_write()
         order.cancellation.check()
         for report in self.reports:
@@ -347,7 +347,7 @@ class MemoryExecutor:
         self._demand_running(key)
         return self.processor_times.get(key, 0.0)
 
-    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
         self._demand_running(key)
         command = MemoryCommand(order)
         self.commands.append(command)
@@ -359,7 +359,7 @@ class MemoryExecutor:
             raise PortClosed(f"nothing listens on port {port}", permanent=True)
         return JobStream(socket.create_connection(("127.0.0.1", self.ports[port])), RawCodec(), NoControl())
 
-    def open_storage(self, order: StorageOrder) -> StorageFiles:
+    def open_storage(self, order: StorageRequest) -> StorageFiles:
         self._demand_answer()
         folder = self.storages.get(order.mount.source)
         if folder is None:

@@ -158,7 +158,7 @@ def _confirm(command: CommandContext, files: int, *, yes: bool) -> None:
 
 def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[FileInfo]]:
     """Yield the entries of a folder page by page, beginning with a short page; or the file itself."""
-    from riseml.files.storage_files import MOST_ENTRIES, ListOrder
+    from riseml.files.storage_files import MOST_ENTRIES, ListRequest
 
     if opened.entry.kind != "folder":
         yield [opened.entry]
@@ -166,7 +166,7 @@ def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[FileInfo]]:
     limit = 1000
     after = None
     while True:
-        page = opened.end.side.list_files(ListOrder(opened.end.path, after, limit, deep))
+        page = opened.end.side.list_files(ListRequest(opened.end.path, after, limit, deep))
         yield page.entries
         limit = MOST_ENTRIES
         after = page.next

@@ -35,7 +35,7 @@ def forward_port(
     `riseml forward 4.worker.1 8888` listens at 127.0.0.1:8888, and `9999:8888` at 127.0.0.1:9999; Ctrl-C ends it.
     Without a job, the job in which something listens on the port is taken.
     """
-    from riseml.cli.port_forward import ForwardOrder, forward_ports
+    from riseml.cli.port_forward import ForwardRequest, forward_ports
 
     command: CommandContext = context.obj
     pairs = [parse_ports(text) for text in ports]
@@ -54,7 +54,7 @@ def forward_port(
                 command.printer.say("Ctrl-C ends it; the job runs on.")
 
         with client.watch_server():
-            forward_ports(client.address, ForwardOrder(job, pairs), say, command.printer.say)
+            forward_ports(client.address, ForwardRequest(job, pairs), say, command.printer.say)
 
 
 def choose_answering_job(client: Client, jobs: list[str], port: int) -> str:

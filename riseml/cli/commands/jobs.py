@@ -37,7 +37,7 @@ def run_command(
     What it starts ends with it, or when you leave it.
     The exit code is that of the command.
     """
-    from riseml.base.stream_messages import CommandOrder
+    from riseml.base.stream_messages import CommandRequest
     from riseml.cli.job_command import read_window_size, run_in_job
 
     command: CommandContext = context.obj
@@ -48,7 +48,7 @@ def run_command(
         _demand_terminal("--tty")
     with command.connect() as client:
         job = choose_job(command, client, identity)
-        order = CommandOrder(tuple(job_command), read_window_size() if terminal else None, _find_term(command))
+        order = CommandRequest(tuple(job_command), read_window_size() if terminal else None, _find_term(command))
         with client.watch_server():
             code = run_in_job(client.address, job, order)
         raise Exit(code)
@@ -60,7 +60,7 @@ def open_shell(context: typer.Context, identity: OptionalJobArgument = None) -> 
     It has the job's user, folder and variables. What it starts ends with it.
     The exit code is that of the shell.
     """
-    from riseml.base.stream_messages import CommandOrder
+    from riseml.base.stream_messages import CommandRequest
     from riseml.cli.job_command import read_window_size, run_in_job
 
     command: CommandContext = context.obj
@@ -68,7 +68,7 @@ def open_shell(context: typer.Context, identity: OptionalJobArgument = None) -> 
     with command.connect() as client:
         job = choose_job(command, client, identity)
         command.printer.say(f"A shell in {job}; `exit` or Ctrl-D leaves it. The job runs on.")
-        order = CommandOrder((), read_window_size(), _find_term(command))
+        order = CommandRequest((), read_window_size(), _find_term(command))
         with client.watch_server():
             code = run_in_job(client.address, job, order)
         raise Exit(code)

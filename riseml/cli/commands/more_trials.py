@@ -51,7 +51,7 @@ def add_trials(
     client = command.connect()
     try:
         experiment = client.get_experiment(identity)
-        order: wire.TrialOrder = {"trials": trials, "environment": _collect_variables(command, experiment, allowed)}
+        order: wire.TrialRequest = {"trials": trials, "environment": _collect_variables(command, experiment, allowed)}
         return client, client.add_trials(identity, order)
     except BaseException:
         client.close()

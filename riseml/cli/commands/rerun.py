@@ -38,7 +38,7 @@ _CANNOT_FORCE = frozenset({"code", "variable"})
 
 
 @dataclass(frozen=True, slots=True)
-class RerunOrder:
+class RerunRequest:
     """The user's options for the new run."""
 
     parameters: Pairs
@@ -84,7 +84,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
     if executor is not None:
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
-    with closing(_begin_run(command, source, RerunOrder(*pairs, allow_env or [], force))) as begun:
+    with closing(_begin_run(command, source, RerunRequest(*pairs, allow_env or [], force))) as begun:
         if json:
             command.printer.print_json(begun.experiment)
         if not detach:
@@ -93,7 +93,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
         command.printer.print_lines([describe_start(begun.experiment)])
 
 
-def _begin_run(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
+def _begin_run(command: CommandContext, text: str, order: RerunRequest) -> Rerun:
     """Submit the run that the user has named, after checking that nothing is missing and that the user agrees."""
     place = find_capsule(command, text)
     with ExitStack() as stack:
@@ -120,7 +120,7 @@ def _list_variables(unset: list[str]) -> list[wire.MissingPart]:
     return [{"part": "variable", "message": f"the variable {name} is not set (`export {name}=...`)"} for name in unset]
 
 
-def _prepare(command: CommandContext, source: CapsuleSource, order: RerunOrder) -> tuple[wire.Submission, list[str]]:
+def _prepare(command: CommandContext, source: CapsuleSource, order: RerunRequest) -> tuple[wire.Submission, list[str]]:
     """Return the submission, and the names of the variables that it lacks; print every problem of the riseml.yml.
 
     Raises:
@@ -209,7 +209,7 @@ def _refuse_missing(
     command: CommandContext,
     source: CapsuleSource,
     missing: list[wire.MissingPart],
-    order: RerunOrder,
+    order: RerunRequest,
     unset: list[str],
 ) -> None:
     """Refuse a run whose parts are no longer available, and name them.

@@ -108,7 +108,7 @@ def _forward_new(command: CommandContext, client: Client, view: CompanionView, c
     from riseml.cli.questions import confirm_processes
 
     confirm_processes(command, client)
-    order: wire.TensorBoardOrder = {"experiments": list(chosen), "key": uuid.uuid4().hex}
+    order: wire.TensorBoardRequest = {"experiments": list(chosen), "key": uuid.uuid4().hex}
     executor = command.settings().executor
     if executor is not None:
         order["executor"] = executor

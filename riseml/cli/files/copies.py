@@ -13,7 +13,7 @@ from riseml.base.errors import Conflict
 from riseml.base.records import dataclass
 from riseml.cli.files.names import join_paths
 from riseml.cli.files.sides import CopyEndpoint
-from riseml.files.storage_files import MOST_ENTRIES, ListOrder
+from riseml.files.storage_files import MOST_ENTRIES, ListRequest
 from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_links import leads_inside
 from riseml.job_programs.folder_paths import FileInfo
@@ -87,7 +87,7 @@ def _list_below(source: CopyLocation, entry: FileInfo, watch: CopyWatch) -> Iter
     after = None
     first = True
     while True:
-        page = source.side.list_files(ListOrder(source.path, after, limit, deep=True))
+        page = source.side.list_files(ListRequest(source.path, after, limit, deep=True))
         entries = [entry for entry in page.entries if not entry.path.rpartition("/")[2].startswith(PART)]
         if first:
             watch.note_total(None if page.next else sum(entry.size for entry in entries))

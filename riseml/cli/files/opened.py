@@ -15,7 +15,7 @@ from riseml.cli.files.addresses import StorageAddress, check_project, parse_stor
 from riseml.cli.files.copies import CopyLocation
 from riseml.cli.files.names import join_paths, to_path
 from riseml.cli.files.sides import LocalEndpoint, split_local
-from riseml.files.storage_files import MOST_ENTRIES, ListOrder
+from riseml.files.storage_files import MOST_ENTRIES, ListRequest
 from riseml.job_programs.folder_paths import FileInfo, show_name
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _match_names(end: CopyLocation, above: str, patterns: list[str]) -> Iterator
     below = patterns[1:]
     after: str | None = None
     while True:
-        page = end.side.list_files(ListOrder(above, after, MOST_ENTRIES))
+        page = end.side.list_files(ListRequest(above, after, MOST_ENTRIES))
         for entry in page.entries:
             if entry.path.startswith(_HIDDEN) and not pattern.startswith(_HIDDEN):
                 continue

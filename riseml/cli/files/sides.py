@@ -9,7 +9,7 @@ from typing import Protocol
 
 from riseml.base.errors import NotFound, Refused, UsageError
 from riseml.client.file_client import Content
-from riseml.files.storage_files import ListOrder, translate_files_error
+from riseml.files.storage_files import ListRequest, translate_files_error
 from riseml.job_programs.folder_contents import FileUpload, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, list_page
@@ -19,7 +19,7 @@ from riseml.job_programs.folder_paths import FileInfo, look_at, make_folder
 class CopyEndpoint(Protocol):
     """One end of a copy; `FileClient` is the other kind."""
 
-    def list_files(self, order: ListOrder) -> Page:
+    def list_files(self, order: ListRequest) -> Page:
         """Return a part of a listing."""
 
     def look_at(self, path: str) -> FileInfo | None:
@@ -61,7 +61,7 @@ class LocalEndpoint:
     def close(self) -> None:
         os.close(self._root)
 
-    def list_files(self, order: ListOrder) -> Page:
+    def list_files(self, order: ListRequest) -> Page:
         with translate_files_error(self._place):
             return list_page(self._root, order.path, order.after, order.limit, deep=order.deep)
 

@@ -21,7 +21,7 @@ from docker.errors import APIError, DockerException
 
 from riseml.base.errors import DiskFull, EngineError, RisemlError, Unreachable, UsageError
 from riseml.base.records import dataclass
-from riseml.executors.base import BuildOrder, NotThere, Work, WorkReport
+from riseml.executors.base import BuildRequest, NotThere, Work, WorkReport
 from riseml.executors.build_limits import EXCESS_HINTS, BuildLimits
 from riseml.executors.capabilities import ListUsed
 from riseml.executors.docker import labels
@@ -90,7 +90,7 @@ class EnvironmentBuilds:
         self._steps_guard = threading.Lock()  # guard of the next field; held while the image of a step is removed
         self._steps: Counter[str] = Counter()  # how many builds may go on from the image of a step
 
-    def make_environment(self, order: BuildOrder, base: str, most_mem: int) -> None:
+    def make_environment(self, order: BuildRequest, base: str, most_mem: int) -> None:
         """Make an environment, or go on where an earlier server has left it.
 
         Args:
@@ -189,7 +189,7 @@ class EnvironmentBuilds:
                 self._left.discard(name)
 
     @contextmanager
-    def _hold_build(self, name: str, order: BuildOrder) -> Iterator[None]:
+    def _hold_build(self, name: str, order: BuildRequest) -> Iterator[None]:
         """Hold a build, so that one thread at a time makes an environment."""
         order.cancellation.attach(self._wake_waiting)
         with self._changed:
@@ -239,7 +239,7 @@ def write_step_files(archive: IO[bytes], image: Image, project: ProjectFiles | N
 class _Build:
     """One environment that is being made."""
 
-    def __init__(self, helpers: Helpers, settings: BuildSettings, order: BuildOrder, name: str) -> None:
+    def __init__(self, helpers: Helpers, settings: BuildSettings, order: BuildRequest, name: str) -> None:
         self._helpers = helpers
         self._engine = helpers.engine
         self._server = helpers.server

@@ -22,7 +22,7 @@ import docker
 from docker.errors import APIError, NotFound
 
 from riseml.base.errors import RisemlError
-from riseml.base.stream_messages import ChannelData, CommandOrder, WindowSize
+from riseml.base.stream_messages import ChannelData, CommandRequest, WindowSize
 from riseml.executors.base import NotThere
 from riseml.executors.docker.exec_codecs import END_OF_INPUT, FramedCodec
 from riseml.executors.job_streams import JobStream, RawCodec
@@ -69,7 +69,7 @@ _LONGEST_SWEEP = 10.0  # seconds
 log = logging.getLogger(__name__)
 
 
-def open_container_command(engine: Engine, name: str, order: CommandOrder) -> JobStream:
+def open_container_command(engine: Engine, name: str, order: CommandRequest) -> JobStream:
     """Start a command in the container of this name.
 
     Raises:

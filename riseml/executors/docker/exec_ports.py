@@ -16,7 +16,7 @@ from docker.errors import APIError
 
 from riseml.base.errors import EngineError
 from riseml.base.records import dataclass
-from riseml.base.stream_messages import Channel, ChannelData, CommandOrder, StreamMessage, WindowSize
+from riseml.base.stream_messages import Channel, ChannelData, CommandRequest, StreamMessage, WindowSize
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.docker.containers import container_name
 from riseml.executors.docker.exec_codecs import FramedCodec
@@ -132,7 +132,7 @@ class ContainerAccess:
     engine: Engine
     server: str  # id of the server
 
-    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
         return open_container_command(self.engine, container_name(self.server, key), order)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
@@ -181,7 +181,7 @@ def _find_addresses(engine: Engine, name: str) -> tuple[str, ...]:
 
 def _open_relay(engine: Engine, name: str, port: int, addresses: tuple[str, ...]) -> JobStream:
     """Run a relay in the container, and return its stream once it has connected."""
-    stream = open_container_command(engine, name, CommandOrder(tuple(make_relay(port, addresses))))
+    stream = open_container_command(engine, name, CommandRequest(tuple(make_relay(port, addresses))))
     codec = FramedCodec()
     try:
         stream.socket.settimeout(_RELAY_TIMEOUT)

@@ -23,7 +23,7 @@ from riseml.base.names import HOST_LABEL
 from riseml.base.settings import DEFAULT_LOG_LIMIT
 from riseml.base.states import Network
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildOrder, HostSetup, NotThere, SubnetTaken
+from riseml.executors.base import BuildRequest, HostSetup, NotThere, SubnetTaken
 from riseml.executors.capabilities import Capabilities
 from riseml.executors.docker import helper_container, image_names, images, labels
 from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
@@ -261,7 +261,7 @@ class DockerExecutor:
         self._facts.forget()
         self._devices.forget()
 
-    def ensure_image(self, order: BuildOrder) -> None:
+    def ensure_image(self, order: BuildRequest) -> None:
         with self.engine.stream() as api:
             base = images.ensure_base(api, order)
             most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem

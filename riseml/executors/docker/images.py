@@ -18,7 +18,7 @@ from docker.types import CancellableStream
 
 from riseml.base.errors import EngineError
 from riseml.base.names import split_reference
-from riseml.executors.base import BuildOrder, ImageMissing, Work
+from riseml.executors.base import BuildRequest, ImageMissing, Work
 from riseml.executors.docker.image_names import find_local_name, inspect_image, is_fixed, refuse_own_name
 from riseml.executors.docker.layers import LayerProgress
 from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
@@ -26,7 +26,7 @@ from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_r
 _PULL_HINT = "check the spelling of the image and its tag; `docker pull` on the host shows more"
 
 
-def ensure_base(api: docker.APIClient, order: BuildOrder) -> str:
+def ensure_base(api: docker.APIClient, order: BuildRequest) -> str:
     """Pull the base image of an environment if it is missing; return its name at the engine.
 
     Raises:
@@ -37,7 +37,7 @@ def ensure_base(api: docker.APIClient, order: BuildOrder) -> str:
     return find_local_name(api, reference) or _fetch_base(api, order, reference)
 
 
-def _fetch_base(api: docker.APIClient, order: BuildOrder, reference: str) -> str:
+def _fetch_base(api: docker.APIClient, order: BuildRequest, reference: str) -> str:
     """Pull the base image, and return its name. A resolved image is pulled by its digest, never by its tag."""
     image = order.image
     if reference.startswith("sha256:"):
@@ -53,7 +53,7 @@ def _fetch_base(api: docker.APIClient, order: BuildOrder, reference: str) -> str
     return reference
 
 
-def _pull(api: docker.APIClient, order: BuildOrder, base: str) -> None:
+def _pull(api: docker.APIClient, order: BuildRequest, base: str) -> None:
     refuse_own_name(base)
     order.emit(f"Fetching image {base}")
     fold = LayerProgress(Work.PULL, base)
@@ -78,7 +78,7 @@ def _pull_message(base: str, text: str) -> str:
 
 
 def _stream_answer(
-    api: docker.APIClient, order: BuildOrder, path: str, params: dict[str, str]
+    api: docker.APIClient, order: BuildRequest, path: str, params: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the JSON lines of a long answer. Closing the connection makes the engine stop: that cancels a pull."""
     url = f"{api.base_url}/v{api.api_version}{path}"

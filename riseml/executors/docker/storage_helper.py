@@ -24,12 +24,12 @@ from docker.errors import ImageNotFound
 from riseml.base.errors import EngineError, NotFound, RisemlError, Unreachable
 from riseml.base.records import dataclass
 from riseml.base.stream_messages import Channel, ChannelData
-from riseml.executors.capabilities import StorageOrder
+from riseml.executors.capabilities import StorageRequest
 from riseml.executors.docker.containers import describe_binds, describe_mounts
 from riseml.executors.docker.exec_codecs import FramedCodec
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.image_names import WITHOUT_PROGRAMS
-from riseml.files.storage_files import FileWriter, ListOrder, describe_trouble
+from riseml.files.storage_files import FileWriter, ListRequest, describe_trouble
 from riseml.job_programs import read_file_service
 from riseml.job_programs.folder_contents import FileUpload
 from riseml.job_programs.folder_listing import Page, Removed
@@ -135,13 +135,13 @@ class StorageHelpers:
     """The helpers of one host; an implementation of `StorageAccess`. An idle helper waits for requests."""
 
     helpers: Helpers  # helpers of the host
-    _idle: list[tuple[StorageOrder, HelperSession]] = field(default_factory=list)
+    _idle: list[tuple[StorageRequest, HelperSession]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def open_storage(self, order: StorageOrder) -> HelperFiles:
+    def open_storage(self, order: StorageRequest) -> HelperFiles:
         return HelperFiles(self, order)
 
-    def take(self, order: StorageOrder) -> HelperSession:
+    def take(self, order: StorageRequest) -> HelperSession:
         """Return a helper for one order alone."""
         now = time.monotonic()
         stale = []
@@ -160,7 +160,7 @@ class StorageHelpers:
             session.close()
         return chosen or _start_helper(self.helpers, order)
 
-    def give_back(self, order: StorageOrder, session: HelperSession) -> None:
+    def give_back(self, order: StorageRequest, session: HelperSession) -> None:
         """Keep a helper for the next request."""
         session.used = time.monotonic()
         with self._lock:
@@ -170,7 +170,7 @@ class StorageHelpers:
             oldest.close()
 
     @contextmanager
-    def guard(self, order: StorageOrder, session: HelperSession) -> Iterator[None]:
+    def guard(self, order: StorageRequest, session: HelperSession) -> Iterator[None]:
         """Keep the helper when it refuses a request; end it after any other error in the block.
 
         Raises:
@@ -196,11 +196,11 @@ class StorageHelpers:
 class HelperFiles:
     """The files that helpers serve; an implementation of `StorageFiles`."""
 
-    def __init__(self, helpers: StorageHelpers, order: StorageOrder) -> None:
+    def __init__(self, helpers: StorageHelpers, order: StorageRequest) -> None:
         self._helpers = helpers
         self._order = order
 
-    def list_files(self, order: ListOrder) -> Page:
+    def list_files(self, order: ListRequest) -> Page:
         with self._session() as session:
             answer = session.ask(do="list", path=order.path, after=order.after, limit=order.limit, deep=order.deep)
             return Page(FileInfo(*answer["at"]), [FileInfo(*entry) for entry in answer["entries"]], answer["next"])
@@ -255,7 +255,7 @@ class HelperFiles:
 class _HelperWriter:
     """Writes one file through a helper."""
 
-    def __init__(self, helpers: StorageHelpers, order: StorageOrder, session: HelperSession) -> None:
+    def __init__(self, helpers: StorageHelpers, order: StorageRequest, session: HelperSession) -> None:
         self._helpers = helpers
         self._order = order
         self._session = session
@@ -286,7 +286,7 @@ class _HelperWriter:
         return answer
 
 
-def _start_helper(helpers: Helpers, order: StorageOrder) -> HelperSession:
+def _start_helper(helpers: Helpers, order: StorageRequest) -> HelperSession:
     """Start a helper with the first image that can run it.
 
     Raises:
@@ -337,7 +337,7 @@ def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(names, key=lambda name: not name.startswith("python:"))
 
 
-def _start_with(helpers: Helpers, order: StorageOrder, image: str) -> HelperSession:
+def _start_with(helpers: Helpers, order: StorageRequest, image: str) -> HelperSession:
     with helpers.engine.api(patient=True) as api:
         name = helpers.make(api, "files", _make_request(order, image))
         try:
@@ -357,7 +357,7 @@ def _start_with(helpers: Helpers, order: StorageOrder, image: str) -> HelperSess
     return session
 
 
-def _make_request(order: StorageOrder, image: str) -> dict[str, Any]:
+def _make_request(order: StorageRequest, image: str) -> dict[str, Any]:
     """Return the helper's container. Without a user it begins as root, only to become the owner of the mount."""
     mounts = (order.mount,)
     user = "0:0" if order.user is None else f"{order.user[0]}:{order.user[1]}"

@@ -35,7 +35,7 @@ from riseml.executors.written_files import (
     MOST_LISTED,
     Unread,
     WrittenFile,
-    WrittenOrder,
+    WrittenRequest,
     is_cache,
     is_home_cache,
     read_path,
@@ -68,7 +68,9 @@ _ENTRY = re.compile(rb"\n(?=[-bcdlps][-rwxsStT]{9}[.+@]? +\d)")  # where a line 
 _SLACK = 1.0  # seconds: the engine notes the start of a container a moment after its first process ran
 
 
-def read_container_files(api: docker.APIClient, container: str, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+def read_container_files(
+    api: docker.APIClient, container: str, order: WrittenRequest
+) -> Iterator[WrittenFile | Unread]:
     """Yield what a job has written into its working folder, and what it wrote elsewhere and is wanted.
 
     Args:
@@ -100,7 +102,7 @@ class ContainerFiles:
     engine: Engine
     server: str  # id of the server
 
-    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
         with self.engine.stream() as api:
             yield from read_container_files(api, container_name(self.server, order.key), order)
 
@@ -108,7 +110,7 @@ class ContainerFiles:
 class _ContainerReader:
     """Reads one container."""
 
-    def __init__(self, api: docker.APIClient, container: str, order: WrittenOrder) -> None:
+    def __init__(self, api: docker.APIClient, container: str, order: WrittenRequest) -> None:
         self._api = api
         self._container = container
         self._order = order

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from riseml.base.terminal_text import plain_line
-from riseml.executors.base import BuildOrder, Work, WorkReport
+from riseml.executors.base import BuildRequest, Work, WorkReport
 
 STEP_MARK = "--> "
 """How the line begins that names the install step which starts, in the log of a build."""
@@ -23,7 +23,7 @@ class BuildLog:
         passed: lines that it received from an earlier server.
     """
 
-    def __init__(self, build: BuildOrder, passed: int) -> None:
+    def __init__(self, build: BuildRequest, passed: int) -> None:
         self._build = build
         self._passed = passed
         self._open_line = b""  # the beginning of a line whose end has not arrived yet

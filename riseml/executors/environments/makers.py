@@ -23,7 +23,7 @@ from typing import Any, NoReturn, Protocol
 
 from riseml.base.errors import DiskFull, EngineError
 from riseml.base.records import dataclass
-from riseml.executors.base import BuildOrder
+from riseml.executors.base import BuildRequest
 from riseml.executors.environments import environment_builder
 from riseml.executors.environments.project_files import unpack_project
 from riseml.executors.supervision.job_files import read_record
@@ -42,10 +42,10 @@ SEE_LOG = "the lines above say why: `riseml logs` shows them"
 
 
 @dataclass(frozen=True, slots=True)
-class EnvironmentOrder:
+class EnvironmentRequest:
     """One environment to make."""
 
-    build: BuildOrder
+    build: BuildRequest
     folder: Path  # where the environment is made and stays
     packages: tuple[str, ...]  # packages that replace its image
     announcements: tuple[str, ...]  # lines that the log of the build begins with
@@ -69,7 +69,7 @@ class EnvironmentMaker(Protocol):
     def has_python(self, folder: Path) -> bool:
         """Return whether an environment has its Python."""
 
-    def make_environment(self, order: EnvironmentOrder) -> None:
+    def make_environment(self, order: EnvironmentRequest) -> None:
         """Make an environment, or follow the build that makes it since an earlier server. The folder of the build
         stays; the caller ends the build and removes it.
 
@@ -91,7 +91,7 @@ def make_environment_variables(folder: Path, path: str) -> dict[str, str]:
     return {"VIRTUAL_ENV": str(folder), "PATH": f"{folder / 'bin'}:{path}"}
 
 
-def write_build(order: EnvironmentOrder, settings: Mapping[str, Any]) -> None:
+def write_build(order: EnvironmentRequest, settings: Mapping[str, Any]) -> None:
     """Write the folder of a build.
 
     Args:
@@ -147,7 +147,7 @@ def raise_cancelled() -> NoReturn:
     raise EngineError("the build was cancelled", permanent=True)
 
 
-def _unpack_step_files(order: BuildOrder, target: Path) -> None:
+def _unpack_step_files(order: BuildRequest, target: Path) -> None:
     """Unpack the project's files that the install steps may read. They stay: `pip install -e` points to them."""
     target.mkdir()
     if order.project is not None and order.image.files:

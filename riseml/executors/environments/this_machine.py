@@ -21,7 +21,7 @@ from riseml.executors.environments.makers import (
     ASIDE_SUFFIX,
     BUILDER,
     SEE_LOG,
-    EnvironmentOrder,
+    EnvironmentRequest,
     raise_cancelled,
     raise_for_end,
     read_build_end,
@@ -63,7 +63,7 @@ class ThisMachineMaker:
     def has_python(self, folder: Path) -> bool:
         return (folder / "bin" / "python").exists()
 
-    def make_environment(self, order: EnvironmentOrder) -> None:
+    def make_environment(self, order: EnvironmentRequest) -> None:
         last = order.announcements[-1]  # an earlier server has passed on the lines after it
         passed = next((count for count, line in enumerate(reversed(order.build.read_held())) if line == last), None)
         if not self._can_follow(order.place, has_begun=passed is not None):
@@ -102,7 +102,7 @@ class ThisMachineMaker:
             return has_begun or not end.get("error")
         return has_begun if record.has_ended else runs_now(record)
 
-    def _start_build(self, order: EnvironmentOrder) -> None:
+    def _start_build(self, order: EnvironmentRequest) -> None:
         place = order.place
         settings = {
             "server": self._server,
@@ -139,7 +139,7 @@ class ThisMachineMaker:
             marker,
         )
 
-    def _follow(self, order: EnvironmentOrder, log: BuildLog) -> None:
+    def _follow(self, order: EnvironmentRequest, log: BuildLog) -> None:
         """Pass on the log as it grows; return when the environment is complete.
 
         Raises:

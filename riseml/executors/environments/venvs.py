@@ -22,7 +22,7 @@ from pathlib import Path
 from riseml.base.errors import EngineError, RisemlError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.folders import make_private_path
-from riseml.executors.base import BuildOrder
+from riseml.executors.base import BuildRequest
 from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind, ListUsed, never
 from riseml.executors.environments.makers import (
     ASIDE_SUFFIX,
@@ -31,7 +31,7 @@ from riseml.executors.environments.makers import (
     PROJECT,
     READY,
     EnvironmentMaker,
-    EnvironmentOrder,
+    EnvironmentRequest,
     make_environment_variables,
     read_order,
 )
@@ -164,7 +164,7 @@ class VirtualEnvironments:
             return EnvironmentReview(_describe_environment(parts), error.message)
         return EnvironmentReview(_describe_environment(parts))
 
-    def ensure_environment(self, order: BuildOrder) -> None:
+    def ensure_environment(self, order: BuildRequest) -> None:
         """Make the environment unless it is present.
 
         Raises:
@@ -180,7 +180,7 @@ class VirtualEnvironments:
             added = "".join(f", {name}" for name in packages)
             announcements = [f"Making a virtual environment with {self._maker.describe_python()}{added}"]
             announcements += [remark] if remark else []
-            environment = EnvironmentOrder(
+            environment = EnvironmentRequest(
                 order, folder, packages, tuple(announcements), lambda: self._is_awaited(folder)
             )
             try:
@@ -280,7 +280,7 @@ class VirtualEnvironments:
             return self._waiting[folder] > 0
 
     @contextmanager
-    def _hold_lock(self, folder: Path, order: BuildOrder) -> Iterator[None]:
+    def _hold_lock(self, folder: Path, order: BuildRequest) -> Iterator[None]:
         """Hold the lock of an environment, so that one thread at a time makes it or follows its build."""
         lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -307,7 +307,7 @@ def _describe_environment(parts: list[str]) -> str:
     return f"a virtual environment with {', '.join(parts)}"
 
 
-def _wait_for_lock(lock: int, order: BuildOrder) -> None:
+def _wait_for_lock(lock: int, order: BuildRequest) -> None:
     cancelled = threading.Event()
     order.cancellation.attach(cancelled.set)
     while not _try_lock(lock):

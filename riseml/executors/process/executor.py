@@ -17,9 +17,9 @@ from pathlib import Path
 
 from riseml.base.errors import EngineError
 from riseml.base.names import HOST_LABEL, HostName
-from riseml.base.stream_messages import CommandOrder
+from riseml.base.stream_messages import CommandRequest
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildOrder, HostSetup, NotThere
+from riseml.executors.base import BuildRequest, HostSetup, NotThere
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import Capabilities, DiskUse, GpuReading, InventoryItem, InventoryKind, never
 from riseml.executors.environments.project_files import copy_files
@@ -42,7 +42,7 @@ from riseml.executors.supervision.working_folder import read_written_files
 from riseml.executors.this_machine import machine
 from riseml.executors.this_machine.disk_use import measure_disk
 from riseml.executors.this_machine.removal import fill_new_folder
-from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.executors.written_files import Unread, WrittenFile, WrittenRequest
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.job_programs import OWN_FOLDER
 from riseml.model import ContainerObservation, Frame, HostObservation, JobKey, Launch, LogCursor, Sample
@@ -128,7 +128,7 @@ class ProcessExecutor:
     def read_gpus(self) -> tuple[GpuReading, ...]:
         return self._gpu_reader.read_all()
 
-    def ensure_image(self, order: BuildOrder) -> None:
+    def ensure_image(self, order: BuildRequest) -> None:
         with _translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
 
@@ -224,12 +224,12 @@ class ProcessExecutor:
             raise NotThere("the job does not run")
         return read_processor_time(list_job_processes(record))
 
-    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
         with _translate_os_errors("the folder of the job"):
             folder = self._folders.job_folder(key) / _CODE
             return open_process_command(self._folders.load_job_record(key), folder, order)
 
-    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
         folder = self._folders.job_folder(order.key)
         with _translate_os_errors("the folder of the job"):
             yield from read_written_files(folder / _CODE, folder / _STAMP, order)

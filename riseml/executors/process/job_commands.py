@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from riseml.base.stream_messages import CommandOrder
+from riseml.base.stream_messages import CommandRequest
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.executors.supervision.command_runner import complete_order
@@ -38,7 +38,7 @@ class _RunnerProcess(RunnerControl):
             self._process.wait(_END)
 
 
-def open_process_command(record: SupervisorRecord | None, folder: Path, order: CommandOrder) -> JobStream:
+def open_process_command(record: SupervisorRecord | None, folder: Path, order: CommandRequest) -> JobStream:
     """Start a command with the variables of a job's main process, in a folder.
 
     Raises:

@@ -16,21 +16,21 @@ from typing import Any
 from riseml.base.errors import EngineError
 from riseml.base.names import HOST_LABEL, HostName, JobName
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildOrder, HostSetup
+from riseml.executors.base import BuildRequest, HostSetup
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import Capabilities, DiskUse, InventoryItem, InventoryKind, never
 from riseml.executors.environments.makers import EnvironmentMaker
 from riseml.executors.environments.project_files import copy_files, unpack_project
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
-from riseml.executors.gangs import GangOrder, GangRole
+from riseml.executors.gangs import GangRequest, GangRole
 from riseml.executors.gpus.nvidia_smi import make_query
 from riseml.executors.logs.log_reader import JobLogReader
 from riseml.executors.slurm.cluster_check import ClusterHostCheck
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey, translate_os_errors
 from riseml.executors.slurm.gang_view import GangWatch
 from riseml.executors.slurm.job_queue import JobQueue
-from riseml.executors.slurm.job_script import JobOrder, make_job_name, make_script, make_step_options
+from riseml.executors.slurm.job_script import JobScriptRequest, make_job_name, make_script, make_step_options
 from riseml.executors.slurm.node_environments import NodeMaker
 from riseml.executors.slurm.role_access import RoleAccess
 from riseml.executors.slurm.shape import GangShape, RoleNeed, choose_shape, make_need
@@ -38,7 +38,7 @@ from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.executors.supervision.process_tree import MARKER
 from riseml.executors.supervision.working_folder import read_written_files
 from riseml.executors.this_machine.disk_use import measure_disk
-from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.executors.written_files import Unread, WrittenFile, WrittenRequest
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Capacity, Frame, HostObservation, JobKey, Launch, LogCursor, OwnQueue, Sample
 from riseml.planning.launch import make_address_tokens
@@ -131,7 +131,7 @@ class SlurmExecutor:
                 queue=OwnQueue(nodes, answer.trouble),
             )
 
-    def ensure_image(self, order: BuildOrder) -> None:
+    def ensure_image(self, order: BuildRequest) -> None:
         with translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
 
@@ -142,7 +142,7 @@ class SlurmExecutor:
     def start(self, launch: Launch, code: ProjectFiles | None) -> None:
         raise EngineError("Slurm starts gangs, and no single jobs", permanent=True)
 
-    def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:
+    def start_gang(self, gang: GangRequest, code: ProjectFiles | None) -> None:
         key = GangKey(gang.experiment, gang.attempt)
         folder = self._folders.open_gang(key)
         with self._starting, translate_os_errors(self.settings.folder):
@@ -155,7 +155,7 @@ class SlurmExecutor:
             name = self._name_job(key)
             job = self._find_submitted(folder, name)
             if not job:
-                order = JobOrder(name, gang.title, str(folder.path), shape, self.settings, gang.max_duration)
+                order = JobScriptRequest(name, gang.title, str(folder.path), shape, self.settings, gang.max_duration)
                 job = self._commands.submit(make_script(order))
             folder.write_job(job)
 
@@ -222,7 +222,7 @@ class SlurmExecutor:
                 return
             self._gangs.wait(_INTERVAL)
 
-    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
         folder = self._folders.find_gang(order.key)
         with translate_os_errors(self.settings.folder):
             yield from read_written_files(folder.code_path(order.key.job), folder.plan_path, order)
@@ -239,7 +239,7 @@ class SlurmExecutor:
     def _name_job(self, key: GangKey) -> str:
         return make_job_name(self._server, key.experiment, key.attempt)
 
-    def _choose_shape(self, gang: GangOrder) -> GangShape:
+    def _choose_shape(self, gang: GangRequest) -> GangShape:
         needs = [make_need(role.launch.key.job, role.launch.resources) for role in gang.roles]
         return choose_shape(needs, self._queue.read().nodes)
 
@@ -252,7 +252,7 @@ class SlurmExecutor:
             if row.name in earlier and not row.has_ended:
                 raise EngineError(f"Slurm has not ended job {row.id} of the attempt before yet ({row.state})")
 
-    def _write_gang(self, folder: GangFolder, gang: GangOrder, shape: GangShape, code: ProjectFiles | None) -> None:
+    def _write_gang(self, folder: GangFolder, gang: GangRequest, shape: GangShape, code: ProjectFiles | None) -> None:
         folder.make()
         needs = {role.name: role for component in shape.components for role in component}
         token = secrets.token_hex(16)
@@ -282,7 +282,7 @@ class SlurmExecutor:
             "srun": make_step_options(shape, need, self.settings),
         }
 
-    def _order_role(self, folder: GangFolder, role: GangRole, gang: GangOrder, token: str) -> dict[str, Any]:
+    def _order_role(self, folder: GangFolder, role: GangRole, gang: GangRequest, token: str) -> dict[str, Any]:
         """Return the order for the wrapper of a role."""
         launch = role.launch
         variables = self._environments.make_variables(launch.image.reference, "")

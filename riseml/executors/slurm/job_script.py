@@ -18,7 +18,7 @@ _MARGIN = 5  # minutes that a job may last beyond max_duration: its start and it
 
 
 @dataclass(frozen=True, slots=True)
-class JobOrder:
+class JobScriptRequest:
     """The content of one sbatch."""
 
     name: str  # name of the Slurm job, by which it is found again
@@ -34,7 +34,7 @@ def make_job_name(server: str, experiment: int, attempt: int) -> str:
     return f"riseml-{server[:12]}-{experiment}-{attempt}"
 
 
-def make_script(order: JobOrder) -> str:
+def make_script(order: JobScriptRequest) -> str:
     """Return the script that sbatch reads from standard input."""
     parts = ["#!/bin/sh"]
     for index, roles in enumerate(order.shape.components):
@@ -86,7 +86,7 @@ def make_step_options(shape: GangShape, role: RoleNeed, settings: SlurmSpec) -> 
     return [*options, *settings.step_options]
 
 
-def _list_job_options(order: JobOrder) -> Iterator[str]:
+def _list_job_options(order: JobScriptRequest) -> Iterator[str]:
     settings = order.settings
     yield f"--job-name={order.name}"
     yield f"--comment={_clean(order.title)}"

@@ -19,7 +19,7 @@ from riseml.base.errors import EngineError
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.environments.build_log import BuildLog
 from riseml.executors.environments.makers import (
-    EnvironmentOrder,
+    EnvironmentRequest,
     raise_cancelled,
     raise_for_end,
     read_build_end,
@@ -72,7 +72,7 @@ class NodeMaker:
     def has_python(self, folder: Path) -> bool:
         return os.path.lexists(folder / "bin" / "python")  # a link that may lead nowhere on this machine
 
-    def make_environment(self, order: EnvironmentOrder) -> None:
+    def make_environment(self, order: EnvironmentRequest) -> None:
         name = _name_job(order.folder.name)
         job = self._find_job(name) if read_order(order.place) is not None else ""
         if job:
@@ -98,7 +98,7 @@ class NodeMaker:
             raise EngineError(f"Slurm has not ended job {job} yet")
         remove_tree(place)
 
-    def _make_settings(self, order: EnvironmentOrder) -> dict[str, Any]:
+    def _make_settings(self, order: EnvironmentRequest) -> dict[str, Any]:
         """Return what the builder on a node needs to know."""
         variables = make_installer_variables({})
         return {
@@ -130,7 +130,7 @@ def _name_build(job: str) -> str:
 class _BuildFollower:
     """Passes on the log of one build until it has ended; each line once, also after a restart of the server."""
 
-    def __init__(self, order: EnvironmentOrder, name: str, job: str) -> None:
+    def __init__(self, order: EnvironmentRequest, name: str, job: str) -> None:
         self._order = order
         self._name = name
         self._job = job

@@ -20,7 +20,7 @@ from typing import Any
 from riseml.base.errors import EngineError, Unreachable
 from riseml.base.names import JobName
 from riseml.base.records import dataclass
-from riseml.base.stream_messages import CommandOrder
+from riseml.base.stream_messages import CommandRequest
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.capabilities import GpuReading
 from riseml.executors.gangs import JobMachine
@@ -58,7 +58,7 @@ class RoleAccess:
         self._describe = describe
         self._never = threading.Event()
 
-    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
         return open_role_command(self._roles.find_gang(key), key.job, order, self._connect)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
@@ -113,7 +113,7 @@ class _RoleCommand(RunnerControl):
         raise NotThere("the connection to the command broke")
 
 
-def open_role_command(folder: GangFolder, role: JobName, order: CommandOrder, connect: Connect) -> JobStream:
+def open_role_command(folder: GangFolder, role: JobName, order: CommandRequest, connect: Connect) -> JobStream:
     """Start a command in a role, with its variables and its folder.
 
     Raises:

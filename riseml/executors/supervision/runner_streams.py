@@ -7,7 +7,7 @@ from typing import Any
 from riseml.base.stream_messages import (
     ChannelData,
     ChannelEnd,
-    CommandOrder,
+    CommandRequest,
     LengthPrefixed,
     StreamMessage,
     WindowSize,
@@ -42,7 +42,7 @@ class RunnerControl:
         """Do nothing: the runner ends everything when its stream has ended."""
 
 
-def make_runner_order(order: CommandOrder) -> dict[str, Any]:
+def make_runner_order(order: CommandRequest) -> dict[str, Any]:
     """Return the order for a runner of a command, the input of `command_runner.complete_order`."""
     size = order.terminal
     rows, columns = (size.rows or 24, size.columns or 80) if size is not None else (0, 0)

@@ -20,7 +20,7 @@ from riseml.executors.written_files import (
     MOST_LISTED,
     Unread,
     WrittenFile,
-    WrittenOrder,
+    WrittenRequest,
     is_cache,
     read_path,
 )
@@ -33,7 +33,7 @@ _PIECE = 1 << 20  # bytes that are read at once
 _NOT_A_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES})
 
 
-def read_written_files(folder: Path, stamp: Path, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+def read_written_files(folder: Path, stamp: Path, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
     """Yield what a job has written into its working folder, and what it wrote elsewhere and is wanted.
 
     Args:
@@ -72,7 +72,7 @@ class _ChangedEntry:
 class _ChangeWalk:
     """Walks one folder, and ends after `MOST_LISTED` changed entries."""
 
-    def __init__(self, since: int, order: WrittenOrder) -> None:
+    def __init__(self, since: int, order: WrittenRequest) -> None:
         self._since = since
         self._order = order
         self._project: Mapping[str, ArchiveEntry] | None = None

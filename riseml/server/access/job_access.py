@@ -7,7 +7,7 @@ from collections.abc import Callable
 from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, Unreachable
 from riseml.base.names import HostName, experiment_name
 from riseml.base.states import TERMINAL, State
-from riseml.base.stream_messages import CommandOrder
+from riseml.base.stream_messages import CommandRequest
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.capabilities import JobAccess
 from riseml.executors.job_streams import JobStream
@@ -31,7 +31,7 @@ class JobConnector:
         _check_running(self.title, name, job)
         self._access = _find_access(hosts, job.host, self.title)
 
-    def open_command(self, order: CommandOrder) -> JobStream:
+    def open_command(self, order: CommandRequest) -> JobStream:
         """Start a command. Blocks."""
         return self._open_stream(lambda access, key: access.open_command(key, order))
 

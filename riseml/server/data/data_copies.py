@@ -32,7 +32,7 @@ _PAUSE = 1.0  # seconds between two checks whether a waiting thread was told to 
 
 
 @dataclass(frozen=True, slots=True)
-class CopyOrder:
+class CopyRequest:
     """One set that a host is to have."""
 
     host: HostName
@@ -98,7 +98,7 @@ class DataCopies:
         with self._free:
             return (host, copy.key) in self._list_used()
 
-    def copy_set(self, order: CopyOrder) -> None:
+    def copy_set(self, order: CopyRequest) -> None:
         """Copy a set to a host; return when the copy is complete and was compared with the set.
 
         Raises:
@@ -158,7 +158,7 @@ class DataCopies:
         if copy is not None:
             self._notes.drop(host, copy.key)
 
-    def _begin_copy(self, order: CopyOrder, data: HostData, rows: list[FileRow]) -> HostCopy:
+    def _begin_copy(self, order: CopyRequest, data: HostData, rows: list[FileRow]) -> HostCopy:
         size = sum(row.size for row in rows)
         url = read_url(order.files.parent)
         copy = HostCopy(order.key, self.name_volume(order.key), url, size, 0, whole=False, used=time.time())
@@ -167,7 +167,7 @@ class DataCopies:
             self._notes.note(order.host, copy)
         return copy
 
-    def _make_room(self, order: CopyOrder, data: HostData, size: int) -> None:
+    def _make_room(self, order: CopyRequest, data: HostData, size: int) -> None:
         """Remove copies that no open experiment reads, the least recently used first."""
         if size > order.limit:
             text = f"the data has {size:,} bytes, and the copies on host {order.host} may have {order.limit:,}"
@@ -193,7 +193,7 @@ class DataCopies:
         self._notes.drop(host, copy.key)
         return True
 
-    def _fill(self, order: CopyOrder, data: HostData, copy: HostCopy, rows: list[FileRow]) -> None:
+    def _fill(self, order: CopyRequest, data: HostData, copy: HostCopy, rows: list[FileRow]) -> None:
         volume = DataVolume(copy.volume, copy.key)
         sent = sum(row.size for row in rows[: copy.arrived])
 
@@ -256,7 +256,7 @@ class DataCopies:
                 self._release(claim)
 
     @contextmanager
-    def _claim(self, order: CopyOrder) -> Iterator[None]:
+    def _claim(self, order: CopyRequest) -> Iterator[None]:
         """Hold a set of a host exclusively: a second experiment that wants it waits, and then finds the copy."""
         claim = (order.host, order.key)
         with self._free:

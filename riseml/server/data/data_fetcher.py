@@ -16,13 +16,13 @@ from riseml.base.errors import EngineError, Refused, advise_on_write
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
 from riseml.data_stores.data_cache import DataCache, HeldSet
-from riseml.data_stores.fetch import FetchOrder, fetch_set
+from riseml.data_stores.fetch import FetchRequest, fetch_set
 from riseml.data_stores.remote import open_remote
 from riseml.data_stores.store_file import add_passed_keys, check_passed, find_job_store, find_store, read_stores
 from riseml.executors.base import Report, Work, WorkReport
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import DataView, LaunchTarget
-from riseml.server.data.data_copies import CopyOrder, DataCopies
+from riseml.server.data.data_copies import CopyRequest, DataCopies
 from riseml.server.data.output_saver import OutputSaver
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
@@ -119,7 +119,7 @@ class DataFetcher:
         cache = self._find_cache()
         try:
             for key in sorted(self._list_sets_of(experiment)):
-                self.copies.copy_set(CopyOrder(host, cache.find_files(key), limit, report, stop))
+                self.copies.copy_set(CopyRequest(host, cache.find_files(key), limit, report, stop))
         except OSError as error:
             home = self._hosts.settings.home
             raise EngineError(f"{home} cannot be written: {error.strerror or error}", advise_on_write(error)) from error
@@ -238,7 +238,7 @@ class DataFetcher:
             fetch.report(WorkReport(Work.DATA, subject, received, max(received, total) or None))
 
         note(0, 0, "")
-        order = FetchOrder(url, open_remote(url, store), fetch.limit, store.etag_is_md5, fetch.stop, note)
+        order = FetchRequest(url, open_remote(url, store), fetch.limit, store.etag_is_md5, fetch.stop, note)
         return fetch_set(fetch.cache, order, fetch.hold)
 
     def _find_folder(self, url: DataUrl) -> Path:

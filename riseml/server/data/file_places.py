@@ -15,7 +15,7 @@ from riseml.base.errors import EngineError, NotFound, Refused, Unreachable
 from riseml.base.folders import find_intruder, name_user
 from riseml.base.names import CanonicalId, HostName
 from riseml.executors.base import Executor
-from riseml.executors.capabilities import StorageAccess, StorageOrder
+from riseml.executors.capabilities import StorageAccess, StorageRequest
 from riseml.files.local_files import LocalFiles
 from riseml.files.storage.outputs import prepare_data
 from riseml.files.storage.owned_folders import open_owned_folder
@@ -64,7 +64,7 @@ def open_output(
     image = first.image_of(first.gang[0].name).reference
     mount, inner = _mount_folder(root, OUTPUT, below)
     owner = (first.owner.uid, first.owner.gid)
-    return _find_access(hosts, host, title).open_storage(StorageOrder(title, mount, inner, owner, image))
+    return _find_access(hosts, host, title).open_storage(StorageRequest(title, mount, inner, owner, image))
 
 
 def open_data(hosts: HostSet, owner: Owner, *, writes: bool) -> StorageFiles:
@@ -81,7 +81,7 @@ def open_data(hosts: HostSet, owner: Owner, *, writes: bool) -> StorageFiles:
             "data:/", partial(_open_data, path), partial(_open_data_to_write, path, owner), _choose_owner(owner)
         )
     mount = Mount(_name_source(root), DATA, read_only=not writes, volume=root if isinstance(root, Volume) else None)
-    return _find_access(hosts, host, "data:/").open_storage(StorageOrder("data:/", mount))
+    return _find_access(hosts, host, "data:/").open_storage(StorageRequest("data:/", mount))
 
 
 def _is_visible(hosts: HostSet, root: Root, host: HostName | None) -> bool:

@@ -16,15 +16,15 @@ from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL
 from riseml.control.observation import SaveObservation
 from riseml.control.saving import find_attempt
-from riseml.data_stores.restore_output import RestoreOrder, restore_output
+from riseml.data_stores.restore_output import RestoreRequest, restore_output
 from riseml.data_stores.save_manifest import SaveManifest, measure_files
 from riseml.data_stores.save_notes import RestoreNote, SaveNote, SaveNotes
 from riseml.data_stores.save_output import (
     DestinationInUse,
     KnownFiles,
-    SaveOrder,
     SavePlace,
     SaveResult,
+    SaveTask,
     claim_place,
     save_output,
 )
@@ -32,7 +32,7 @@ from riseml.data_stores.save_target import SaveTarget, open_target
 from riseml.data_stores.store_file import Store, add_passed_keys, check_passed, find_save_store, read_stores
 from riseml.executors.base import Report, Work, WorkCancelled, WorkReport
 from riseml.files.storage.outputs import RECORD
-from riseml.files.storage_files import ListOrder, StorageFiles
+from riseml.files.storage_files import ListRequest, StorageFiles
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import output_folder
 from riseml.server.clock import now
@@ -233,7 +233,7 @@ class OutputSaver:
                     return
                 files = self._open_files(experiment, host)
                 wants = _make_choice(save.only)
-                order = SaveOrder(
+                order = SaveTask(
                     files, open_place, self._make_head(experiment), wants, _is_of_jobs, draft.note, progress
                 )
                 result = save_output(order, KnownFiles(draft.now.named, draft.now.loose, (), draft.now.is_swept))
@@ -261,7 +261,7 @@ class OutputSaver:
             if stop.is_set():
                 raise WorkCancelled("the restoration was cancelled")
 
-        order = RestoreOrder(files, place, _is_of_jobs, check, progress)
+        order = RestoreRequest(files, place, _is_of_jobs, check, progress)
         result = restore_output(order)
         begun = RestoreNote(attempt, len(result.written), measure_files(result.written), result.kept)
         self.notes.write(
@@ -392,7 +392,7 @@ def _has_any(files: StorageFiles, note: SaveNote) -> bool:
         return True
     after: str | None = None
     while True:
-        page = files.list_files(ListOrder("", after, deep=True))
+        page = files.list_files(ListRequest("", after, deep=True))
         if any(entry.path in saved for entry in page.entries):
             return True
         after = page.next

@@ -34,7 +34,7 @@ from riseml.control.actions import (
 )
 from riseml.control.images import choose_image
 from riseml.executors.base import (
-    BuildOrder,
+    BuildRequest,
     Cancellation,
     DataGone,
     Executor,
@@ -371,7 +371,7 @@ class Actor:
             with self.activities.open_activity(action.host, action.reference) as report:
                 files = self._find_files(experiment)
                 read_lines = partial(self._read_build_lines, experiment)
-                order = BuildOrder(image, files, emit, build.cancellation, report, read_lines)
+                order = BuildRequest(image, files, emit, build.cancellation, report, read_lines)
                 self.find_host(action.host).ensure_image(order)
         finally:
             with _log_errors_translated():

@@ -25,11 +25,11 @@ from riseml.base.records import dataclass
 from riseml.base.states import JobDuty
 from riseml.executors.base import Executor, NotThere
 from riseml.executors.capabilities import WrittenReader
-from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder, read_path
+from riseml.executors.written_files import Unread, WrittenFile, WrittenRequest, read_path
 from riseml.files.archives.entries import ArchiveEntry
 from riseml.files.local_files import LocalFiles
 from riseml.files.storage.outputs import RECORD
-from riseml.files.storage_files import ListOrder, StorageFiles
+from riseml.files.storage_files import ListRequest, StorageFiles
 from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_paths import encode_name, show_name
 from riseml.model import Experiment, Frame, Job, JobKey
@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class CollectorDesk:
+class CollectorParts:
     """What the collector works with."""
 
     hosts: HostSet
@@ -78,7 +78,7 @@ class CollectorDesk:
 class OutputCollector:
     """Collects the files of all jobs; several threads use it at the same time, one for each job."""
 
-    def __init__(self, desk: CollectorDesk) -> None:
+    def __init__(self, desk: CollectorParts) -> None:
         self._desk = desk
         self._guard = threading.Lock()
         # when the files of a job could not be read or kept for the first time, and how often
@@ -116,7 +116,7 @@ class OutputCollector:
     def _collect_files(self, reader: WrittenReader, key: JobKey, home: str, keeper: _FileKeeper) -> WrittenRecord:
         experiment = keeper.experiment
         patterns = tuple(map(parse_output_pattern, experiment.plan.list_outputs(key.job)))
-        order = WrittenOrder(key, patterns, home, lambda: self._list_project(experiment))
+        order = WrittenRequest(key, patterns, home, lambda: self._list_project(experiment))
         tally = WrittenTally(tuple(pattern.text for pattern in patterns))
         try:
             for file in reader.read_written(order):
@@ -233,7 +233,7 @@ class _FileKeeper:
     def _find_reason(self, output: StorageFiles, path: str, file: WrittenFile) -> str:
         """Return why a file of the output stays as it is: another attempt, or the job itself, wrote a newer one."""
         try:
-            entry = output.list_files(ListOrder(path, limit=0)).at
+            entry = output.list_files(ListRequest(path, limit=0)).at
         except NotFound:
             return ""
         return f"OUTPUT_DIR has a newer {show_name(path)}" if entry.kind == "file" and entry.mtime > file.mtime else ""

@@ -15,7 +15,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.base.states import State
 from riseml.data_stores.data_cache import DataCache
-from riseml.data_stores.fetch import FetchOrder, fetch_set
+from riseml.data_stores.fetch import FetchRequest, fetch_set
 from riseml.data_stores.save_notes import SaveNote
 from riseml.server.data.output_saver import OutputSaver
 from riseml.spec.config.types import SaveSection
@@ -54,7 +54,7 @@ def list_files(folder: Path) -> list[str]:
 def test_a_fetch_whose_disk_gets_full_leaves_nothing(disk: Path) -> None:
     cache, remote = DataCache(disk / "cache"), MemoryRemote(make_files())
     url = parse_data_url("s3://datasets/mnist")
-    order = FetchOrder(
+    order = FetchRequest(
         url, remote, 1 << 30, etag_is_md5=True, stop=threading.Event(), progress=lambda *_: None, patience=0.0
     )
     lock = threading.Lock()

@@ -131,7 +131,7 @@ def test_what_may_not_or_cannot_be_saved_is_one_sentence(process_rig: Rig, store
     assert save_now(rig, "2")["state"] == "saved", "what was not saved is saved later"
 
 
-class Gate:
+class EventDecision:
     """A relay to a store, which breaks off after a number of bytes."""
 
     def __init__(self, target: int) -> None:
@@ -143,7 +143,7 @@ class Gate:
         self.left: float = float("inf")  # bytes that still pass
         self.port = 0
 
-    def __enter__(self) -> Gate:
+    def __enter__(self) -> EventDecision:
         self._thread.start()
         assert self._ready.wait(DEADLINE)
         return self
@@ -195,7 +195,7 @@ def test_a_store_that_dies_in_the_middle_holds_up_no_job_and_has_all_of_it_later
     process_rig: Rig, store: ObjectStoreServer
 ) -> None:
     rig = process_rig
-    with Gate(int(store.endpoint.rpartition(":")[2])) as gate:
+    with EventDecision(int(store.endpoint.rpartition(":")[2])) as gate:
         entry = store.entry("lab", saves=["s3://runs"], endpoint=f"http://127.0.0.1:{gate.port}")
         allow(rig, entry)
         run = [

@@ -18,7 +18,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName, JobName
 from riseml.base.states import Network
-from riseml.executors.base import BuildOrder, Cancellation
+from riseml.executors.base import BuildRequest, Cancellation
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
 from riseml.executors.docker import code_layers, labels
 from riseml.executors.docker.executor import DockerExecutor
@@ -66,7 +66,7 @@ class Site:
         self.store = SnapshotStore(folder / "snapshots")
         self.project = folder / "project"
         self.image = Image(BASE, STEPS, (), hashlib.sha256(repr(STEPS).encode()).hexdigest())  # the next tests find it
-        self.executor.ensure_image(BuildOrder(self.image, None, print, Cancellation()))
+        self.executor.ensure_image(BuildRequest(self.image, None, print, Cancellation()))
         self._count = 0
         self.stores_compressed = code_layers.stores_compressed(self.api.info())
 

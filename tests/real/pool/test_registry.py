@@ -11,7 +11,7 @@ import requests
 
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
-from riseml.executors.base import BuildOrder, Cancellation, Work, WorkReport
+from riseml.executors.base import BuildRequest, Cancellation, Work, WorkReport
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.image_transfer import EngineImages
 from riseml.executors.transports.engine_client import Engine
@@ -80,7 +80,7 @@ def test_a_pull_tells_how_many_bytes_of_how_many_are_there(registry: str, engine
         api.remove_image(name)
         reports: list[WorkReport] = []
         try:
-            executor.ensure_image(BuildOrder(Image(name), None, print, Cancellation(), reports.append))
+            executor.ensure_image(BuildRequest(Image(name), None, print, Cancellation(), reports.append))
         finally:
             api.remove_image(name)
     last = reports[-1]

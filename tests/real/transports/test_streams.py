@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from riseml.base.errors import EngineError
-from riseml.base.stream_messages import Channel, ChannelData, ChannelEnd, CommandOrder, WindowSize
+from riseml.base.stream_messages import Channel, ChannelData, ChannelEnd, CommandRequest, WindowSize
 from riseml.executors.base import PortClosed
 from riseml.executors.capabilities import JobAccess
 from riseml.executors.docker.executor import DockerExecutor
@@ -63,11 +63,11 @@ def find_access(executor: DockerExecutor) -> JobAccess:
 def check_commands(access: JobAccess, key: JobKey) -> None:
     """Run commands with and without a terminal, and look at what comes back."""
     content = bytes(range(256)) * 4096
-    stream = access.open_command(key, CommandOrder(("/bin/sh", "-c", "cat; echo bad >&2; exit 7")))
+    stream = access.open_command(key, CommandRequest(("/bin/sh", "-c", "cat; echo bad >&2; exit 7")))
     assert play(stream, content) == {Channel.OUTPUT: content, Channel.ERRORS: b"bad\n"}
     assert stream.control.find_exit_code() == 7
     stream.control.end()
-    shell = access.open_command(key, CommandOrder((), WindowSize(33, 101), "xterm"))
+    shell = access.open_command(key, CommandRequest((), WindowSize(33, 101), "xterm"))
     shown = play(shell, b"echo me=$0 term=$TERM; exit 5\n")[Channel.OUTPUT]
     assert b"term=xterm" in shown
     assert shell.control.find_exit_code() == 5
@@ -105,7 +105,7 @@ def test_commands_over_tls(tls_engine: TlsEngine, tls: Tls, connect: Connect, ta
     engine = connect(f"tcp://127.0.0.1:{tls_engine.port}", tls=tls)
     talker = talk(tls_engine.url, TlsEngine.image, "exec sleep 600 2>/dev/null || while :; do :; done")
     access = find_access(talker.executor(engine))
-    stream = access.open_command(talker.key, CommandOrder(("/bin/sh", "-c", "read line; echo got $line; exit 7")))
+    stream = access.open_command(talker.key, CommandRequest(("/bin/sh", "-c", "read line; echo got $line; exit 7")))
     assert play(stream, b"hello\n")[Channel.OUTPUT] == b"got hello\n"
     assert stream.control.find_exit_code() == 7
     stream.control.end()

@@ -23,7 +23,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from riseml.base.stream_messages import Channel, ChannelData, CommandOrder, decode_message, encode_message
+from riseml.base.stream_messages import Channel, ChannelData, CommandRequest, decode_message, encode_message
 from tests.support.rig import Rig, single
 from tests.support.waiting import DEADLINE
 from tests.support.web_scene import enter, go, open_door
@@ -202,7 +202,7 @@ def test_another_user_cannot_open_a_stream_into_a_job(rig: Rig, intruder: Intrud
     own = intruder.origin
     with open_stream(own + command, cookie, own, prove(command)) as stream:
         assert stream.subprotocol == "riseml"
-        stream.send(encode_message(CommandOrder(("echo", "in the job"))))
+        stream.send(encode_message(CommandRequest(("echo", "in the job"))))
         pieces = [decode_message(data) for data in stream if isinstance(data, bytes)]
     assert ChannelData(Channel.OUTPUT, b"in the job\n") in pieces, "who has both halves may pass"
     attacks = {

@@ -14,7 +14,7 @@ from riseml.base.stream_messages import (
     ChannelData,
     ChannelEnd,
     CommandExit,
-    CommandOrder,
+    CommandRequest,
     FlowWindow,
     LengthPrefixed,
     StreamFailure,
@@ -38,7 +38,7 @@ MESSAGES: st.SearchStrategy[StreamMessage] = st.one_of(
     SIZES,
     st.builds(CommandExit, st.integers(-(2**31), 2**31 - 1)),
     st.builds(StreamFailure, WORDS, WORDS, st.none() | WORDS, st.integers(0, 255)),
-    st.builds(CommandOrder, st.lists(WORDS).map(tuple), st.none() | SIZES, TERMS),
+    st.builds(CommandRequest, st.lists(WORDS).map(tuple), st.none() | SIZES, TERMS),
     st.just(StreamReady()),
 )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, CommandExit, CommandOrder
+from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, CommandExit, CommandRequest
 from riseml.cli import job_command
 from riseml.cli.job_command import ask_job, run_in_job
 from riseml.client.exchange import Address
@@ -38,7 +38,7 @@ class PrintingJob:
         self.commands: list[tuple[str, ...]] = []
 
     @asynccontextmanager
-    async def open_stream(self, _address: Address, _path: str, order: CommandOrder) -> AsyncIterator[PrintingJob]:
+    async def open_stream(self, _address: Address, _path: str, order: CommandRequest) -> AsyncIterator[PrintingJob]:
         self.commands.append(order.command)
         yield self
 
@@ -70,7 +70,7 @@ def test_the_three_streams_are_those_of_this_process(
     os.close(writing)
     monkeypatch.setattr(job_command, "_INPUT", reading)
     monkeypatch.setattr(job_command, "open_stream", job.open_stream)
-    code = run_in_job(ADDRESS, "4.master", CommandOrder(("cat",)))
+    code = run_in_job(ADDRESS, "4.master", CommandRequest(("cat",)))
     os.close(reading)
     captured = capfd.readouterr()
     assert (code, job.typed, captured.out, captured.err) == (7, b"typed", "out", "err")

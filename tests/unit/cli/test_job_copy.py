@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import NotFound, Refused
-from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, CommandExit, CommandOrder
+from riseml.base.stream_messages import LONGEST_PIECE, Channel, ChannelData, CommandExit, CommandRequest
 from riseml.cli.job_copy import JobPath, copy_in, copy_out
 from riseml.client.exchange import Address
 from riseml.files.archives.entries import ArchiveEntry, EntryKind
@@ -32,7 +32,7 @@ class TalkingJob:
         self._answer: list[ChannelData | CommandExit] = []
 
     @asynccontextmanager
-    async def open_stream(self, _address: Address, _path: str, _order: CommandOrder) -> AsyncIterator[TalkingJob]:
+    async def open_stream(self, _address: Address, _path: str, _order: CommandRequest) -> AsyncIterator[TalkingJob]:
         self.usual -= 1
         self._answer = [ChannelData(Channel.OUTPUT, b"folder\n"), CommandExit(0)] if self.usual >= 0 else []
         yield self
@@ -63,7 +63,7 @@ class AnsweringJob(TalkingJob):
         self.got = b""
 
     @asynccontextmanager
-    async def open_stream(self, _address: Address, _path: str, order: CommandOrder) -> AsyncIterator[TalkingJob]:
+    async def open_stream(self, _address: Address, _path: str, order: CommandRequest) -> AsyncIterator[TalkingJob]:
         said = [ChannelData(Channel.OUTPUT, self.words)] if self.words else []
         self._answer = [*said, CommandExit(0)]
         self.words = b""

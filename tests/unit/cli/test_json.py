@@ -16,7 +16,7 @@ from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import HOSTS, FakeServer, make_experiment
 
 PAGE = (Path(__file__).parents[3] / "docs" / "json.md").read_text()
-NOT_PRINTED = {"Submission", "NotebookOrder", "TensorBoardOrder", "NewHost", "Failure", "FailureBody", "LinesEntry"}
+NOT_PRINTED = {"Submission", "NotebookRequest", "TensorBoardRequest", "NewHost", "Failure", "FailureBody", "LinesEntry"}
 NOT_PRINTED |= {
     "CapsuleView",
     "FileListing",
@@ -27,11 +27,11 @@ NOT_PRINTED |= {
     "RerunNeeds",
     "SaveRequest",
     "StoreKeys",
-    "TrialOrder",
+    "TrialRequest",
 }
 NOT_PRINTED |= {"Curve", "CurveList", "HostUsage", "ImportanceView", "MetricLastValues", "MetricNames"}
 NOT_PRINTED |= {"ParameterImportance", "PoolUsage", "QueuedView", "QueueView", "Stragglers", "StragglerView"}
-NOT_PRINTED |= {"Changes", "EventList", "EventView", "LineMatches", "LinePage", "NumberedLine", "WebOrder"}
+NOT_PRINTED |= {"Changes", "EventList", "EventView", "LineMatches", "LinePage", "NumberedLine", "WebRequest"}
 SHAPES = {name: shape for name, shape in vars(wire).items() if is_typeddict(shape) and name not in NOT_PRINTED}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 

@@ -20,7 +20,7 @@ from riseml.base import wire_revision
 from riseml.base.errors import Refused, StoreError, Unreachable
 from riseml.base.settings import Settings, read_settings
 from riseml.cli import local_server
-from riseml.cli.local_server import VersionOrder, compare_versions, connect_client, ensure_server
+from riseml.cli.local_server import VersionComparison, compare_versions, connect_client, ensure_server
 from riseml.cli.output.printer import Printer
 from riseml.cli.server_process import ServerProcess, ServerStarter
 from riseml.client import socket_http
@@ -379,8 +379,8 @@ def test_a_server_of_another_revision_in_use_is_named_with_what_to_do(
     ],
 )
 def test_versions_have_an_order(older: str, newer: str) -> None:
-    assert compare_versions(older, newer) is VersionOrder.OLDER
-    assert compare_versions(newer, older) is VersionOrder.NEWER
+    assert compare_versions(older, newer) is VersionComparison.OLDER
+    assert compare_versions(newer, older) is VersionComparison.NEWER
 
 
 @pytest.mark.parametrize(
@@ -395,5 +395,5 @@ def test_versions_have_an_order(older: str, newer: str) -> None:
     ],
 )
 def test_versions_may_be_the_same(one: str, other: str) -> None:
-    assert compare_versions(one, other) is VersionOrder.SAME
-    assert compare_versions(other, one) is VersionOrder.SAME
+    assert compare_versions(one, other) is VersionComparison.SAME
+    assert compare_versions(other, one) is VersionComparison.SAME

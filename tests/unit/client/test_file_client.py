@@ -10,7 +10,7 @@ import pytest
 from riseml.base.errors import Unreachable
 from riseml.client.exchange import Address, Exchange, RetryPolicy
 from riseml.client.file_client import FileClient, StoragePlace
-from riseml.files.storage_files import ListOrder
+from riseml.files.storage_files import ListRequest
 from tests.unit.cli.fake_server import FakeServer
 
 FILE: dict[str, Any] = {
@@ -42,7 +42,7 @@ def test_a_listing_is_asked_for_in_its_storage_and_again_after_a_break(
 ) -> None:
     fake_server.answers["GET /files"] = (200, {"at": FOLDER, "entries": [FILE], "next": "b"})
     fake_server.lost = ["GET /files"]
-    page = files.list_files(ListOrder("runs", limit=1))
+    page = files.list_files(ListRequest("runs", limit=1))
     assert ([(file.path, file.size) for file in page.entries], page.next) == ([("runs/a.txt", 3)], "b")
     assert len(fake_server.asked) == 2
     assert "root=output&of=4&path=runs" in fake_server.asked[0]
@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_is_no_answer_of_riseml(
 ) -> None:
     fake_server.answers["GET /files"] = (200, {"at": FOLDER, "entries": [FILE | changes], "next": None})
     with pytest.raises(Unreachable, match="not as a riseml server does"):
-        files.list_files(ListOrder("runs"))
+        files.list_files(ListRequest("runs"))
 
 
 def test_a_content_without_its_size_is_no_answer_of_riseml(files: FileClient, fake_server: FakeServer) -> None:

@@ -16,7 +16,7 @@ from riseml.base.stream_messages import (
     Channel,
     ChannelData,
     CommandExit,
-    CommandOrder,
+    CommandRequest,
     StreamFailure,
     StreamMessage,
     StreamReady,
@@ -28,7 +28,7 @@ from riseml.client.exchange import Address
 from riseml.client.stream_client import command_path, open_stream, port_path, presence_path
 from tests.support.waiting import DEADLINE
 
-ORDER = CommandOrder(("id",))
+ORDER = CommandRequest(("id",))
 Answer = Callable[[ServerConnection], Awaitable[None]]
 
 

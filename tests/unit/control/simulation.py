@@ -30,7 +30,7 @@ from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, choose_image, list_resolved
 from riseml.control.observation import NEVER_SAVED, Observation, SaveObservation
 from riseml.control.saving import find_attempt
-from riseml.executors.base import BuildOrder, Cancellation, HostSetup, ImageMissing, SubnetTaken
+from riseml.executors.base import BuildRequest, Cancellation, HostSetup, ImageMissing, SubnetTaken
 from riseml.executors.gangs import make_gang_order
 from riseml.model import (
     ActionFailure,
@@ -290,7 +290,7 @@ class Simulation:
         return self.hosts[name]
 
     def ensure_image(self, action: EnsureImage, experiment: Experiment) -> None:
-        order = BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation())
+        order = BuildRequest(choose_image(experiment, action.reference), None, print, Cancellation())
         self.hosts[action.host].ensure_image(order)
 
     def copy_image(self, action: CopyImage) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from riseml.data_stores.restore_output import Restored, RestoreOrder, restore_output
+from riseml.data_stores.restore_output import Restored, RestoreRequest, restore_output
 from riseml.data_stores.save_manifest import MANIFEST, SaveManifest, read_manifest
-from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, claim_place, save_output
+from riseml.data_stores.save_output import KnownFiles, SavePlace, SaveResult, SaveTask, claim_place, save_output
 from riseml.files.local_files import LocalFiles
 from riseml.spec.scalars.globs import parse_glob
 from tests.support.memory_target import MemoryTarget
@@ -65,7 +65,7 @@ class Site:
         def open_place() -> SavePlace:
             return claim_place(self.target, PLACE, self.head(owner))
 
-        order = SaveOrder(self.files(), open_place, self.head(owner), wants, is_of_jobs, note, lambda *_: None)
+        order = SaveTask(self.files(), open_place, self.head(owner), wants, is_of_jobs, note, lambda *_: None)
         found = save_output(order, self.known)
         self.known = found.known_files
         return found
@@ -84,7 +84,7 @@ class Site:
 
     def restore(self, check: Callable[[], None] = lambda: None) -> Restored:
         place = claim_place(self.target, PLACE, self.head())
-        order = RestoreOrder(self.files(), place, is_of_jobs, check, lambda *_: None)
+        order = RestoreRequest(self.files(), place, is_of_jobs, check, lambda *_: None)
         return restore_output(order)
 
 

@@ -12,7 +12,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.data_stores import data_cache
 from riseml.data_stores.data_cache import DataCache
-from riseml.data_stores.fetch import FetchOrder, fetch_set
+from riseml.data_stores.fetch import FetchRequest, fetch_set
 from riseml.spec.scalars.data_url import parse_data_url
 from tests.support.memory_remote import MemoryRemote
 from tests.support.waiting import DEADLINE
@@ -23,7 +23,7 @@ def fetch(cache: DataCache, name: str, size: int = 1000, limit: int = 5000) -> P
     remote = MemoryRemote({"x": name.encode() * (size // len(name))})
     url = parse_data_url(f"s3://datasets/{name}")
     with ExitStack() as hold:
-        order = FetchOrder(url, remote, limit, etag_is_md5=True, stop=threading.Event(), progress=lambda *_: None)
+        order = FetchRequest(url, remote, limit, etag_is_md5=True, stop=threading.Event(), progress=lambda *_: None)
         return fetch_set(cache, order, hold)
 
 

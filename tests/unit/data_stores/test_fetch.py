@@ -17,7 +17,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.data_stores import fetch
 from riseml.data_stores.data_cache import DataCache
-from riseml.data_stores.fetch import FetchOrder, fetch_set
+from riseml.data_stores.fetch import FetchRequest, fetch_set
 from riseml.data_stores.remote import RemoteFile, StoreUnavailable, TransferInterrupted
 from riseml.spec.scalars.data_url import parse_data_url
 from tests.support.memory_remote import MemoryRemote
@@ -33,7 +33,7 @@ class Scene:
         self.cache = DataCache(folder / "cache")
         self.remote = remote
         self.reports: list[tuple[int, int, str]] = []
-        self.order = FetchOrder(
+        self.order = FetchRequest(
             url=URL,
             remote=remote,
             limit=1 << 30,

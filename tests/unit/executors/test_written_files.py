@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from riseml.base.names import JobName
-from riseml.executors.written_files import WrittenFile, WrittenOrder, is_cache
+from riseml.executors.written_files import WrittenFile, WrittenRequest, is_cache
 from riseml.model import JobKey
 from riseml.spec.scalars.output_patterns import parse_output_pattern
 
@@ -21,7 +21,7 @@ def test_caches(path: str, *, is_one: bool) -> None:
 
 
 def test_an_order_wants_files_of_the_working_folder() -> None:
-    order = WrittenOrder(KEY, tuple(map(parse_output_pattern, ("./runs", "~/x", "*.pt"))))
+    order = WrittenRequest(KEY, tuple(map(parse_output_pattern, ("./runs", "~/x", "*.pt"))))
     assert [path for path in ("runs/a", "b/runs/c", "x", "d/e.pt", "f") if order.wants(path)] == [
         "runs/a",
         "b/runs/c",

@@ -10,7 +10,7 @@ import pytest
 
 from riseml.base.errors import Conflict, NotFound, Refused, UsageError
 from riseml.files.local_files import LocalFiles
-from riseml.files.storage_files import ListOrder
+from riseml.files.storage_files import ListRequest
 from riseml.job_programs.folder_contents import PART, FileUpload
 
 UPLOAD = "0123456789abcdef"
@@ -43,7 +43,7 @@ def put(files: LocalFiles, path: str, content: bytes, proof: bytes | None = None
 
 
 def list_paths(files: LocalFiles) -> list[str]:
-    return [entry.path for entry in files.list_files(ListOrder("", deep=True)).entries]
+    return [entry.path for entry in files.list_files(ListRequest("", deep=True)).entries]
 
 
 def test_what_is_written_is_listed_read_and_removed(files: LocalFiles, folder: Path) -> None:

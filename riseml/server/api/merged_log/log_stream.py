@@ -15,7 +15,7 @@ from riseml import wire
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, JobDuty, State
 from riseml.model import Experiment, Job, JobKey
-from riseml.server.api.merged_log import log_gate
+from riseml.server.api.merged_log import event_order
 from riseml.server.api.merged_log.log_entries import LastLines, encode_entry, encode_ping, end_entry
 from riseml.server.api.merged_log.set_states import load_set_states
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
@@ -66,7 +66,7 @@ async def _stream_new(
             continue
         if not follow:
             return  # the client has all that there is
-        patience = min(heartbeat, log_gate.PATIENCE) if reader.merge.holds_event else heartbeat
+        patience = min(heartbeat, event_order.PATIENCE) if reader.merge.holds_event else heartbeat
         if not await subscription.wait_for_change(patience):
             sent_at = time.monotonic()
             if reader.merge.holds_event or sent_at - checked_at >= _HEARTBEAT:  # in case a notification was missed

@@ -17,7 +17,8 @@ from riseml.base.names import JobName
 from riseml.base.records import dataclass
 from riseml.base.states import JobDuty, State
 from riseml.model import Experiment
-from riseml.server.api.merged_log import log_gate
+from riseml.server.api.merged_log import event_order
+from riseml.server.api.merged_log.event_order import EventDecision, LogState, decide_event, has_started
 from riseml.server.api.merged_log.log_entries import (
     format_moment,
     line_entry,
@@ -26,7 +27,6 @@ from riseml.server.api.merged_log.log_entries import (
     split_at,
     state_entry,
 )
-from riseml.server.api.merged_log.log_gate import Gate, LogState, gate, has_started
 from riseml.server.api.merged_log.set_states import SetStates
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
 from riseml.server.api.merged_log.stream_request import StreamRequest
@@ -94,7 +94,7 @@ class FollowedLog:
             self.held_since = 0.0
             return False
         self.held_since = self.held_since or moment
-        return moment - self.held_since < log_gate.PATIENCE
+        return moment - self.held_since < event_order.PATIENCE
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -174,7 +174,7 @@ class StreamMerge:
         event = followed.events[0] if followed.events else None
         block = followed.blocks[0] if followed.blocks else None
         has_more = block is not None or followed.may_have_more
-        if event is not None and self._ask_gate(followed, event, time, has_more=has_more) is Gate.WAIT:
+        if event is not None and self._decide_event(followed, event, time, has_more=has_more) is EventDecision.WAIT:
             event = None
         if block is None:
             return None if event is None else StreamHead(format_moment(event.at), is_event=True)
@@ -272,8 +272,10 @@ class StreamMerge:
                 cursor = self.cursor() if block.is_report else self.sent_cursor
                 yield report_entry(followed.record, report, cursor)
 
-    def _ask_gate(self, followed: FollowedLog, event: StateEvent, time: ReadTime, *, has_more: bool) -> Gate:
-        """Return the decision of the gate, from the present state of the job's log."""
+    def _decide_event(
+        self, followed: FollowedLog, event: StateEvent, time: ReadTime, *, has_more: bool
+    ) -> EventDecision:
+        """Return whether an event is sent now, from the present state of the job's log."""
         if has_more or followed.waiting_event != event.id:
             followed.waiting_event = event.id
             followed.waiting_since = time.monotonic
@@ -286,7 +288,7 @@ class StreamMerge:
             age=(time.utc - event.at).total_seconds(),
             quiet=time.monotonic - followed.waiting_since,
         )
-        return gate(event, log)
+        return decide_event(event, log)
 
     def _wants(self, job: JobName | None) -> bool:
         return self._request.canonical_id.job is None if job is None else self._request.canonical_id.names(job)

@@ -124,7 +124,7 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
     """Add POST /experiments/{name}/trials, which adds trials to a set whose points a search chooses."""
 
     @router.post("/experiments/{name}/trials")
-    def add_trials(name: Name, order: Annotated[wire.TrialOrder, Body()]) -> wire.ExperimentView:
+    def add_trials(name: Name, order: Annotated[wire.TrialRequest, Body()]) -> wire.ExperimentView:
         check_text(order)
         canonical_id = parse_id(name)
         record = find_search(canonical_id, services.stores, "only a search makes further trials")
@@ -165,7 +165,7 @@ def _check_points(record: SearchRecord) -> None:
         )
 
 
-def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environment:
+def _choose_variables(record: SearchRecord, order: wire.TrialRequest) -> Environment:
     """Return the variables of the new trials. The caller's values come with the order: the server does not keep them.
 
     Raises:

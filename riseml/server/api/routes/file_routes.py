@@ -18,7 +18,7 @@ from riseml import wire
 from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, TooSlow, UsageError
 from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.records import dataclass
-from riseml.files.storage_files import MOST_ENTRIES, FileWriter, ListOrder, StorageFiles
+from riseml.files.storage_files import MOST_ENTRIES, FileWriter, ListRequest, StorageFiles
 from riseml.job_programs.folder_contents import FileUpload
 from riseml.job_programs.folder_listing import Page
 from riseml.job_programs.folder_paths import FileInfo
@@ -106,7 +106,7 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/files", response_model=wire.FileListing)
     def list_files(place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
-        order = ListOrder(place.path, page.after or None, page.limit, page.deep)
+        order = ListRequest(place.path, page.after or None, page.limit, page.deep)
         listing = _open_storage(place, services).list_files(order)
         return Response(json.dumps(_show_page(listing)), media_type="application/json")
 
@@ -132,7 +132,7 @@ def _add_changing_routes(router: APIRouter, services: Services) -> None:
     def make_folder(place: PlaceQuery) -> wire.FileView:
         files = _open_storage(place, services, writes=True)
         files.make_folder(place.path)
-        return _show_file(files.list_files(ListOrder(place.path, limit=0)).at)
+        return _show_file(files.list_files(ListRequest(place.path, limit=0)).at)
 
     @router.post("/files/link")
     def make_link(place: PlaceQuery, target: Annotated[str, Query(min_length=1, max_length=4096)]) -> wire.FileView:
@@ -283,7 +283,7 @@ def _measure_output(experiment: Experiment, larger: int, hosts: HostSet) -> Sequ
         files = _open_output(experiment, hosts)
         after: str | None = None
         while True:
-            page = files.list_files(ListOrder("", after, MOST_ENTRIES, deep=True))
+            page = files.list_files(ListRequest("", after, MOST_ENTRIES, deep=True))
             view["files"] += sum(entry.kind != "folder" for entry in page.entries)
             view["size"] += sum(entry.size for entry in page.entries)
             after = page.next
@@ -302,7 +302,7 @@ def _remove_output(experiment: Experiment, hosts: HostSet) -> wire.OutputView:
     end = time.monotonic() + _REMOVAL_SECONDS
     files = _open_output(experiment, hosts)
     while time.monotonic() < end:
-        entries = files.list_files(ListOrder("", limit=1)).entries
+        entries = files.list_files(ListRequest("", limit=1)).entries
         if not entries:
             view["removed"] = True
             break

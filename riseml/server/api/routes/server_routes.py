@@ -91,8 +91,8 @@ def show_server(services: Services) -> wire.ServerView:
     }
 
 
-class _ListenerOrder(BaseModel):
-    """`wire.WebOrder`, checked."""
+class _ListenerRequest(BaseModel):
+    """`wire.WebRequest`, checked."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,7 +105,7 @@ def add_web_routes(router: APIRouter, listener: WebListener) -> None:
     """
 
     @router.post("/web")
-    async def open_page(request: Request, order: Annotated[_ListenerOrder, Body()]) -> wire.WebView:
+    async def open_page(request: Request, order: Annotated[_ListenerRequest, Body()]) -> wire.WebView:
         port = await listener.open(request.app, order.port)
         url = f"http://127.0.0.1:{port}/enter?token={listener.access.make_token()}"
         return {"open": True, "port": port, "url": url}

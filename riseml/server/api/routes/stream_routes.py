@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from riseml import wire
 from riseml.base.errors import Conflict, RisemlError, StoreError, UsageError
 from riseml.base.names import experiment_name, parse_id
-from riseml.base.stream_messages import CommandOrder, StreamMessage, StreamReady, decode_message, encode_message
+from riseml.base.stream_messages import CommandRequest, StreamMessage, StreamReady, decode_message, encode_message
 from riseml.server.access.stream_relay import end_in_thread, make_failure, relay_stream
 from riseml.server.api.guest_program import find_program
 from riseml.server.api.job_connectors import find_connector, find_running
@@ -157,12 +157,12 @@ class _WebSocketClient:
                 log.debug("the client of a stream was gone already: %s", error)
 
 
-async def _receive_order(client: _WebSocketClient) -> CommandOrder | None:
+async def _receive_order(client: _WebSocketClient) -> CommandRequest | None:
     try:
         message = await client.receive()
     except ValueError as error:
         raise UsageError(f"the request for a command is invalid: {error}") from error
-    if message is None or isinstance(message, CommandOrder):
+    if message is None or isinstance(message, CommandRequest):
         return message
     raise UsageError("a stream of a command begins with the command")
 

@@ -42,7 +42,7 @@ from riseml.store.insertion import NewExperiments
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
 PackName = Annotated[str, Path(max_length=32, description="of a pack, 32 hex digits")]
 Submission = Annotated[wire.Submission, Body()]
-TensorBoardOrder = Annotated[wire.TensorBoardOrder, Body()]
+TensorBoardRequest = Annotated[wire.TensorBoardRequest, Body()]
 Needs = Annotated[wire.RerunNeeds, Body()]
 
 _NO_BODY: dict[int | str, dict[str, Any]] = {code: {"model": None} for code in FAILURES}  # HEAD answers have no body
@@ -91,7 +91,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         return Response(status_code=204)
 
     @router.post("/tensorboards", status_code=201, responses=_KNOWN_KEY)
-    def submit_tensorboard(order: TensorBoardOrder, response: Response) -> wire.ExperimentView:
+    def submit_tensorboard(order: TensorBoardRequest, response: Response) -> wire.ExperimentView:
         check_text(order)
         experiment = _find_known(order.get("key"), services)
         if experiment is not None:

@@ -37,7 +37,7 @@ def find_outputs(names: Sequence[str], stores: Stores) -> tuple[NamedOutputs, ..
     return outputs
 
 
-def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExperiments:
+def make_tensorboard(order: wire.TensorBoardRequest, services: Services) -> NewExperiments:
     """Return the record to store for a TensorBoard.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.base.stream_messages import CommandOrder
+from riseml.base.stream_messages import CommandRequest
 from riseml.cli.context import CommandContext
 from riseml.client.exchange import Address
 from tests.unit.cli.conftest import Riseml
@@ -18,7 +18,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     """The jobs in which something was run, and its command."""
     found: Runs = []
 
-    def run(_address: Address, job: str, order: CommandOrder) -> int:
+    def run(_address: Address, job: str, order: CommandRequest) -> int:
         found.append((job, order.command))
         return 0
 

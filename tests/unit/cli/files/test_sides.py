@@ -10,7 +10,7 @@ import pytest
 
 from riseml.base.errors import NotFound, Refused, UsageError
 from riseml.cli.files.sides import LocalEndpoint, split_local
-from riseml.files.storage_files import ListOrder
+from riseml.files.storage_files import ListRequest
 from riseml.job_programs.folder_contents import FileUpload
 
 
@@ -30,7 +30,7 @@ def test_what_was_written_is_listed_and_read(endpoint: LocalEndpoint, tmp_path: 
     written = tmp_path / "sub" / "model.pt"
     assert (written.read_bytes(), written.stat().st_mtime_ns) == (b"hello", 10**18)
     assert os.access(written, os.X_OK)
-    entries = endpoint.list_files(ListOrder("", deep=True)).entries
+    entries = endpoint.list_files(ListRequest("", deep=True)).entries
     assert [entry.path for entry in entries] == ["source", "sub", "sub/model.pt"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from riseml.base.errors import EngineError
-from riseml.executors.base import BuildOrder, ImageMissing
+from riseml.executors.base import BuildRequest, ImageMissing
 from riseml.executors.docker.images import ensure_base
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Image
@@ -26,7 +26,7 @@ def site() -> Iterator[tuple[StreamingEngine, Engine]]:
         yield made
 
 
-def ensure(client: Engine, order: BuildOrder) -> str:
+def ensure(client: Engine, order: BuildRequest) -> str:
     with client.api() as api:
         return ensure_base(api, order)
 

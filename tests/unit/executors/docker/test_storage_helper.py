@@ -19,17 +19,17 @@ import pytest
 
 from riseml.base.errors import Conflict, EngineError, NotFound, Refused
 from riseml.base.names import HostName
-from riseml.executors.capabilities import StorageOrder
+from riseml.executors.capabilities import StorageRequest
 from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.storage_helper import HelperFiles, HelperSession, StorageHelpers, choose_names
 from riseml.executors.transports.engine_client import Engine
-from riseml.files.storage_files import ListOrder, StorageFiles
+from riseml.files.storage_files import ListRequest, StorageFiles
 from riseml.job_programs import read_file_service
 from riseml.job_programs.folder_contents import FileUpload
 from riseml.model import Capacity, Mount
 from tests.support.memory_executor import MemoryExecutor
 
-ORDER = StorageOrder("output://4", Mount("root", "/output"), "me/4")
+ORDER = StorageRequest("output://4", Mount("root", "/output"), "me/4")
 BIG = bytes(range(256)) * 10_000
 
 
@@ -93,7 +93,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageFil
 
 
 def test_a_helper_serves_files(files: StorageFiles, tmp_path: Path) -> None:
-    page = files.list_files(ListOrder("", limit=2, deep=True))
+    page = files.list_files(ListRequest("", limit=2, deep=True))
     assert ([(one.path, one.kind) for one in page.entries], page.next) == ([("out", "link"), ("sub", "folder")], "sub")
     header, *pieces, proof = files.read_file("x", 0, None)
     assert b"".join(pieces) == BIG
@@ -117,7 +117,7 @@ def test_a_helper_serves_files(files: StorageFiles, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="leads out"):
         files.make_link("sub/away", "../../x")
     assert (files.remove_files("deep", 10).folders, files.remove_files("out", 10).files) == (2, 1)
-    assert [one.path for one in files.list_files(ListOrder("sub")).entries if one.path != "z"][:1] != []
+    assert [one.path for one in files.list_files(ListRequest("sub")).entries if one.path != "z"][:1] != []
     assert (tmp_path / "me/4/sub/y").read_bytes() == b"abc"
 
 

@@ -17,7 +17,7 @@ from docker.errors import NotFound
 from riseml.base.names import JobName
 from riseml.executors.docker import written_files
 from riseml.executors.docker.written_files import ListedFile, parse_list, read_container_files
-from riseml.executors.written_files import Unread, WrittenOrder
+from riseml.executors.written_files import Unread, WrittenRequest
 from riseml.files.archives.entries import ArchiveEntry, EntryKind
 from riseml.job_programs.group_shell import LISTING_END
 from riseml.model import JobKey
@@ -74,7 +74,7 @@ def pack(*members: tuple[str, bytes | None, dict[str, Any]]) -> bytes:
 
 def read(engine: Engine, *wanted: str) -> list[tuple[str, object]]:
     """Return what was found: contents of wanted files, targets of links, else sizes."""
-    order = WrittenOrder(KEY, tuple(map(parse_output_pattern, wanted)), "/else", lambda: PROJECT)
+    order = WrittenRequest(KEY, tuple(map(parse_output_pattern, wanted)), "/else", lambda: PROJECT)
     found: list[tuple[str, object]] = []
     for one in read_container_files(engine, "c1", order):
         if isinstance(one, Unread):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.base.stream_messages import Channel, ChannelData, CommandExit, CommandOrder, StreamMessage
+from riseml.base.stream_messages import Channel, ChannelData, CommandExit, CommandRequest, StreamMessage
 from riseml.executors.base import NotThere, PortClosed
 from riseml.executors.job_streams import JobStream
 from riseml.executors.process.job_commands import open_process_command, open_process_port
@@ -42,7 +42,7 @@ def read_to_end(stream: JobStream) -> list[StreamMessage]:
 
 def test_a_command_has_the_variables_and_the_folder_of_its_job(tmp_path: Path) -> None:
     with run_job(tmp_path, "sleep 600", NAME="of the job") as record:
-        order = CommandOrder(("/bin/sh", "-c", 'echo "$NAME in $PWD"; exit 3'))
+        order = CommandRequest(("/bin/sh", "-c", 'echo "$NAME in $PWD"; exit 3'))
         messages = read_to_end(open_process_command(record, tmp_path, order))
     output = b"".join(message.content for message in messages if isinstance(message, ChannelData))
     assert output.decode() == f"of the job in {tmp_path}\n"
@@ -64,7 +64,7 @@ def test_a_port_is_reached_only_where_the_job_listens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("record", [None, ENDED], ids=["no record", "a job that has ended"])
 def test_a_job_that_does_not_run_takes_no_commands(record: SupervisorRecord | None, tmp_path: Path) -> None:
     with pytest.raises(NotThere):
-        open_process_command(record, tmp_path, CommandOrder(("id",)))
+        open_process_command(record, tmp_path, CommandRequest(("id",)))
     with pytest.raises(NotThere):
         open_process_port(record, 80)
 
@@ -74,4 +74,4 @@ def test_a_record_whose_process_is_gone_is_no_job(tmp_path: Path) -> None:
         pass
     assert load_record(tmp_path) is not None
     with pytest.raises(NotThere):
-        open_process_command(record, tmp_path, CommandOrder(("id",)))
+        open_process_command(record, tmp_path, CommandRequest(("id",)))

@@ -12,7 +12,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import HostName, JobName
 from riseml.base.states import JobDuty
 from riseml.control.actions import Signal
-from riseml.executors.gangs import GangOrder, GangRole
+from riseml.executors.gangs import GangRequest, GangRole
 from riseml.executors.slurm.executor import SlurmExecutor
 from riseml.executors.slurm.gang_folder import GangFolder, GangKey
 from riseml.job_programs.rank_launcher import TREE_MARKER
@@ -29,7 +29,7 @@ def test_a_role_of_several_ranks_is_told_that_its_whole_tree_gets_sigterm(tmp_pa
     owner, image = Owner("paul", 1, 1), Image("python")
     launch = Launch(JobKey(4, WORKER, 2), "5e17e4", "paul.4", "w", image, (), (), Resources(), Limits(), 64, owner, "")
     role = GangRole(launch, JobDuty.DECIDES, 0.0)
-    gang = GangOrder(4, 2, "paul.4", (role,), 10.0)
+    gang = GangRequest(4, 2, "paul.4", (role,), 10.0)
     order = executor._order_role(GangFolder(GangKey(4, 2), tmp_path), role, gang, "secret")
     assert order["environment"][TREE_MARKER] == "riseml-5e17e4-4-2/worker.1"
 

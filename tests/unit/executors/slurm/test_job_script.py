@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from riseml.base.names import JobName
-from riseml.executors.slurm.job_script import JobOrder, make_build_script, make_job_name, make_script, make_step_options
+from riseml.executors.slurm.job_script import (
+    JobScriptRequest,
+    make_build_script,
+    make_job_name,
+    make_script,
+    make_step_options,
+)
 from riseml.executors.slurm.shape import choose_shape, make_need
 from riseml.model import NodeKind
 from riseml.spec.config.types import Resources
@@ -27,10 +33,10 @@ FULL = SlurmSpec(
 )
 
 
-def make_order(needs: dict[str, Resources], settings: SlurmSpec, max_duration: float | None = None) -> JobOrder:
+def make_order(needs: dict[str, Resources], settings: SlurmSpec, max_duration: float | None = None) -> JobScriptRequest:
     """Return the order of a gang."""
     shape = choose_shape([make_need(JobName(name), need) for name, need in needs.items()], NODES)
-    return JobOrder("riseml-5e7a-4-1", "paul.4", "/shared/r/gangs/5e7a/4/a1", shape, settings, max_duration)
+    return JobScriptRequest("riseml-5e7a-4-1", "paul.4", "/shared/r/gangs/5e7a/4/a1", shape, settings, max_duration)
 
 
 def test_every_setting_is_an_option_and_setup_comes_before_the_supervisor() -> None:

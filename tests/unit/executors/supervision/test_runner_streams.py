@@ -9,7 +9,7 @@ from riseml.base.stream_messages import (
     ChannelData,
     ChannelEnd,
     CommandExit,
-    CommandOrder,
+    CommandRequest,
     StreamMessage,
     WindowSize,
     WindowUpdate,
@@ -25,7 +25,7 @@ from riseml.executors.supervision.runner_streams import RunnerCodec, RunnerContr
     ids=["without a terminal", "a terminal", "a terminal that does not know its size"],
 )
 def test_an_order_has_the_size_of_the_terminal(terminal: WindowSize | None, rows: int, columns: int) -> None:
-    order = make_runner_order(CommandOrder(("ls", "-l"), terminal, "xterm"))
+    order = make_runner_order(CommandRequest(("ls", "-l"), terminal, "xterm"))
     assert order == {"command": ["ls", "-l"], "term": "xterm", "rows": rows, "columns": columns}
 
 

@@ -12,7 +12,7 @@ from riseml.base.errors import Refused, UsageError
 from riseml.base.names import JobName
 from riseml.executors.supervision import working_folder
 from riseml.executors.supervision.working_folder import read_written_files
-from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.executors.written_files import Unread, WrittenFile, WrittenRequest
 from riseml.files.archives.entries import ArchiveEntry, EntryKind
 from riseml.files.local_files import LocalFiles
 from riseml.job_programs.folder_contents import FileUpload
@@ -52,7 +52,7 @@ def job(tmp_path: Path) -> Iterator[Path]:
 
 def read(job: Path, *wanted: str, home: str = "/nonexistent") -> dict[str, WrittenFile | bytes]:
     """Return what was written by path: the content of wanted files."""
-    order = WrittenOrder(KEY, tuple(map(parse_output_pattern, wanted)), home, lambda: PROJECT)
+    order = WrittenRequest(KEY, tuple(map(parse_output_pattern, wanted)), home, lambda: PROJECT)
     found: dict[str, WrittenFile | bytes] = {}
     for one in read_written_files(job, job.parents[1] / "stamp", order):
         assert isinstance(one, WrittenFile), one
@@ -131,7 +131,7 @@ def test_many_files_end_the_reading(job: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(working_folder, "MOST_LISTED", 5)
     for number in range(9):
         (job / f"{number}.txt").touch()
-    found = list(read_written_files(job, job.parents[1] / "stamp", WrittenOrder(KEY)))
+    found = list(read_written_files(job, job.parents[1] / "stamp", WrittenRequest(KEY)))
     assert len(found) == 6
     assert isinstance(found[-1], Unread)
 
@@ -156,7 +156,7 @@ def test_a_large_file_gets_a_second_name_instead_of_a_copy(job: Path, tmp_path: 
     (job / "model.pt").write_bytes(b"model")
     (job / "model.pt").chmod(0o6777)
     output = LocalFiles("output://1", open_output, open_output)
-    order = WrittenOrder(KEY, (parse_output_pattern("*.pt"),))
+    order = WrittenRequest(KEY, (parse_output_pattern("*.pt"),))
     files = read_written_files(job, job.parents[1] / "stamp", order)
     one = next(files)
     assert isinstance(one, WrittenFile)
@@ -190,7 +190,7 @@ def test_a_file_that_cannot_be_read_is_named(job: Path, monkeypatch: pytest.Monk
         return usual(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", refuse)
-    order = WrittenOrder(KEY, (parse_output_pattern("*.pt"),))
+    order = WrittenRequest(KEY, (parse_output_pattern("*.pt"),))
     found = [
         one.reason if isinstance(one, Unread) else (one.path, one.content and b"".join(one.content))
         for one in read_written_files(job, job.parents[1] / "stamp", order)

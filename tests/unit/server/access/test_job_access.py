@@ -10,13 +10,13 @@ import pytest
 from riseml.base.errors import Conflict, NotFound, RisemlError, Unreachable
 from riseml.base.names import HostName
 from riseml.base.states import State
-from riseml.base.stream_messages import CommandOrder
+from riseml.base.stream_messages import CommandRequest
 from riseml.model import ContainerObservation, Experiment
 from riseml.server.access.job_access import JobConnector
 from tests.unit.control.simulation import make_experiment, make_plan
 from tests.unit.server.memory_pool import H1, make_host, make_hosts
 
-ORDER = CommandOrder(("true",))
+ORDER = CommandRequest(("true",))
 
 
 def make_running(host: HostName | None = H1, state: State = State.RUNNING) -> Experiment:

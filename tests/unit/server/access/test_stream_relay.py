@@ -13,7 +13,7 @@ from riseml.base.stream_messages import (
     ChannelData,
     ChannelEnd,
     CommandExit,
-    CommandOrder,
+    CommandRequest,
     StreamFailure,
     StreamMessage,
     StreamReady,
@@ -56,7 +56,7 @@ def play(test: Callable[[Desk, MemoryCommand], Awaitable[None]]) -> MemoryComman
     """Relay the stream of a command in memory while `test` plays both ends; return the command."""
 
     async def run() -> MemoryCommand:
-        desk, command = Desk(), MemoryCommand(CommandOrder(("cat",)))
+        desk, command = Desk(), MemoryCommand(CommandRequest(("cat",)))
         command.far.settimeout(0.0)
         relay = asyncio.create_task(relay_stream(JobStream(command.near, RawCodec(), command), desk))
         assert await desk.read() == StreamReady()

@@ -16,7 +16,7 @@ from riseml.base.names import HostName
 from riseml.data_stores.data_cache import DataCache, FileRow
 from riseml.executors.base import WorkCancelled, WorkInterrupted, WorkReport
 from riseml.executors.capabilities import DataVolume
-from riseml.server.data.data_copies import CopyOrder, DataCopies
+from riseml.server.data.data_copies import CopyRequest, DataCopies
 from tests.support.memory_data import MemoryData
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.server.data.test_data_fetcher import make_keeper
@@ -54,7 +54,7 @@ class Scene:
 
     def copy(self, files: Path, limit: int = 1000, stop: threading.Event | None = None) -> None:
         """Bring a set to the host."""
-        self.copies.copy_set(CopyOrder(H1, files, limit, self.reports.append, stop or threading.Event()))
+        self.copies.copy_set(CopyRequest(H1, files, limit, self.reports.append, stop or threading.Event()))
 
     def read(self, key: str) -> dict[str, bytes] | None:
         """Return what the host has of a set."""
@@ -129,7 +129,7 @@ def test_a_copy_that_is_cut_goes_on(scene: Scene, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("riseml.data_stores.copy_set._MOST_FILES", 1)
     files = scene.make_set("k1", SET)
     stop = threading.Event()
-    order = CopyOrder(H1, files, 1000, lambda report: stop.set() if report.progress >= len(SET["a"]) else None, stop)
+    order = CopyRequest(H1, files, 1000, lambda report: stop.set() if report.progress >= len(SET["a"]) else None, stop)
     with pytest.raises(WorkCancelled):
         scene.copies.copy_set(order)
     assert (scene.read("k1"), scene.data.archives) == ({"a": SET["a"]}, 1)

@@ -21,7 +21,7 @@ from riseml.base.names import HostName, JobName
 from riseml.base.settings import Settings
 from riseml.base.states import State
 from riseml.control.actions import Action, CopyImage, EnsureImage, PrepareHost, ReleaseHost, StartGang, StartJob
-from riseml.executors.base import BuildOrder, HostSetup, Work, WorkReport
+from riseml.executors.base import BuildRequest, HostSetup, Work, WorkReport
 from riseml.executors.capabilities import Capabilities, DiskUse, InventoryItem, never
 from riseml.executors.pool import HostPool
 from riseml.files.storage.outputs import RECORD
@@ -59,7 +59,7 @@ CONFIG = "project: toaster\ntrain:\n  run: 'true'\n  cpus: 2\n"
 class Talking(MemoryExecutor):
     """A host whose builds print a line."""
 
-    def ensure_image(self, order: BuildOrder) -> None:
+    def ensure_image(self, order: BuildRequest) -> None:
         order.emit("Step 1")
         super().ensure_image(order)
 
@@ -109,7 +109,7 @@ def test_users_see_how_far_a_host_is_only_while_it_works(tmp_path: Path) -> None
     seen: list[tuple[HostName, WorkReport]] = []
 
     class Watched(MemoryExecutor):
-        def ensure_image(self, order: BuildOrder) -> None:
+        def ensure_image(self, order: BuildRequest) -> None:
             super().ensure_image(order)
             seen.extend(scene.activities.list_activities(experiment))
 
@@ -333,7 +333,7 @@ class FullHost(MemoryExecutor):
         super().discard_item(item, is_needed)
         self.percent -= 30
 
-    def ensure_image(self, order: BuildOrder) -> None:
+    def ensure_image(self, order: BuildRequest) -> None:
         self.percent, before = max(self.percent, self.while_building), self.percent
         if self.line:
             order.emit(self.line)

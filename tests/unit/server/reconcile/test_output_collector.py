@@ -14,12 +14,12 @@ from riseml.base.errors import EngineError, Unreachable
 from riseml.base.names import HostName, JobName
 from riseml.executors.base import NotThere
 from riseml.executors.capabilities import Capabilities
-from riseml.executors.written_files import Unread, WrittenFile, WrittenOrder
+from riseml.executors.written_files import Unread, WrittenFile, WrittenRequest
 from riseml.model import Capacity, JobKey, Owner
 from riseml.planning.launch import output_folder
 from riseml.planning.plan import first_jobs
 from riseml.server.reconcile import output_collector
-from riseml.server.reconcile.output_collector import CollectorDesk, OutputCollector, WrittenTally
+from riseml.server.reconcile.output_collector import CollectorParts, OutputCollector, WrittenTally
 from riseml.server.written_lines import describe_written
 from riseml.spec.config.loader import check_config
 from riseml.spec.scalars.output_patterns import parse_output_pattern
@@ -47,7 +47,7 @@ class Host(MemoryExecutor):
     def capabilities(self) -> Capabilities:
         return replace(super().capabilities, written=self)
 
-    def read_written(self, order: WrittenOrder) -> Iterator[WrittenFile | Unread]:
+    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
         for one in self.written:
             if isinstance(one, Exception):
                 raise one
@@ -74,7 +74,7 @@ class Scene:
         self.key = JobKey(made.id, JobName("train"), 1)
         self.output = folder / "output" / output_folder(made)
         self.output.mkdir(parents=True, mode=0o700)
-        desk = CollectorDesk(hosts, experiments, SnapshotStore(folder / "snapshots"), self.logs, self.written)
+        desk = CollectorParts(hosts, experiments, SnapshotStore(folder / "snapshots"), self.logs, self.written)
         self.collector = OutputCollector(desk)
 
     def collect(self, *written: tuple[str, bytes] | WrittenFile | Unread | Exception) -> WrittenRecord | None:
@@ -162,7 +162,7 @@ def test_the_line_that_is_to_be_added_means_every_lost_file(count: int, below: s
         checked = check_config(text)
         assert checked.spec is not None, (line, checked.problems)
         assert "asked.bin" in checked.spec.train.policy.outputs
-        order = WrittenOrder(KEY, tuple(map(parse_output_pattern, checked.spec.train.policy.outputs)))
+        order = WrittenRequest(KEY, tuple(map(parse_output_pattern, checked.spec.train.policy.outputs)))
         assert [path for path in paths if not order.wants(path)] == [], line
         assert all(sentence.isprintable() for sentence in describe_written([record]))
 

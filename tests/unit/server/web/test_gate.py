@@ -22,7 +22,7 @@ NO_HEADERS: Mapping[str, str] = {}
 ASSETS = {PAGE: Asset(b"<html>", "text/html"), "a/app.js": Asset(b"1;", "text/javascript")}
 
 
-class Gate:
+class EventDecision:
     """The gate of one server with one session, and the API behind it."""
 
     def __init__(self, folder: Path) -> None:
@@ -49,11 +49,11 @@ class Gate:
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    return Gate(tmp_path)
+def gate(tmp_path: Path) -> EventDecision:
+    return EventDecision(tmp_path)
 
 
-def test_a_proven_request_reaches_the_api_below_its_own_path(gate: Gate) -> None:
+def test_a_proven_request_reaches_the_api_below_its_own_path(gate: EventDecision) -> None:
     answer = gate.ask_proven("GET", "/api/v1/experiments?limit=5")
     assert (answer.status, answer.body) == (200, b"api:")
     scope = gate.api.scopes[0]
@@ -67,14 +67,14 @@ def test_a_proven_request_reaches_the_api_below_its_own_path(gate: Gate) -> None
 
 
 @pytest.mark.parametrize("address", ["/", "/experiments/4", "/static/a/app.js", "/static/none.js", "/enter?token=x"])
-def test_no_answer_can_be_framed_or_run_a_foreign_script(gate: Gate, address: str) -> None:
+def test_no_answer_can_be_framed_or_run_a_foreign_script(gate: EventDecision, address: str) -> None:
     headers = gate.ask("GET", address).headers
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert "script-src 'self'" in headers["content-security-policy"]
     assert (headers["x-frame-options"], headers["x-content-type-options"]) == ("DENY", "nosniff")
 
 
-def test_files_of_the_page_need_no_session(gate: Gate) -> None:
+def test_files_of_the_page_need_no_session(gate: EventDecision) -> None:
     page, script = gate.ask("GET", "/experiments/4"), gate.ask("GET", "/static/a/app.js")
     assert (page.body, page.headers["cache-control"]) == (b"<html>", "no-store")
     assert (script.body, script.headers["cache-control"]) == (b"1;", "max-age=31536000, immutable")
@@ -94,7 +94,7 @@ def test_files_of_the_page_need_no_session(gate: Gate) -> None:
         ("", 421),
     ],
 )
-def test_only_names_of_loopback_are_answered(gate: Gate, host: str, status: int) -> None:
+def test_only_names_of_loopback_are_answered(gate: EventDecision, host: str, status: int) -> None:
     assert gate.ask("GET", "/", host=host).status == status
 
 
@@ -110,12 +110,12 @@ def test_only_names_of_loopback_are_answered(gate: Gate, host: str, status: int)
         ("POST", {"origin": "http://127.0.0.1:4712"}, 403),
     ],
 )
-def test_another_page_can_send_nothing(gate: Gate, method: str, headers: dict[str, str], status: int) -> None:
+def test_another_page_can_send_nothing(gate: EventDecision, method: str, headers: dict[str, str], status: int) -> None:
     assert gate.ask_proven(method, "/api/v1/experiments", headers).status == status
     assert len(gate.api.scopes) == (status == 200)
 
 
-def test_the_api_needs_the_cookie_and_the_proof(gate: Gate) -> None:
+def test_the_api_needs_the_cookie_and_the_proof(gate: EventDecision) -> None:
     address = "/api/v1/experiments"
     bare = gate.ask("GET", address)
     assert (bare.status, CHALLENGE in bare.headers) == (401, False)
@@ -130,7 +130,7 @@ def test_the_api_needs_the_cookie_and_the_proof(gate: Gate) -> None:
     assert len(gate.api.scopes) == 1
 
 
-def test_a_proof_is_for_its_body(gate: Gate) -> None:
+def test_a_proof_is_for_its_body(gate: EventDecision) -> None:
     proof = prove(gate.access, gate.session, f"POST /api/v1/pool\n{hashlib.sha256(b'{}').hexdigest()}")
     headers = {**gate.cookie, **FROM_PAGE, PROOF: proof}
     assert gate.ask("POST", "/api/v1/pool", headers, b'{"x": 1}').status == 401
@@ -141,17 +141,17 @@ def test_a_proof_is_for_its_body(gate: Gate) -> None:
     ("address", "status"),
     [("/api/v1/web", 403), ("/api/v1/web/sessions", 403), ("/api/v2/x", 404), ("/api", 404), ("/api/guests/4/", 404)],
 )
-def test_what_is_not_for_the_page_is_refused_with_a_proof_too(gate: Gate, address: str, status: int) -> None:
+def test_what_is_not_for_the_page_is_refused_with_a_proof_too(gate: EventDecision, address: str, status: int) -> None:
     assert gate.ask_proven("GET", address).status == status
     assert gate.api.scopes == []
 
 
 @pytest.mark.parametrize(("size", "status"), [(4 << 20, 200), ((4 << 20) + 1, 413)])
-def test_a_long_order_is_not_read_to_its_end(gate: Gate, size: int, status: int) -> None:
+def test_a_long_order_is_not_read_to_its_end(gate: EventDecision, size: int, status: int) -> None:
     assert gate.ask_proven("POST", "/api/v1/experiments", FROM_PAGE, b"x" * size).status == status
 
 
-def test_a_token_is_exchanged_for_a_cookie_that_no_script_reads(gate: Gate) -> None:
+def test_a_token_is_exchanged_for_a_cookie_that_no_script_reads(gate: EventDecision) -> None:
     token = gate.access.make_token()
     answer = gate.ask("GET", f"/enter?token={token}")
     assert (answer.status, answer.headers["location"].partition("=")[0]) == (303, "/#session")
@@ -162,7 +162,7 @@ def test_a_token_is_exchanged_for_a_cookie_that_no_script_reads(gate: Gate) -> N
     assert gate.ask("HEAD", f"/enter?token={gate.access.make_token()}").status == 403
 
 
-def open_stream(gate: Gate, path: str, headers: dict[str, str], *protocols: str) -> Answer:
+def open_stream(gate: EventDecision, path: str, headers: dict[str, str], *protocols: str) -> Answer:
     scope = {**make_scope("GET", path, headers, HOST), "type": "websocket", "subprotocols": list(protocols)}
     return call(gate.application, scope)
 
@@ -170,7 +170,7 @@ def open_stream(gate: Gate, path: str, headers: dict[str, str], *protocols: str)
 COMMAND = "/api/v1/experiments/4.master/command"
 
 
-def test_the_page_opens_a_stream_into_a_job(gate: Gate) -> None:
+def test_the_page_opens_a_stream_into_a_job(gate: EventDecision) -> None:
     proof = prove(gate.access, gate.session, f"CONNECT {COMMAND}")
     headers = {**gate.cookie, "origin": ORIGIN, "sec-websocket-protocol": f"riseml, riseml-proof.{proof}"}
     answer = open_stream(gate, COMMAND, headers, "riseml", f"riseml-proof.{proof}")
@@ -189,7 +189,7 @@ def test_the_page_opens_a_stream_into_a_job(gate: Gate) -> None:
     ],
     ids=["no origin", "another page", "no proof", "another stream"],
 )
-def test_no_other_stream_is_opened(gate: Gate, path: str, origin: str, count: int) -> None:
+def test_no_other_stream_is_opened(gate: EventDecision, path: str, origin: str, count: int) -> None:
     proofs = [f"riseml-proof.{prove(gate.access, gate.session, f'CONNECT {path}')}"] * count
     headers = {**gate.cookie, **({"origin": origin} if origin else {})}
     answer = open_stream(gate, path, headers, "riseml", *proofs)

@@ -200,7 +200,7 @@ def test_an_old_end_waits_for_no_line(scene: Scene) -> None:
 
 @pytest.mark.usefixtures("then")
 def test_an_end_waits_no_longer_than_the_patience(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.server.api.merged_log.log_gate.PATIENCE", 0.05)
+    monkeypatch.setattr("riseml.server.api.merged_log.event_order.PATIENCE", 0.05)
     scene.save(State.FINISHED, 10)
 
     async def run() -> list[str]:
@@ -218,7 +218,7 @@ def test_an_end_waits_no_longer_than_the_patience(scene: Scene, monkeypatch: pyt
 
 @pytest.mark.usefixtures("then")
 def test_pings_come_while_an_end_waits_for_a_line(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.server.api.merged_log.log_gate.PATIENCE", 60.0)
+    monkeypatch.setattr("riseml.server.api.merged_log.event_order.PATIENCE", 60.0)
     scene.save(State.FINISHED, 10)
 
     async def run() -> None:
@@ -297,7 +297,7 @@ def test_no_line_stands_before_the_start_of_its_job(tmp_path: Path, *, batch: bo
 
 
 def test_lines_wait_for_the_start_no_longer_than_the_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.server.api.merged_log.log_gate.PATIENCE", 0.0)
+    monkeypatch.setattr("riseml.server.api.merged_log.event_order.PATIENCE", 0.0)
     scene = Scene(tmp_path)
     start(scene, State.STARTING, 1)
     scene.write("master", (2, "early"))

@@ -11,7 +11,7 @@ import pytest
 from riseml.base.names import JobName, parse_id
 from riseml.base.states import Reason, State
 from riseml.model import Experiment
-from riseml.server.api.merged_log.log_gate import PATIENCE
+from riseml.server.api.merged_log.event_order import PATIENCE
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
 from riseml.server.api.merged_log.stream_merge import FollowedLog, ReadTime, StreamMerge
 from riseml.server.api.merged_log.stream_request import StreamRequest

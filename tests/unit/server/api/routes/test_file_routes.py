@@ -20,7 +20,7 @@ from riseml.cli.commands.output_cleaning import _find_outputs
 from riseml.client.exchange import Address, RetryPolicy
 from riseml.client.file_client import FileClient, StoragePlace
 from riseml.client.server_client import Client
-from riseml.files.storage_files import ListOrder
+from riseml.files.storage_files import ListRequest
 from riseml.job_programs.folder_contents import FileUpload, read_pieces
 from riseml.model import Experiment
 from riseml.server.api.routes import file_routes
@@ -193,13 +193,13 @@ def test_what_cannot_be_is_said_in_one_sentence(files: FileClient, served: tuple
     (home / "data/folder").mkdir(parents=True, exist_ok=True)
     for kind, path in ((NotFound, "none"), (UsageError, "../data"), (UsageError, "n" * 256)):
         with pytest.raises(kind):
-            files.list_files(ListOrder(path))
+            files.list_files(ListRequest(path))
     with pytest.raises(UsageError, match="is a folder"):
         list(files.read_file("folder"))
     with pytest.raises(RisemlError, match="root of a storage"):
         files.remove_files("")
     with Client(Address(None, served[0])) as client, pytest.raises(NotFound, match="no experiment 7"):
-        client.open_files(StoragePlace("output", "7")).list_files(ListOrder(""))
+        client.open_files(StoragePlace("output", "7")).list_files(ListRequest(""))
 
 
 class Asking:

@@ -1,4 +1,4 @@
-"""The gate of the merged stream: decide whether to send the end of a job now, or to wait for lines of the job. Pure.
+"""Decide whether the merged stream sends the end of a job now, or waits for lines of the job. Pure.
 
 A host dates the end of a job and the job's lines, pipes deliver them in any order, and clocks differ. The stream
 therefore sends the end after the last line of the job, whatever the timestamps are. It does not wait forever: the lines
@@ -22,7 +22,7 @@ _PRINTED_NOTHING = frozenset({Reason.CACHED, Reason.START_FAILED})
 _LOG_IS_GONE = frozenset({Reason.VANISHED, Reason.HOST_LOST, Reason.INTERNAL})
 
 
-class Gate(enum.Enum):
+class EventDecision(enum.Enum):
     """The decision about an event."""
 
     READY = "send it: every line that belongs before it has been sent"
@@ -43,34 +43,34 @@ class LogState:
     quiet: float  # seconds for which the end has waited while no line came
 
 
-def gate(event: StateEvent, log: LogState) -> Gate:
+def decide_event(event: StateEvent, log: LogState) -> EventDecision:
     """Decide whether the stream sends an event now; only the end of a job ever waits.
 
     Example:
-        >>> gate(master_finished, LogState(900, 1000, True, False, True, 0.1, 0.0))  # 100 bytes are not sent yet
-        <Gate.WAIT: ...>
+        >>> decide_event(master_finished, LogState(900, 1000, True, False, True, 0.1, 0.0))  # 100 bytes are left
+        <EventDecision.WAIT: ...>
     """
     if event.job is None or event.state not in TERMINAL:
-        return Gate.READY
+        return EventDecision.READY
     if log.end is not None:
-        return _gate_complete_log(log, log.end)
+        return _decide_with_complete_log(log, log.end)
     if not log.has_started or event.reason in _PRINTED_NOTHING:
-        return Gate.READY
+        return EventDecision.READY
     if log.is_closed or event.reason in _LOG_IS_GONE or log.age >= _OLD:
-        return Gate.LOST
+        return EventDecision.LOST
     return _wait_or_give_up(log)
 
 
-def _gate_complete_log(log: LogState, end: int) -> Gate:
+def _decide_with_complete_log(log: LogState, end: int) -> EventDecision:
     if log.sent >= end:
-        return Gate.READY
+        return EventDecision.READY
     if log.is_closed:
-        return Gate.WAIT if log.has_more else Gate.LOST
+        return EventDecision.WAIT if log.has_more else EventDecision.LOST
     return _wait_or_give_up(log)
 
 
-def _wait_or_give_up(log: LogState) -> Gate:
-    return Gate.LOST if log.quiet >= PATIENCE else Gate.WAIT
+def _wait_or_give_up(log: LogState) -> EventDecision:
+    return EventDecision.LOST if log.quiet >= PATIENCE else EventDecision.WAIT
 
 
 def has_started(experiment: Experiment, event: StateEvent) -> bool:
