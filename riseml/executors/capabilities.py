@@ -384,7 +384,7 @@ ListUsed = Callable[[], frozenset[str]]
 """Returns references of environments that are in use."""
 
 
-class BuildKeeper(Protocol):
+class BuildReaper(Protocol):
     """Runs builds of environments that outlive the server: the next server follows them, or ends them."""
 
     def end_unwanted_builds(self, references: frozenset[str], list_used: ListUsed = frozenset) -> None:
@@ -433,7 +433,7 @@ class Capabilities:
     """What a host can do beyond `executors.base.Executor`; None: it cannot."""
 
     access: JobAccess | None = None
-    builds: BuildKeeper | None = None
+    builds: BuildReaper | None = None
     check: HostCheck | None = None
     data: HostData | None = None
     disk: DiskMeter | None = None

@@ -29,7 +29,7 @@ from collections.abc import Callable
 from typing import Any
 
 from riseml.job_programs.rank_meeting import ENDED, GONE, Rendezvous, RendezvousServer, keep_alive
-from riseml.job_programs.rank_output import SharedOutput, copy_output
+from riseml.job_programs.rank_output import CombinedOutput, copy_output
 
 TELL = 8  # descriptor of a shell: it reports the end of a line
 HEAR = 9  # descriptor of a shell: it lets the shell go on
@@ -53,7 +53,7 @@ class Launcher:
         self.pipes: dict[int, int] = {}  # rank -> the pipe over which its shell gets the order to go on
         self.waiting: set[int] = set()  # ranks that have ended the line
         self.line = 0
-        self.outputs = [SharedOutput(sys.stdout.buffer), SharedOutput(sys.stderr.buffer)]
+        self.outputs = [CombinedOutput(sys.stdout.buffer), CombinedOutput(sys.stderr.buffer)]
         self.link: socket.socket | None = None
         self.meeting: Rendezvous | None = None
         self.failure: tuple[int, int] | None = None  # rank and exit code of the first process here that failed

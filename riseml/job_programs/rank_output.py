@@ -14,7 +14,7 @@ HOLD_TIME = 1.0  # seconds for which the beginning of a line is held back
 PIECE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 
 
-class SharedOutput:
+class CombinedOutput:
     """Stdout or stderr of the job. Each line begins with the rank of its process, and lines are never mixed."""
 
     def __init__(self, target: BinaryIO) -> None:
@@ -44,7 +44,7 @@ class SharedOutput:
                 self.writer = b""
 
 
-def copy_output(source: BinaryIO, output: SharedOutput, rank: int) -> None:
+def copy_output(source: BinaryIO, output: CombinedOutput, rank: int) -> None:
     """Copy the output of a process in pieces that end with a line end or with a carriage return. An incomplete piece is
     written `HOLD_TIME` after its first byte, whatever follows: it may be a prompt, a counter or a row of dots.
     """

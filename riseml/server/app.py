@@ -23,8 +23,8 @@ from riseml.control.actions import Action
 from riseml.executors.pool import HostPool
 from riseml.model import Experiment, Owner
 from riseml.server.api.failures import Api, install_handlers
-from riseml.server.api.guest_program import GuestProgram
 from riseml.server.api.limits import BodyLimit
+from riseml.server.api.proxied_app import ProxiedApp
 from riseml.server.api.routes.late_route import LateRoute
 from riseml.server.api.routes.router import make_router
 from riseml.server.api.routes.sample_routes import add_prometheus_routes
@@ -33,11 +33,11 @@ from riseml.server.attendance import Attendance
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
 from riseml.server.data.data_fetcher import DataFetcher
-from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.hosts.swarm_keeper import SwarmKeeper
+from riseml.server.hosts.swarm_reconciler import SwarmReconciler
 from riseml.server.identity import check_store_is_there, read_identity, record_server
 from riseml.server.open_counts import OpenCounter, OpenCounts
 from riseml.server.reconcile.action_tracker import ActionTracker, Perform
@@ -59,8 +59,8 @@ from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.server.web.access import WebAccess
-from riseml.server.web.guest_gate import GUEST_MOUNT
 from riseml.server.web.listener import WebListener
+from riseml.server.web.proxied_app_auth import PROXIED_APP_MOUNT
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
@@ -202,7 +202,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         monitor=Monitor(hosts.pool, samples.note_watched),
         samples=samples,
         idle=IdleWatch(hosts.pool, loops.pump.count_lines),
-        swarm=SwarmKeeper(hosts),
+        swarm=SwarmReconciler(hosts),
         attendance=Attendance(),
         activities=activities,
         timings=timings,
@@ -252,7 +252,7 @@ def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: 
     return DataServices(
         fetcher=fetcher,
         cleaner=cleaner,
-        disks=DiskKeeper(cleaner, hosts),
+        disks=DiskReclaimer(cleaner, hosts),
         outputs=OutputWatch(hosts, hosts.settings.output_limit),
         capsules=CapsuleWriter(hosts, stores.snapshots, stores.capsules, read_results, __version__),
     )
@@ -282,7 +282,7 @@ def _make_api(services: Services) -> FastAPI:
     api.router.route_class = LateRoute
     api.router.routes.extend(make_router(services).routes)
     add_prometheus_routes(api.router, services)
-    api.mount(GUEST_MOUNT, GuestProgram(services))
+    api.mount(PROXIED_APP_MOUNT, ProxiedApp(services))
     return api
 
 

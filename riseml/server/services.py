@@ -13,11 +13,11 @@ from riseml.model import Owner
 from riseml.server.attendance import Attendance
 from riseml.server.data.clean import Cleaner
 from riseml.server.data.data_fetcher import DataFetcher
-from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.data.output_saver import OutputSaver
 from riseml.server.data.output_watch import OutputWatch
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.hosts.swarm_keeper import SwarmKeeper
+from riseml.server.hosts.swarm_reconciler import SwarmReconciler
 from riseml.server.open_counts import OpenCounter
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
@@ -85,7 +85,7 @@ class DataServices:
 
     fetcher: DataFetcher  # fetches the data that experiments name
     cleaner: Cleaner  # finds and removes what no experiment owns
-    disks: DiskKeeper  # makes room on disks that are nearly full
+    disks: DiskReclaimer  # makes room on disks that are nearly full
     outputs: OutputWatch  # measures how much outputs take, where that is limited
     capsules: CapsuleWriter  # writes the capsules of experiments
 
@@ -103,7 +103,7 @@ class Watchers:
     monitor: Monitor  # samples what running jobs use, while a client asks
     samples: SampleRecorder  # samples every running job, and keeps the samples
     idle: IdleWatch  # measures for how long jobs have shown no sign of life
-    swarm: SwarmKeeper  # keeps the right managers of the pool's swarm
+    swarm: SwarmReconciler  # keeps the right managers of the pool's swarm
     attendance: Attendance  # which clients use which companion
     activities: Activities  # what hosts do for environments at this moment
     timings: Timings  # how long passes, actions and waits take

@@ -2,7 +2,7 @@
 
 Only the user of the server opens the socket. But a port that the user forwards to it (`ssh -L`, a proxy) is open to the
 pages in a browser: their requests name the page as `Origin`, or come under a foreign host name that resolves to
-loopback. The port of the web page has checks of its own (`riseml.server.web.gate`).
+loopback. The port of the web page has checks of its own (`riseml.server.web.web_auth`).
 """
 
 from __future__ import annotations

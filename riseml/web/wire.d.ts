@@ -42,7 +42,6 @@ export type GoneHost = { host: string; jobs: Array<string>; seconds_left: number
 export type GpuList = { gpus: Array<GpuView>; troubles: Array<GpuTrouble> };
 export type GpuTrouble = { host: string; message: string };
 export type GpuView = { host: string; id: string; uuid: string; name: string; driver: string; bus: string; mem_total: number | null; mem_used: number | null; percent: number | null; temperature: number | null; power: number | null; power_limit: number | null; jobs: Array<string> };
-export type GuestAddress = { url: string };
 export type HostFinding = { host: string; outcome: "ok" | "slow" | "failed"; id: string | null; message: string; measures: Array<MeasureView>; gpus: Array<TestedGpuView> };
 export type HostFindings = { findings: Array<HostFinding>; links: Array<LinkFinding> };
 export type HostFitView = { host: string; obstacle: "silent" | "lost" | "drained" | "stale" | null; text: string; jobs: Array<JobFitView> };
@@ -104,6 +103,7 @@ export type PoolRecovery = { leader: string; keeps_swarm: boolean; lost: Array<s
 export type PoolUsage = { since: string; until: string; step: number; time: Array<number>; hosts: Array<HostUsage>; left_out: number };
 export type PoolView = { file: string | null; trouble: string; network: "bridge" | "overlay" | "host"; swarm_trouble: string; output: string; data: string; shared_output: boolean; hosts: Array<HostView>; gone: Array<GoneHost> };
 export type ProblemShape = { file: string; line: number; column: number; path: string; problem: string; hint: string; severity: "error" | "warning" };
+export type ProxiedAppAddress = { url: string };
 export type QueuePlaceView = { position: number; length: number; ahead: Array<string> };
 export type QueueView = { length: number; waiting: Array<QueuedView> };
 export type QueuedView = { position: number; id: string; project: string; created_at: string; summary: string };
@@ -163,7 +163,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /experiments/${string}/saved` ? SavedView :
   Request extends `GET /experiments/${string}/stragglers` ? Stragglers :
   Request extends `GET /experiments/${string}/tfconfig` ? TfConfigs :
-  Request extends `POST /experiments/${string}/address` ? GuestAddress :
+  Request extends `POST /experiments/${string}/address` ? ProxiedAppAddress :
   Request extends `POST /experiments/${string}/keep` ? KeptView :
   Request extends `POST /experiments/${string}/kill` ? ExperimentView :
   Request extends `POST /experiments/${string}/save` ? SavedView :

@@ -182,7 +182,7 @@ from riseml.wire.web import (
     Changes as Changes,
     EventList as EventList,
     EventView as EventView,
-    GuestAddress as GuestAddress,
+    ProxiedAppAddress as ProxiedAppAddress,
     LineMatches as LineMatches,
     LinePage as LinePage,
     NumberedLine as NumberedLine,

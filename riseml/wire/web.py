@@ -37,7 +37,7 @@ class WebSessions(TypedDict):
     sessions: list[WebSessionView]  # the oldest first
 
 
-class GuestAddress(TypedDict):
+class ProxiedAppAddress(TypedDict):
     """Where a browser sees the TensorBoard of an experiment."""
 
     url: str  # leads one browser there, once, within a minute

@@ -53,7 +53,7 @@ from riseml.model import Experiment, Frame, JobKey, Launch
 from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
 from riseml.server.data.data_fetcher import DataFetcher
-from riseml.server.data.disk_keeper import CACHE, HOME, DiskKeeper, DiskTrouble, DiskWatch
+from riseml.server.data.disk_reclaimer import CACHE, HOME, DiskReclaimer, DiskTrouble, DiskWatch
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities, name_data
 from riseml.server.reconcile.capsule_writer import CapsuleWriter
@@ -87,7 +87,7 @@ class Actor:
     activities: Activities  # the progress of builds and transfers, for users
     capsules: CapsuleWriter  # capsules: everything that another run of an experiment needs
     data: DataFetcher  # the data that experiments name, and the outputs that they save
-    disks: DiskKeeper  # makes room on full disks
+    disks: DiskReclaimer  # makes room on full disks
     builds: dict[EnsureImage, _RunningBuild] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:

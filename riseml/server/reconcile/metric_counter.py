@@ -1,4 +1,4 @@
-"""The metric keeper: one thread counts the reports in logs that have grown, and saves the counts at intervals."""
+"""The counter of metrics: one thread counts the reports in logs that have grown, and saves the counts at intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MetricCounter(threading.Thread):
 
     Args:
         metrics: counts and saves.
-        on_reports: called in the keeper's thread with the experiments that have new reports, at most five times a
+        on_reports: called in the counter's thread with the experiments that have new reports, at most five times a
         second.
     """
 
@@ -47,7 +47,7 @@ class MetricCounter(threading.Thread):
         """Register a listener for the experiments whose logs were counted, also if a reader has counted them.
 
         Args:
-            listener: called in the keeper's thread, at most five times a second.
+            listener: called in the counter's thread, at most five times a second.
         """
         self._on_counted = listener
 

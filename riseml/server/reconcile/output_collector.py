@@ -104,8 +104,8 @@ class OutputCollector:
             if experiment.reads or job is None or job.part is JobDuty.PREPARES:
                 return
             home = CONTAINER_FOLDERS.home if executor.contained else self._desk.hosts.roots.home
-            keeper = _FileKeeper(self._desk.hosts, executor.name, experiment, job)
-            record = self._collect_files(reader, key, home, keeper)
+            writer = _FileWriter(self._desk.hosts, executor.name, experiment, job)
+            record = self._collect_files(reader, key, home, writer)
             if record.is_empty:
                 return
             reach(Point.FILES_KEPT)
@@ -113,14 +113,14 @@ class OutputCollector:
             reach(Point.FILES_NOTED)
         self._say(key, record)
 
-    def _collect_files(self, reader: WrittenReader, key: JobKey, home: str, keeper: _FileKeeper) -> WrittenRecord:
-        experiment = keeper.experiment
+    def _collect_files(self, reader: WrittenReader, key: JobKey, home: str, writer: _FileWriter) -> WrittenRecord:
+        experiment = writer.experiment
         patterns = tuple(map(parse_output_pattern, experiment.plan.list_outputs(key.job)))
         order = WrittenRequest(key, patterns, home, lambda: self._list_project(experiment))
         tally = WrittenTally(tuple(pattern.text for pattern in patterns))
         try:
             for file in reader.read_written(order):
-                _take(file, keeper, tally)
+                _take(file, writer, tally)
         except NotThere:
             return WrittenRecord()
         except Unreachable as error:
@@ -160,23 +160,23 @@ class OutputCollector:
             self._desk.logs.append_frames(key, frames)
 
 
-def _take(file: WrittenFile | Unread, keeper: _FileKeeper, tally: WrittenTally) -> None:
+def _take(file: WrittenFile | Unread, writer: _FileWriter, tally: WrittenTally) -> None:
     """Keep one file that is wanted, and count it."""
     if isinstance(file, Unread):
         tally.note_rest(file.reason)
     elif file.target is not None:
-        keeper.keep_link(file)
+        writer.write_link(file)
     elif file.content is None:
         tally.note_lost(file)
     else:
-        trouble = keeper.keep_file(file, file.content)
+        trouble = writer.write_file(file, file.content)
         if trouble:
             tally.note_left_out(file, trouble)
         else:
             tally.note_kept(file)
 
 
-class _FileKeeper:
+class _FileWriter:
     """Moves files of one job into the output of its experiment."""
 
     def __init__(self, hosts: HostSet, host: HostName, experiment: Experiment, job: Job) -> None:
@@ -189,7 +189,7 @@ class _FileKeeper:
         self._files = 0
         self._bytes = 0
 
-    def keep_file(self, file: WrittenFile, content: Iterator[bytes]) -> str:
+    def write_file(self, file: WrittenFile, content: Iterator[bytes]) -> str:
         """Copy a file into the output; return why not, or an empty text.
 
         Raises:
@@ -212,7 +212,7 @@ class _FileKeeper:
         except RisemlError as error:
             return error.message
 
-    def keep_link(self, file: WrittenFile) -> None:
+    def write_link(self, file: WrittenFile) -> None:
         """Make a link in the output if it leads to a place below the output; leave out any other."""
         if file.target is None or self._files >= MOST_KEPT:
             return

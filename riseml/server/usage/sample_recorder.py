@@ -110,11 +110,11 @@ class SampleRecorder:
 class _HostReader(threading.Thread):
     """Reads the jobs of one host, each when it is due."""
 
-    def __init__(self, host: HostName, pool: HostPool, keeper: SampleRecorder, interval: float) -> None:
+    def __init__(self, host: HostName, pool: HostPool, recorder: SampleRecorder, interval: float) -> None:
         super().__init__(name=f"samples-{host}", daemon=True)
         self._host = host
         self._pool = pool
-        self._keeper = keeper
+        self._recorder = recorder
         self._interval = interval
         self._turns: Mapping[JobKey, _SamplingSchedule] = {}  # replaced, never changed
         self._stopping = threading.Event()
@@ -163,7 +163,7 @@ class _HostReader(threading.Thread):
         try:
             sample = self._measure_job(key, turn)
             if sample is not None:
-                self._keeper.keep(key, sample)
+                self._recorder.keep(key, sample)
         except RisemlError as error:
             log.debug("no sample of %s: %s", key, error.message)
             turn.meter = None

@@ -37,7 +37,7 @@ class Asset:
 
 def read_frame() -> Mapping[str, Asset]:
     """Return the files of the frame around the program of a job, by their names."""
-    folder = files("riseml.web").joinpath("guest")
+    folder = files("riseml.web").joinpath("proxied_app")
     kinds = {entry.name: _TYPES.get(f".{entry.name.rpartition('.')[2]}") for entry in folder.iterdir()}
     return {name: Asset(folder.joinpath(name).read_bytes(), kind) for name, kind in kinds.items() if kind is not None}
 

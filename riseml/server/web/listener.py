@@ -21,9 +21,9 @@ from riseml.server.http_config import configure_http
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame
 from riseml.server.web.connections import WebConnection
-from riseml.server.web.gate import WebAuth
-from riseml.server.web.guest_gate import ProxiedAppAuth
-from riseml.server.web.guests import WebGuests
+from riseml.server.web.proxied_app_auth import ProxiedAppAuth
+from riseml.server.web.proxied_apps import ProxiedApps
+from riseml.server.web.web_auth import WebAuth
 
 _ADDRESS = "127.0.0.1"
 _OTHER_ADDRESS = "::1"
@@ -43,7 +43,7 @@ class WebListener:
 
     def __init__(self, access: WebAccess) -> None:
         self.access = access
-        self.guests = WebGuests(access.sign)
+        self.proxied_apps = ProxiedApps(access.sign)
         self._server: _WebServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self._port: int | None = None
@@ -121,9 +121,9 @@ class WebListener:
     def _start(self, api: ASGIApp, listeners: list[socket.socket]) -> int:
         """Serve, and return the port."""
         port: int = listeners[0].getsockname()[1]
-        guests = ProxiedAppAuth(api, self.guests, read_frame())
-        gate = WebAuth(api, self.access, read_assets(), guests, port)
-        self._server = _WebServer(configure_http(gate, WebConnection))
+        app_auth = ProxiedAppAuth(api, self.proxied_apps, read_frame())
+        web_auth = WebAuth(api, self.access, read_assets(), app_auth, port)
+        self._server = _WebServer(configure_http(web_auth, WebConnection))
         self._port = port
         self._serving = asyncio.create_task(self._server.serve(sockets=listeners))
         return port

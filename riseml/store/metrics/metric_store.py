@@ -178,7 +178,7 @@ class MetricStore:
             if experiment in tallies or self._logs.log_size(experiment):
                 counting = self._open_counting(experiment)
                 with counting.lock:
-                    with suppress(LogUnreadable):  # the metric keeper says so; one damaged file hides no other counts
+                    with suppress(LogUnreadable):  # the metric counter says so; one damaged file hides no other counts
                         self._count_on(counting)
                     tallies[experiment] = _to_row(counting)
         return tallies

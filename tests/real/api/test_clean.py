@@ -34,7 +34,7 @@ from riseml.planning.plan import first_jobs
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
 from riseml.server.data.data_fetcher import DataFetcher
-from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.data.leftover_judge import CleanRequest
 from riseml.server.hosts.host_set import HostSet
 from riseml.spec.pool.types import HostSpec
@@ -444,13 +444,13 @@ def write_ballast(disk: Path, megabytes: int) -> None:
     (disk / f"ballast-{uuid.uuid4().hex}").write_bytes(b"x" * megabytes * 1_000_000)
 
 
-def run_keeper(place: Place) -> DiskKeeper:
+def run_reclaimer(place: Place) -> DiskReclaimer:
     """Let the server look after its disks once; return when it has done so."""
-    keeper = DiskKeeper(place.cleaner, place.hosts)
-    keeper.note(frozenset({(HostName("here"), "an environment")}))
-    keeper.note(frozenset())  # it was made: the disks are measured at once
-    wait_for("the disks", lambda: not keeper.is_busy, DEADLINE)
-    return keeper
+    reclaimer = DiskReclaimer(place.cleaner, place.hosts)
+    reclaimer.note(frozenset({(HostName("here"), "an environment")}))
+    reclaimer.note(frozenset())  # it was made: the disks are measured at once
+    wait_for("the disks", lambda: not reclaimer.is_busy, DEADLINE)
+    return reclaimer
 
 
 def test_a_full_disk_loses_what_nothing_needs_and_keeps_the_rest(
@@ -471,24 +471,24 @@ def test_a_full_disk_loses_what_nothing_needs_and_keeps_the_rest(
             place.close(ended, NOW - timedelta(days=10 - number))
             if number == 1:
                 KeptOutputs(place.database).keep([ended.id], NOW)
-        assert run_keeper(place).list_disks()[0].removed == 0  # 81 %
+        assert run_reclaimer(place).list_disks()[0].removed == 0  # 81 %
         write_ballast(disk, 10)
-        keeper = run_keeper(place)
+        reclaimer = run_reclaimer(place)
         assert [folder for folder in folders if not folder.exists()] == [oldest]
-        (state,) = keeper.list_disks()
+        (state,) = reclaimer.list_disks()
         assert state.places == ("here", "riseml's home", "the cache of data")
         assert (state.removed, state.is_stuck, state.percent <= 80) == (1, False, True)
         assert "was above 85 %: 1 removed of what no experiment needs; it is" in caplog.text
         write_ballast(disk, 24)
-        run_keeper(place)
+        run_reclaimer(place)
         assert [folder for folder in folders if not folder.exists()] == [oldest, middle]
         write_ballast(disk, 34)
-        keeper = run_keeper(place)
+        reclaimer = run_reclaimer(place)
         assert [folder for folder in folders if folder.exists()] == [used, kept]
-        assert [one.is_stuck for one in keeper.list_disks()] == [True]
+        assert [one.is_stuck for one in reclaimer.list_disks()] == [True]
         assert "and nothing is left on it that no experiment needs" in caplog.text
         place.close(owner)
-        run_keeper(place)
+        run_reclaimer(place)
         assert [folder for folder in folders if folder.exists()] == [kept]
         assert not newest.exists()
         place.database.close()

@@ -25,7 +25,7 @@ from tests.support.memory_remote import MemoryRemote
 from tests.support.memory_target import MemoryTarget
 from tests.support.root import need_root
 from tests.unit.control.simulation import change_policy, make_experiment, make_plan
-from tests.unit.server.data.test_data_fetcher import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_fetcher
 
 
 @functools.cache
@@ -82,7 +82,7 @@ def test_a_fetch_whose_disk_gets_full_leaves_nothing(disk: Path) -> None:
 
 
 def test_a_save_on_a_full_disk_keeps_what_is_noted(disk: Path) -> None:
-    _, hosts = make_keeper(disk)
+    _, hosts = make_fetcher(disk)
     (disk / "stores.yml").write_text('{"stores": [{"name": "lab", "saves": ["s3://runs"]}]}')
     (disk / "stores.yml").chmod(0o600)
     target = MemoryTarget()

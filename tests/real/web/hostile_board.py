@@ -34,7 +34,7 @@ class Board(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def give_page(self) -> None:
-        self.answer(PAGE.encode(), Content_Type="text/html", Set_Cookie="riseml-guest=tossed; Domain=localhost; Path=/")
+        self.answer(PAGE.encode(), Content_Type="text/html", Set_Cookie="riseml-app=tossed; Domain=localhost; Path=/")
 
     def give_worker_js(self) -> None:
         self.answer(b"", Content_Type="text/javascript", Service_Worker_Allowed="/")

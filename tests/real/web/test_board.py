@@ -52,7 +52,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
             made.clean_up()
 
 
-class Guest:
+class BrowserTab:
     """Asks the address of a TensorBoard, as a browser that was let in or as an attacker."""
 
     def __init__(self, rig: Rig) -> None:
@@ -81,8 +81,8 @@ class Guest:
 
 
 @pytest.fixture
-def guest(rig: Rig) -> Iterator[Guest]:
-    made = Guest(rig)
+def tab(rig: Rig) -> Iterator[BrowserTab]:
+    made = BrowserTab(rig)
     made.enter()
     yield made
     made.client.close()
@@ -125,57 +125,55 @@ def test_a_hostile_program_reaches_nothing_from_the_browser(rig: Rig, browser: B
     page.context.close()
 
 
-def test_a_foreign_page_and_a_program_without_the_cookie(rig: Rig, guest: Guest) -> None:
+def test_a_foreign_page_and_a_program_without_the_cookie(rig: Rig, tab: BrowserTab) -> None:
     """They know the address, which a program can give away; or they guess one, or bring what another host gave."""
-    mine = dict(guest.cookie)
-    assert guest.ask("GET", "/echo").status_code == 200, "who has the cookie may pass"
+    mine = dict(tab.cookie)
+    assert tab.ask("GET", "/echo").status_code == 200, "who has the cookie may pass"
     for origin in (
         "http://evil.example",
         "null",
-        f"http://127.0.0.1:{urlsplit(guest.url).port}",
-        f"http://x.{guest.host}",
+        f"http://127.0.0.1:{urlsplit(tab.url).port}",
+        f"http://x.{tab.host}",
     ):
         for method in ("GET", "POST"):
-            assert guest.ask(method, "/report", Origin=origin).status_code == 403
-    assert guest.ask("POST", "/report").status_code == 403, "a write says where it comes from"
+            assert tab.ask(method, "/report", Origin=origin).status_code == 403
+    assert tab.ask("POST", "/report").status_code == 403, "a write says where it comes from"
     for site in ("cross-site", "same-site"):
-        assert guest.ask("GET", "/echo", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors").status_code == 403
+        assert tab.ask("GET", "/echo", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors").status_code == 403
         assert (
-            guest.ask("GET", "/", Sec_Fetch_Site=site, Sec_Fetch_Mode="navigate", Sec_Fetch_Dest="iframe").status_code
+            tab.ask("GET", "/", Sec_Fetch_Site=site, Sec_Fetch_Mode="navigate", Sec_Fetch_Dest="iframe").status_code
             == 403
         )
-    assert guest.ask("GET", "/worker.js", Service_Worker="script").status_code == 403
-    assert guest.ask("GET", guest.url.partition(guest.host)[2]).status_code == 403, "an address is good once"
-    guest.cookie = {}
+    assert tab.ask("GET", "/worker.js", Service_Worker="script").status_code == 403
+    assert tab.ask("GET", tab.url.partition(tab.host)[2]).status_code == 403, "an address is good once"
+    tab.cookie = {}
     for path in (
         "/",
         "/echo",
         "/.riseml/",
-        "/.riseml/guest.js",
+        "/.riseml/proxied_app.js",
         "/.riseml/presence",
         "/.riseml/enter?token=x",
         "/%2eriseml/enter",
     ):
-        answer = guest.ask("GET", path)
+        answer = tab.ask("GET", path)
         assert answer.status_code == 403, path
         assert "set-cookie" not in answer.headers
-    guest.cookie = mine
-    label, _, rest = guest.host.partition(".")
+    tab.cookie = mine
+    label, _, rest = tab.host.partition(".")
     for name in (f"2{label[1:]}.{rest}", f"{label[:-1]}.{rest}", f"1.{rest}", f"x.{rest}"):
-        assert guest.ask("GET", "/echo", Host=name).status_code in (403, 421), name
-    for name in (f"{guest.host}.evil.example", f"{label}.evil.example", f"a.{guest.host}", f"{guest.host}@x"):
-        assert guest.ask("GET", "/echo", Host=name).status_code in (400, 421), name
-    api = guest.client.get("/api/v1/server", headers=mine)
+        assert tab.ask("GET", "/echo", Host=name).status_code in (403, 421), name
+    for name in (f"{tab.host}.evil.example", f"{label}.evil.example", f"a.{tab.host}", f"{tab.host}@x"):
+        assert tab.ask("GET", "/echo", Host=name).status_code in (400, 421), name
+    api = tab.client.get("/api/v1/server", headers=mine)
     assert api.status_code == 401, "the cookie opens nothing of the page"
-    assert guest.client.get("/guests/1/echo", headers=mine).headers["content-type"].startswith("text/html"), "the page"
-    assert guest.client.get("/api/guests/1/echo", headers=mine).status_code == 404
+    assert tab.client.get("/apps/1/echo", headers=mine).headers["content-type"].startswith("text/html"), "the page"
+    assert tab.client.get("/api/apps/1/echo", headers=mine).status_code == 404
 
 
-def test_what_a_program_answers_reaches_no_further(guest: Guest) -> None:
+def test_what_a_program_answers_reaches_no_further(tab: BrowserTab) -> None:
     """It answers with cookies, redirects and headers that would act on other pages, or with no HTTP at all."""
-    asked = guest.ask(
-        "GET", "/echo", Referer=guest.url, Authorization="Basic x", X_Riseml_Proof="x", X_Kept="yes"
-    ).json()
+    asked = tab.ask("GET", "/echo", Referer=tab.url, Authorization="Basic x", X_Riseml_Proof="x", X_Kept="yes").json()
     assert {name.lower() for name in asked} <= {
         "host",
         "accept",
@@ -184,26 +182,26 @@ def test_what_a_program_answers_reaches_no_further(guest: Guest) -> None:
         "x-kept",
         "connection",
     }
-    answer = guest.ask("GET", "/headers")
+    answer = tab.ask("GET", "/headers")
     assert answer.text == "<p>hello"
     for name in ("set-cookie", "refresh", "link", "clear-site-data", "access-control-allow-origin"):
         assert name not in answer.headers, name
     assert answer.headers["referrer-policy"] == "no-referrer"
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "default-src 'self'" in answer.headers["content-security-policy"]
-    assert guest.ask("GET", "/near").headers["location"] == "/echo"
+    assert tab.ask("GET", "/near").headers["location"] == "/echo"
     for path in ("/away", "/page_of_riseml", "/endless_head", "/interim", "/switch", "/garbage", "/reset"):
-        refused = guest.ask("GET", path, X_Port=str(urlsplit(guest.url).port))
+        refused = tab.ask("GET", path, X_Port=str(urlsplit(tab.url).port))
         assert (refused.status_code, "location" in refused.headers) == (502, False), path
         assert refused.text.startswith("TensorBoard "), refused.text
     with pytest.raises(httpx.RemoteProtocolError):
-        guest.ask("GET", "/short")
+        tab.ask("GET", "/short")
 
 
-def test_an_answer_without_an_end_is_read_as_fast_as_the_browser_takes_it(rig: Rig, guest: Guest) -> None:
+def test_an_answer_without_an_end_is_read_as_fast_as_the_browser_takes_it(rig: Rig, tab: BrowserTab) -> None:
     """A program sends without end; the server holds some pieces, and closes the stream when the browser does."""
     before = read_memory(rig.server_pid())
-    with guest.client.stream("GET", "/endless", headers={"Host": guest.host, **guest.cookie}) as answer:
+    with tab.client.stream("GET", "/endless", headers={"Host": tab.host, **tab.cookie}) as answer:
         taken = 0
         for piece in answer.iter_raw():
             taken += len(piece)

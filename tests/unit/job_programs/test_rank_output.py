@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from riseml.job_programs import rank_output
-from riseml.job_programs.rank_output import HOLD_TIME, LONGEST_PIECE, SharedOutput, copy_output
+from riseml.job_programs.rank_output import HOLD_TIME, LONGEST_PIECE, CombinedOutput, copy_output
 from tests.support.waiting import DEADLINE, wait_for
 
 
@@ -29,14 +29,14 @@ def test_output_is_split_at_line_ends_and_carriage_returns_alone(tmp_path: Path,
     (tmp_path / "said").write_bytes(said)
     written = io.BytesIO()
     with (tmp_path / "said").open("rb") as source:
-        copy_output(source, SharedOutput(written), 3)
+        copy_output(source, CombinedOutput(written), 3)
     assert written.getvalue() == wanted
 
 
 def test_the_beginning_of_a_line_is_not_held_back_forever_and_stays_one_line() -> None:
     written, (told, tell) = io.BytesIO(), os.pipe()
     with os.fdopen(told, "rb") as source, os.fdopen(tell, "wb", buffering=0) as process:
-        copy = threading.Thread(target=copy_output, args=(source, output := SharedOutput(written), 0), daemon=True)
+        copy = threading.Thread(target=copy_output, args=(source, output := CombinedOutput(written), 0), daemon=True)
         copy.start()
         process.write(b"Continue? ")
         wait_for("the question", lambda: written.getvalue() == b"[0] Continue? ", DEADLINE)
@@ -61,6 +61,6 @@ def test_output_without_line_ends_is_held_back_from_its_first_byte_on(monkeypatc
     always = SimpleNamespace(register=lambda *_: None, poll=lambda _: [(0, 1)])
     monkeypatch.setattr(rank_output, "select", SimpleNamespace(poll=lambda: always, POLLIN=1))
     with open(os.devnull, "rb") as source:
-        copy_output(source, SharedOutput(written), 0)
+        copy_output(source, CombinedOutput(written), 0)
     assert shown[10]
     assert written.getvalue() == b"[0] " + b"." * 20 + b"\n"

@@ -26,7 +26,7 @@ from riseml.server.process import _answer_requests, _bind_socket, _is_idle, _Pau
 from riseml.server.web.access import WebAccess
 from riseml.server.web.listener import WebListener
 from tests.support.waiting import DEADLINE, wait_for
-from tests.unit.server.data.test_data_fetcher import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_fetcher
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def application(tmp_path: Path) -> Any:
     """A server without experiments that has been idle for long."""
-    _, hosts = make_keeper(tmp_path)
+    _, hosts = make_fetcher(tmp_path)
     services = SimpleNamespace(
         loops=SimpleNamespace(
             notifier=SimpleNamespace(count_feeds=lambda: 0), passes=SimpleNamespace(active_at=LONG_AGO)

@@ -33,7 +33,7 @@ from riseml.server.api.views.named_experiments import (
 )
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
-from riseml.server.data.disk_keeper import CACHE
+from riseml.server.data.disk_reclaimer import CACHE
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services, Stores
 from riseml.spec.config.types import Goal, SearchMethod

@@ -25,7 +25,7 @@ from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner, Cleaning, Leftover
-from riseml.server.data.disk_keeper import DiskKeeper, DiskState
+from riseml.server.data.disk_reclaimer import DiskReclaimer, DiskState
 from riseml.server.data.leftover_judge import CleanRequest
 from riseml.server.hosts.admission import admit_host
 from riseml.server.hosts.checkup import check_pool
@@ -338,7 +338,7 @@ def _list_jobs_since(stores: Stores, since: datetime) -> Iterator[tuple[Experime
         yield from ((experiment, job) for job in experiment.gang if job.host is not None)
 
 
-def add_clean_routes(router: APIRouter, cleaner: Cleaner, disks: DiskKeeper) -> None:
+def add_clean_routes(router: APIRouter, cleaner: Cleaner, disks: DiskReclaimer) -> None:
     """Add /leftovers, which lists them, and /leftovers/remove."""
 
     @router.get("/leftovers")
@@ -356,7 +356,7 @@ def _make_clean_request(query: _CleanQuery) -> CleanRequest:
     return CleanRequest(query.caches, timedelta(days=query.days), query.foreign)
 
 
-def _show_cleaning(cleaning: Cleaning, disks: DiskKeeper) -> wire.LeftoversView:
+def _show_cleaning(cleaning: Cleaning, disks: DiskReclaimer) -> wire.LeftoversView:
     return {
         "leftovers": [_show_leftover(leftover) for leftover in cleaning.leftovers],
         "others": cleaning.foreign,

@@ -23,7 +23,7 @@ from riseml.server.api.routes.pool_routes import (
 )
 from riseml.server.api.routes.sample_routes import add_metric_routes, add_sample_routes, add_straggler_routes
 from riseml.server.api.routes.server_routes import add_change_routes, add_server_routes, add_web_routes
-from riseml.server.api.routes.stream_routes import add_guest_routes, add_stream_routes
+from riseml.server.api.routes.stream_routes import add_proxied_app_routes, add_stream_routes
 from riseml.server.api.routes.submission_routes import add_capsule_routes, add_submission_routes
 from riseml.server.services import Services
 
@@ -37,7 +37,7 @@ def make_router(services: Services) -> APIRouter:
     add_experiment_routes(router, services)
     add_sample_routes(router, services)
     add_straggler_routes(router, services)
-    add_guest_routes(router, services)
+    add_proxied_app_routes(router, services)
     add_result_routes(router, services.stores)
     add_capsule_routes(router, services)
     add_file_routes(router, services)

@@ -19,12 +19,12 @@ from riseml.base.errors import Conflict, RisemlError, StoreError, UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.base.stream_messages import CommandRequest, StreamMessage, StreamReady, decode_message, encode_message
 from riseml.server.access.stream_relay import end_in_thread, make_failure, relay_stream
-from riseml.server.api.guest_program import find_program
 from riseml.server.api.job_connectors import find_connector, find_running
+from riseml.server.api.proxied_app import find_program
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
-from riseml.server.web.guest_gate import OWN_PLACE
+from riseml.server.web.proxied_app_auth import OWN_PLACE
 
 _LONGEST_WAIT = 60.0  # seconds between two checks whether an experiment has ended
 
@@ -88,13 +88,13 @@ def _add_presence_route(router: APIRouter, services: Services) -> None:
         await client.close()
 
 
-def add_guest_routes(router: APIRouter, services: Services) -> None:
+def add_proxied_app_routes(router: APIRouter, services: Services) -> None:
     """Add /experiments/{name}/address, which gives a browser the address of an experiment's TensorBoard, on a separate
-    origin (`server.web.guests`).
+    origin (`server.web.proxied_apps`).
     """
 
     @router.post("/experiments/{name}/address")
-    def invite_browser(name: Name) -> wire.GuestAddress:
+    def invite_browser(name: Name) -> wire.ProxiedAppAddress:
         port = services.web.port
         if port is None:
             raise Conflict("the web page is closed", "`riseml web` opens it")
@@ -105,7 +105,7 @@ def add_guest_routes(router: APIRouter, services: Services) -> None:
             stream = connector.open_port(program_port)  # it listens
         stream.socket.close()
         end_in_thread(stream)
-        invitation = services.web.guests.invite(title)
+        invitation = services.web.proxied_apps.invite(title)
         place = f"{invitation.label}.localhost:{port}"
         return {"url": f"http://{place}{OWN_PLACE}enter?token={invitation.token}"}
 

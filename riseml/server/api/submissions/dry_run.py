@@ -53,7 +53,7 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
     experiments = _make_experiments(planned, services.stores, moment)
     world, observation = _add_to_world(experiments, services, images[first.image].hosts, moment)
     world = place_gangs(world, observation)
-    guests = world.experiments[-len(planned.plans) :]
+    candidates = world.experiments[-len(planned.plans) :]
     return {
         **environments[first.image],
         "project": planned.spec.project,
@@ -63,7 +63,8 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
         "save": _show_save(first, list_passed(planned.spec.train), services.data),
         "search": _show_search(planned),
         "experiments": [
-            _show_experiment(guest, _explain_wait(guest, world, observation), services) for guest in guests
+            _show_experiment(candidate, _explain_wait(candidate, world, observation), services)
+            for candidate in candidates
         ],
         "notes": list(planned.spec.notes),
     }
@@ -190,21 +191,24 @@ def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
 
 
 def _add_to_world(
-    guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostObservation], moment: datetime
+    candidates: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostObservation], moment: datetime
 ) -> tuple[World, Observation]:
     """Return the world with these experiments as the newest, and the observation."""
     open_experiments = services.stores.experiments.load_world().experiments
     last = max((experiment.id for experiment in open_experiments), default=0)
     own_set = 1 + max((experiment.set_id or 0 for experiment in open_experiments), default=0)
-    late = (replace(guest, id=last + guest.id, set_id=None if guest.set_id is None else own_set) for guest in guests)
+    late = (
+        replace(candidate, id=last + candidate.id, set_id=None if candidate.set_id is None else own_set)
+        for candidate in candidates
+    )
     return World((*open_experiments, *late)), make_observation(services.hosts, services.stores.drained, hosts, moment)
 
 
-def _explain_wait(guest: Experiment, world: World, observation: Observation) -> str | None:
+def _explain_wait(candidate: Experiment, world: World, observation: Observation) -> str | None:
     """Return why an experiment would not start at once; None when it would."""
-    if guest.placed_at is not None:
+    if candidate.placed_at is not None:
         return None
-    return explain_experiment(world, observation, guest)["summary"] if observation.hosts else "no host answers"
+    return explain_experiment(world, observation, candidate)["summary"] if observation.hosts else "no host answers"
 
 
 def _show_experiment(experiment: Experiment, waits: str | None, services: Services) -> wire.PlanExperiment:

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from riseml.base.errors import StoreError
-from riseml.server.data.disk_keeper import HOME, DiskKeeper
+from riseml.server.data.disk_reclaimer import HOME, DiskReclaimer
 
 
 @asynccontextmanager
-async def make_room_for_next(disks: DiskKeeper) -> AsyncIterator[None]:
+async def make_room_for_next(disks: DiskReclaimer) -> AsyncIterator[None]:
     """Make room when an upload finds a full disk: it cannot be repeated here, but the user can run the command again.
 
     Raises:

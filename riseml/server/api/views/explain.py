@@ -12,7 +12,7 @@ from riseml.control.explain import BlockerKind, explain_experiment, explain_queu
 from riseml.control.observation import Observation
 from riseml.model import Experiment, World
 from riseml.server.api.views.record_views import show_time
-from riseml.server.data.disk_keeper import DiskState
+from riseml.server.data.disk_reclaimer import DiskState
 from riseml.server.reconcile.activities import Activity
 
 

@@ -17,12 +17,12 @@ from riseml.server.api.views.record_views import show_time
 from riseml.server.data.output_saver import OutputSaver, SaveProgress
 
 
-def show_saved_summary(experiment: Experiment, keeper: OutputSaver) -> wire.SavedSummary | None:
+def show_saved_summary(experiment: Experiment, saver: OutputSaver) -> wire.SavedSummary | None:
     """Return how far the output of an experiment is saved; None: its riseml.yml saves nothing."""
     if experiment.plan.policy.save is None:
         return None
-    note = keeper.read_note(experiment)
-    progress = keeper.read_progress(experiment)
+    note = saver.read_note(experiment)
+    progress = saver.read_progress(experiment)
     begun = note.restored
     return {
         "place": note.place or f"{experiment.plan.policy.save.to}/{output_folder(experiment)}",
@@ -40,9 +40,9 @@ def show_saved_summary(experiment: Experiment, keeper: OutputSaver) -> wire.Save
     }
 
 
-def show_saved(experiment: Experiment, keeper: OutputSaver, summary: wire.SavedSummary) -> wire.SavedView:
+def show_saved(experiment: Experiment, saver: OutputSaver, summary: wire.SavedSummary) -> wire.SavedView:
     """Return what is saved of an output, file by file."""
-    note = keeper.read_note(experiment)
+    note = saver.read_note(experiment)
     return {
         **summary,
         "id": experiment_name(experiment.number, experiment.sub),

@@ -19,7 +19,7 @@ from riseml.executors.capabilities import DataVolume
 from riseml.server.data.data_copies import CopyRequest, DataCopies
 from tests.support.memory_data import MemoryData
 from tests.support.memory_executor import MemoryExecutor
-from tests.unit.server.data.test_data_fetcher import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_fetcher
 
 H1 = HostName("h1")
 DEADLINE = 60.0  # seconds
@@ -32,7 +32,7 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        _, self.hosts = make_keeper(folder)
+        _, self.hosts = make_fetcher(folder)
         self.copies = DataCopies("5e17e4", self.hosts)
         executor = self.hosts.pool.executors[H1]
         assert isinstance(executor, MemoryExecutor)

@@ -46,7 +46,7 @@ class WithoutCopies(MemoryExecutor):
         return replace(super().capabilities, data=None)
 
 
-def make_keeper(folder: Path) -> tuple[DataFetcher, Hosts]:
+def make_fetcher(folder: Path) -> tuple[DataFetcher, Hosts]:
     executors = tuple(MemoryExecutor(HostName(name), Capacity(4.0, 4096)) for name in ("h1", "h2"))
     settings = Settings(folder, folder / "output", folder / "data")
     hosts = Hosts(settings, "5e17e4", HostPool(executors, 2.0, lambda *_: None))
@@ -58,9 +58,9 @@ def name_data(*urls: str, store: str = "") -> Plan:
     return change_policy(make_plan("train"), data=sources, store=store)
 
 
-def refusal(keeper: DataFetcher, *urls: str) -> RisemlError:
+def refusal(fetcher: DataFetcher, *urls: str) -> RisemlError:
     with pytest.raises(RisemlError) as raised:
-        keeper.check_plans([name_data(*urls)])
+        fetcher.check_plans([name_data(*urls)])
     return raised.value
 
 
@@ -70,48 +70,48 @@ def allow(folder: Path, *urls: str) -> None:
 
 
 def test_what_no_store_allows_is_refused_with_what_to_write(tmp_path: Path) -> None:
-    keeper, _ = make_keeper(tmp_path)
-    error = refusal(keeper, "http://169.254.169.254/latest/meta-data")
+    fetcher, _ = make_fetcher(tmp_path)
+    error = refusal(fetcher, "http://169.254.169.254/latest/meta-data")
     assert isinstance(error, Refused)
     assert "urls: [http://169.254.169.254/latest/meta-data]" in str(error.hint)
     allow(tmp_path, "s3://datasets")
-    keeper.check_plans([name_data("s3://datasets/mnist"), name_data()])
-    assert "no store" in refusal(keeper, "s3://datasets/mnist", "s3://other/x").message
+    fetcher.check_plans([name_data("s3://datasets/mnist"), name_data()])
+    assert "no store" in refusal(fetcher, "s3://datasets/mnist", "s3://other/x").message
 
 
 def test_a_host_that_does_not_see_the_cache_is_named(tmp_path: Path) -> None:
-    keeper, hosts = make_keeper(tmp_path)
+    fetcher, hosts = make_fetcher(tmp_path)
     allow(tmp_path, "s3://datasets")
     hosts.far = frozenset({HostName("h2")})
-    keeper.check_plans([name_data("s3://datasets/mnist")])  # an engine gets a copy
+    fetcher.check_plans([name_data("s3://datasets/mnist")])  # an engine gets a copy
     hosts.pool.replace_executors((WithoutCopies(HostName("h2"), Capacity(4.0, 4096)),))
-    error = refusal(keeper, "s3://datasets/mnist")
+    error = refusal(fetcher, "s3://datasets/mnist")
     assert error.message.startswith("train.data: the host h2 is another machine")
-    keeper.check_plans([name_data("data://mnist")])
+    fetcher.check_plans([name_data("data://mnist")])
     hosts.spec = PoolSpec((), data_cache=CacheSpec(folder=str(tmp_path / "shared")))
-    keeper.check_plans([name_data("s3://datasets/mnist")])
+    fetcher.check_plans([name_data("s3://datasets/mnist")])
 
 
 def test_a_part_of_a_volume_is_refused(tmp_path: Path) -> None:
-    keeper, hosts = make_keeper(tmp_path)
+    fetcher, hosts = make_fetcher(tmp_path)
     hosts.spec = PoolSpec((), data=Volume("riseml-data"))
-    assert "is in a volume" in refusal(keeper, "data://mnist").message
+    assert "is in a volume" in refusal(fetcher, "data://mnist").message
 
 
 def test_a_folder_of_the_data_folder_is_read_in_its_place_and_no_link_leads_out(tmp_path: Path) -> None:
-    keeper, _ = make_keeper(tmp_path)
+    fetcher, _ = make_fetcher(tmp_path)
     (tmp_path / "data" / "mnist").mkdir(parents=True)
     (tmp_path / "data" / "out").symlink_to("/etc")
     experiment = make_experiment(1, name_data("data://mnist"))
-    assert keeper.find_fetched(World((experiment,))) == frozenset()
-    keeper.fetch_data(experiment, ignore_report)
-    assert keeper.find_fetched(World((experiment,))) == {1}
-    view = keeper.find_view(experiment, HostName("h1"))
+    assert fetcher.find_fetched(World((experiment,))) == frozenset()
+    fetcher.fetch_data(experiment, ignore_report)
+    assert fetcher.find_fetched(World((experiment,))) == {1}
+    view = fetcher.find_view(experiment, HostName("h1"))
     assert view is not None
     assert view.parts == (("d0", str(tmp_path / "data" / "mnist")),)
     for url in ("data://out", "data://none"):
         with pytest.raises(EngineError, match=f"there is no folder {url}"):
-            keeper.fetch_data(make_experiment(2, name_data(url)), ignore_report)
-    assert keeper.find_fetched(World(())) == frozenset()
+            fetcher.fetch_data(make_experiment(2, name_data(url)), ignore_report)
+    assert fetcher.find_fetched(World(())) == frozenset()
     with pytest.raises(EngineError, match="gone from the cache"):
-        keeper.find_view(experiment, HostName("h1"))
+        fetcher.find_view(experiment, HostName("h1"))

@@ -21,7 +21,7 @@ from riseml.server.data.output_saver import OutputSaver
 from riseml.spec.config.types import SaveSection
 from tests.support.memory_target import MemoryTarget
 from tests.unit.control.simulation import START, change_policy, make_experiment, make_plan
-from tests.unit.server.data.test_data_fetcher import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_fetcher
 
 RUNNING = make_experiment(1, change_policy(make_plan("master"), save=SaveSection("s3://runs")), state=State.RUNNING)
 H1, H2 = HostName("h1"), HostName("h2")
@@ -29,13 +29,13 @@ ENDED = replace(RUNNING, state=State.FINISHED)
 
 
 def test_a_last_copy_that_a_user_gave_up_stays_given_up_when_the_server_starts_again(tmp_path: Path) -> None:
-    _, hosts = make_keeper(tmp_path)
-    keeper, world = OutputSaver("5e17e4", hosts), World((ENDED,))
-    under_way = keeper.read_note(ENDED)  # of a copy that ends after the user has given it up
-    keeper.give_up(RUNNING)
-    assert keeper.find_saves(world)[1].given_up == 0
-    keeper.give_up(ENDED)
-    keeper.notes.write(1, replace(under_way, trouble="the store does not answer"))
+    _, hosts = make_fetcher(tmp_path)
+    saver, world = OutputSaver("5e17e4", hosts), World((ENDED,))
+    under_way = saver.read_note(ENDED)  # of a copy that ends after the user has given it up
+    saver.give_up(RUNNING)
+    assert saver.find_saves(world)[1].given_up == 0
+    saver.give_up(ENDED)
+    saver.notes.write(1, replace(under_way, trouble="the store does not answer"))
     later = OutputSaver("5e17e4", hosts)
     assert (later.find_saves(world)[1].given_up, later.read_note(ENDED).trouble) == (1, "the store does not answer")
 
@@ -49,10 +49,10 @@ class HalfFilled:
     """An experiment whose second attempt is on another host, and a store that goes away while its output is filled."""
 
     def __init__(self, folder: Path) -> None:
-        _, hosts = make_keeper(folder)
+        _, hosts = make_fetcher(folder)
         allow_saves(folder, "s3://runs")
         self.target = MemoryTarget()
-        self.keeper = OutputSaver("5e17e4", hosts, lambda *_: self.target)
+        self.saver = OutputSaver("5e17e4", hosts, lambda *_: self.target)
         owner = Owner("paul", os.geteuid(), os.getegid())
         section = SaveSection("s3://runs", restore=True)
         self.first = replace(RUNNING, owner=owner, plan=change_policy(RUNNING.plan, save=section))
@@ -61,7 +61,7 @@ class HalfFilled:
 
     def write(self) -> None:
         """Let the first attempt write its output."""
-        self.keeper.restore_output(self.first, H1, ignore_report)
+        self.saver.restore_output(self.first, H1, ignore_report)
         self.output.mkdir(parents=True, mode=0o700)
         for name in ("a", "b", "c"):
             (self.output / name).write_text(name)
@@ -77,7 +77,7 @@ class HalfFilled:
             path.unlink()
         self.target.before = refuse
         with pytest.raises(StoreUnavailable):
-            self.keeper.restore_output(self.second, H2, ignore_report)
+            self.saver.restore_output(self.second, H2, ignore_report)
         self.target.before = lambda *_: None
         assert "b" not in self.list_output()
 
@@ -91,35 +91,35 @@ class HalfFilled:
 def test_an_output_that_is_not_filled_yet_takes_nothing_out_of_the_store(tmp_path: Path) -> None:
     half = HalfFilled(tmp_path)
     half.write()
-    half.keeper.save_output(half.first, H1, 1)
+    half.saver.save_output(half.first, H1, 1)
     half.fill_half()
-    half.keeper.save_output(half.second, H2, 0)
-    assert (half.list_saved(), half.keeper.read_note(half.first).last) == (["a", "b", "c"], 1)
-    half.keeper.restore_output(half.second, H2, ignore_report)
+    half.saver.save_output(half.second, H2, 0)
+    assert (half.list_saved(), half.saver.read_note(half.first).last) == (["a", "b", "c"], 1)
+    half.saver.restore_output(half.second, H2, ignore_report)
     assert half.list_output() == ["a", "b", "c"]
     (half.output / "d").write_text("d")
-    half.keeper.save_output(half.second, H2, 2)
+    half.saver.save_output(half.second, H2, 2)
     assert half.list_saved() == ["a", "b", "c", "d"]
 
 
 def test_the_end_of_an_attempt_that_was_not_filled_leaves_the_store_as_it_is(tmp_path: Path) -> None:
     half = HalfFilled(tmp_path)
     half.write()
-    half.keeper.save_output(half.first, H1, 1)
+    half.saver.save_output(half.first, H1, 1)
     half.fill_half()
-    half.keeper.save_output(half.second, H2, 2)
-    note = half.keeper.read_note(half.second)
+    half.saver.save_output(half.second, H2, 2)
+    note = half.saver.read_note(half.second)
     assert (half.list_saved(), note.last, note.trouble) == (["a", "b", "c"], 2, "")
 
 
 def test_an_end_that_was_never_copied_is_not_called_saved(tmp_path: Path) -> None:
     half = HalfFilled(tmp_path)
     half.write()
-    half.keeper.save_output(half.first, H1, 0)
+    half.saver.save_output(half.first, H1, 0)
     half.fill_half()
     with pytest.raises(EngineError, match="attempt 2 ended before its output was filled") as raised:
-        half.keeper.save_output(half.second, H2, 2)
-    note = half.keeper.read_note(half.second)
+        half.saver.save_output(half.second, H2, 2)
+    note = half.saver.read_note(half.second)
     assert (raised.value.permanent, note.last, half.list_saved()) == (True, 0, ["a", "b", "c"])
     assert note.trouble.startswith(raised.value.message)
 
@@ -127,43 +127,43 @@ def test_an_end_that_was_never_copied_is_not_called_saved(tmp_path: Path) -> Non
 def test_a_restoration_that_is_cancelled_ends_before_its_next_file(tmp_path: Path) -> None:
     half = HalfFilled(tmp_path)
     half.write()
-    half.keeper.save_output(half.first, H1, 1)
+    half.saver.save_output(half.first, H1, 1)
     half.fill_half()
     there, read = half.list_output(), []
 
     def cancel(method: str, key: str) -> None:
         read.append((method, key))
-        half.keeper.cancel_restore(1)
+        half.saver.cancel_restore(1)
 
     half.target.before = cancel
     with pytest.raises(WorkCancelled):
-        half.keeper.restore_output(half.second, H2, ignore_report)
+        half.saver.restore_output(half.second, H2, ignore_report)
     assert ("read", MANIFEST) in read
     assert not {("read", name) for name in "abc"} & set(read)
     assert half.list_output() == there
-    half.keeper.save_output(half.second, H2, 2)
+    half.saver.save_output(half.second, H2, 2)
     assert half.list_saved() == ["a", "b", "c"]
 
 
 def test_what_arrived_of_a_closed_experiment_is_forgotten(tmp_path: Path) -> None:
-    _, hosts = make_keeper(tmp_path)
-    keeper = OutputSaver("5e17e4", hosts)
-    keeper._moved |= {1: START, 2: START}
-    assert keeper.find_saves(World((RUNNING,)))[1].moved_at == START
-    assert keeper._moved == {1: START}
+    _, hosts = make_fetcher(tmp_path)
+    saver = OutputSaver("5e17e4", hosts)
+    saver._moved |= {1: START, 2: START}
+    assert saver.find_saves(World((RUNNING,)))[1].moved_at == START
+    assert saver._moved == {1: START}
 
 
 def test_a_server_that_cannot_note_it_says_so(tmp_path: Path) -> None:
-    _, hosts = make_keeper(tmp_path)
+    _, hosts = make_fetcher(tmp_path)
     (tmp_path / "saves").write_text("no folder")
     with pytest.raises(RisemlError, match="saves cannot be written: File exists"):
         OutputSaver("5e17e4", hosts).give_up(ENDED)
 
 
 def test_a_failed_copy_is_noted_with_what_to_do(tmp_path: Path) -> None:
-    _, hosts = make_keeper(tmp_path)
-    keeper = OutputSaver("5e17e4", hosts)
+    _, hosts = make_fetcher(tmp_path)
+    saver = OutputSaver("5e17e4", hosts)
     with pytest.raises(RisemlError) as raised:
-        keeper.save_output(ENDED, None, 1)
+        saver.save_output(ENDED, None, 1)
     assert raised.value.hint
-    assert keeper.read_note(ENDED).trouble == f"{raised.value.message} ({raised.value.hint})"
+    assert saver.read_note(ENDED).trouble == f"{raised.value.message} ({raised.value.hint})"

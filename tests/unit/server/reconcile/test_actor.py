@@ -32,7 +32,7 @@ from riseml.server.api.views.metric_views import show_summary
 from riseml.server.clock import now
 from riseml.server.data.clean import Cleaner
 from riseml.server.data.data_fetcher import DataFetcher
-from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
@@ -86,13 +86,13 @@ class Scene:
         hosts = self.hosts = HostSet(self.settings, "5e17e4", pool)
         snapshots = SnapshotStore(folder / "snapshots")
         self.activities = Activities()
-        self.keeper = CapsuleWriter(hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, "2.0")
+        self.capsule_writer = CapsuleWriter(hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, "2.0")
         self.logs = logs(folder / "logs")
-        made = experiments, self.logs, snapshots, Notifier(), self.activities, self.keeper
+        made = experiments, self.logs, snapshots, Notifier(), self.activities, self.capsule_writer
         data = DataFetcher("5e17e4", hosts)
         usage = LastUseReader(database)
         self.cleaner = Cleaner("5e17e4", pool, snapshots, CapsuleStore(folder / "capsules"), usage, data)
-        self.actor = Actor("5e17e4", hosts, *made, data, DiskKeeper(self.cleaner, hosts))
+        self.actor = Actor("5e17e4", hosts, *made, data, DiskReclaimer(self.cleaner, hosts))
 
     def perform(self, action: Action) -> None:
         self.actor.perform(action, self.detail.experiment)
@@ -176,8 +176,8 @@ def test_a_start_writes_the_capsule_that_a_server_which_was_killed_did_not(tmp_p
     executor = MemoryExecutor(HOST, Capacity(4.0, 4096))
     executor.images.add(scene.detail.experiment.images[0].reference)
     scene.hosts.pool.replace_executors((executor,))
-    keeper = CapsuleWriter(scene.hosts, scene.actor.snapshots, CapsuleStore(kept.parent), lambda _: {}, "2.0")
-    scene.actor = replace(scene.actor, capsules=keeper)
+    capsule_writer = CapsuleWriter(scene.hosts, scene.actor.snapshots, CapsuleStore(kept.parent), lambda _: {}, "2.0")
+    scene.actor = replace(scene.actor, capsules=capsule_writer)
     scene.perform(StartJob(HOST, MASTER))
     assert written.read_text() == kept.read_text() == text
     kept.unlink()
@@ -250,7 +250,7 @@ def test_what_a_job_puts_in_place_of_its_capsule_keeps_no_host(
     scene.actor.perform(ReleaseHost(HOST, 1), replace(scene.detail.experiment, state=State.FAILED))
     assert list(victim.iterdir()) == []
     assert "the capsule of 1 is not in its output" in caplog.text
-    kept = scene.keeper.show_capsule(scene.detail.experiment, CONFIG)
+    kept = scene.capsule_writer.show_capsule(scene.detail.experiment, CONFIG)
     assert (kept["complete"], kept["state"]) == (True, "FAILED"), "the server has it"
 
 
@@ -286,14 +286,14 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule_for_long(tmp_path: Path,
         raise error
 
     hosts, snapshots = scene.hosts, SnapshotStore(tmp_path / "snapshots")
-    keeper = CapsuleWriter(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, "2.0")
-    assert keeper.begin_capsule(scene.detail.experiment, CONFIG) is not None
+    capsule_writer = CapsuleWriter(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, "2.0")
+    assert capsule_writer.begin_capsule(scene.detail.experiment, CONFIG) is not None
     ended = replace(scene.detail.experiment, state=State.FINISHED, ended_at=now())
     with pytest.raises(StoreError, match="cannot be read yet"):
-        keeper.complete_capsule(ended, CONFIG, None)
+        capsule_writer.complete_capsule(ended, CONFIG, None)
     ended = replace(ended, ended_at=now() - timedelta(minutes=1))
-    assert keeper.complete_capsule(ended, CONFIG, None) is not None
-    assert not keeper.show_capsule(ended, CONFIG)["results"]
+    assert capsule_writer.complete_capsule(ended, CONFIG, None) is not None
+    assert not capsule_writer.show_capsule(ended, CONFIG)["results"]
     later = CapsuleWriter(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, "2.0")
     assert later.show_capsule(ended, CONFIG)["results"] == {"loss": LOSS}, "once they can be read"
 

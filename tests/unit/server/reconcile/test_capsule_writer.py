@@ -54,13 +54,13 @@ def test_hosts_that_are_released_at_once_ask_for_the_packages_of_an_environment_
     hosts = HostSet(Settings(tmp_path, tmp_path / "output", tmp_path / "data"), "5e17e4", HostPool((), 2.0, print))
     hosts.pool.replace_executors((host,))
     snapshots, capsules = SnapshotStore(tmp_path / "snapshots"), CapsuleStore(tmp_path / "capsules")
-    keeper = CapsuleWriter(hosts, snapshots, capsules, lambda _: {}, "2.0")
+    capsule_writer = CapsuleWriter(hosts, snapshots, capsules, lambda _: {}, "2.0")
     experiment = make_experiment(
         1, replace(make_plan("master"), image=IMAGE), ended_at=datetime(2026, 8, 31, tzinfo=UTC)
     )
     ended = replace(experiment, jobs=tuple(replace(job, host=HOST) for job in experiment.jobs))
     with ThreadPoolExecutor(4) as threads:
-        made = [threads.submit(keeper.show_capsule, ended, "") for _ in range(4)]
+        made = [threads.submit(capsule_writer.show_capsule, ended, "") for _ in range(4)]
         packages = [one.result(DEADLINE)["environments"][0]["packages"] for one in made]
     assert packages == [["tabulate==0.9.0"]] * 4
     assert host.count == 1

@@ -1,4 +1,4 @@
-"""The metric keeper: an error of one experiment does not hold up the others."""
+"""The metric counter: an error of one experiment does not hold up the others."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def test_a_log_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/riseml.db")
     experiments, logs = ExperimentStore(database), OneUnreadableLog(tmp_path / "logs")
     found: set[int] = set()
-    keeper = MetricCounter(MetricStore(database, logs), found.update)
+    counter = MetricCounter(MetricStore(database, logs), found.update)
     for _ in range(3):
         identity = submit(experiments).id
         frame = Frame("2026-08-31T07:23:46.000000001Z", 1, b'\x1eriseml.report {"loss": 0.5}\n')
         logs.append_frames(JobKey(identity, JobName("master"), 1), [frame])
-        keeper.note_growth(identity)
-    keeper.note_closed(1)
-    keeper.start()
+        counter.note_growth(identity)
+    counter.note_closed(1)
+    counter.start()
     wait_for("the other experiments are counted", lambda: found == {2, 3} or None, DEADLINE)
-    keeper.stop()
+    counter.stop()
     saved = MetricRows(database).load_tallies([1, 2, 3])
     assert [one for one, tally in saved.items() if tally.summaries] == [2, 3]
     database.close()
@@ -52,12 +52,12 @@ def test_counts_are_saved_although_a_listener_fails(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("riseml.server.reconcile.metric_counter._SAVE_INTERVAL", 0.0)
     database = Database(f"sqlite:///{tmp_path}/riseml.db")
     logs = LogStore(tmp_path / "logs")
-    keeper = MetricCounter(MetricStore(database, logs))
-    keeper.call_when_counted(lambda _: [][1])
+    counter = MetricCounter(MetricStore(database, logs))
+    counter.call_when_counted(lambda _: [][1])
     identity = submit(ExperimentStore(database)).id
     frame = Frame("2026-08-31T07:23:46.000000001Z", 1, b'\x1eriseml.report {"loss": 0.5}\n')
     logs.append_frames(JobKey(identity, JobName("master"), 1), [frame])
-    keeper.note_growth(identity)
-    keeper._try_keep()
+    counter.note_growth(identity)
+    counter._try_keep()
     assert MetricRows(database).load_tallies([identity])[identity].summaries
     database.close()

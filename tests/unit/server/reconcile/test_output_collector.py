@@ -31,7 +31,7 @@ from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.written_files import WrittenRecord, WrittenStore
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.simulation import START, change_policy, make_plan
-from tests.unit.server.data.test_data_fetcher import make_keeper
+from tests.unit.server.data.test_data_fetcher import make_fetcher
 
 KEY = JobKey(1, JobName("train"), 1)
 
@@ -63,7 +63,7 @@ class Scene:
     """A collector, and an experiment whose one job has ended."""
 
     def __init__(self, folder: Path, *outputs: str) -> None:
-        _, hosts = make_keeper(folder)
+        _, hosts = make_fetcher(folder)
         self.database = Database(f"sqlite:///{folder}/riseml.db")
         experiments, self.written = ExperimentStore(self.database), WrittenStore(self.database)
         self.logs = LogStore(folder / "logs")

@@ -23,7 +23,7 @@ START = datetime(2026, 8, 31, tzinfo=UTC)
 
 
 class Scene:
-    """A keeper, and a host whose job uses 1 % more at each reading."""
+    """A recorder, and a host whose job uses 1 % more at each reading."""
 
     def __init__(self, folder: Path, interval: float) -> None:
         self.host = MemoryExecutor(HOST, Capacity(1, 64))
@@ -31,8 +31,8 @@ class Scene:
         self.host.samples[KEY] = (Sample(START + timedelta(seconds=at), at, 1, 2) for at in itertools.count())
         pool = HostPool((self.host,), 1.0, lambda *_: None)
         self.store = SampleStore(folder)
-        self.keeper = SampleRecorder(pool, self.store, interval)
-        self.monitor = Monitor(pool, self.keeper.note_watched)
+        self.recorder = SampleRecorder(pool, self.store, interval)
+        self.monitor = Monitor(pool, self.recorder.note_watched)
 
     def rows(self) -> list[SampleRow]:
         """Return what was kept."""
@@ -48,22 +48,22 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def test_a_job_that_runs_is_read_until_it_does_not(scene: Scene) -> None:
-    scene.keeper.watch_jobs(make_running(None))
+    scene.recorder.watch_jobs(make_running(None))
     rows = scene.wait_for_rows(5)
     assert [row.amounts[0] for row in rows[:5]] == [0.0, 1.0, 2.0, 3.0, 4.0]
-    (reader,) = scene.keeper._hosts.values()  # only the thread itself shows that it has ended
-    scene.keeper.watch_jobs(World(()))
+    (reader,) = scene.recorder._hosts.values()  # only the thread itself shows that it has ended
+    scene.recorder.watch_jobs(World(()))
     reader.join(DEADLINE)
     assert not reader.is_alive()
-    scene.keeper.close_experiment(KEY.experiment)
+    scene.recorder.close_experiment(KEY.experiment)
 
 
 def test_a_host_that_returns_is_read_on(scene: Scene) -> None:
     scene.host.faults.silent = True
-    scene.keeper.watch_jobs(make_running(None))
+    scene.recorder.watch_jobs(make_running(None))
     scene.host.faults.silent = False
     scene.wait_for_rows(2)
-    scene.keeper.watch_jobs(World(()))
+    scene.recorder.watch_jobs(World(()))
 
 
 def test_the_samples_of_a_watcher_are_kept_in_place_of_further_readings(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_the_samples_of_a_watcher_are_kept_in_place_of_further_readings(tmp_path
     world = make_running(None)
     scene.monitor.sample_jobs(list(world.experiments), None)
     assert [row.amounts[0] for row in scene.wait_for_rows(3)] == [50.0] * 3
-    scene.keeper.watch_jobs(world)
-    scene.keeper.note_watched(KEY, watched[0])
-    scene.keeper.watch_jobs(World(()))
+    scene.recorder.watch_jobs(world)
+    scene.recorder.note_watched(KEY, watched[0])
+    scene.recorder.watch_jobs(World(()))
 
 
 def test_a_full_disk_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -83,5 +83,5 @@ def test_a_full_disk_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFix
     scene = Scene(tmp_path / "samples", 0.01)
     with caplog.at_level(logging.WARNING):
         for at in range(3):
-            scene.keeper.keep(KEY, Sample(START + timedelta(seconds=at), 1.0, 1, 2))
+            scene.recorder.keep(KEY, Sample(START + timedelta(seconds=at), 1.0, 1, 2))
     assert [record.message.partition(":")[0] for record in caplog.records] == ["samples of jobs cannot be kept"]

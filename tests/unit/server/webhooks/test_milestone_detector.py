@@ -58,18 +58,18 @@ def test_each_condition_is_met_once(store: MilestoneStore) -> None:
     def read(wanted: Collection[int]) -> dict[int, dict[str, MetricSummary]]:
         return {one: seen.get(one, {}) for one in wanted}
 
-    def make_keeper() -> MilestoneDetector:
+    def make_detector() -> MilestoneDetector:
         return MilestoneDetector(read, store, lambda: news.append("one more"))
 
-    keeper = make_keeper()
-    keeper.note_counted(frozenset({1, 2}))
+    detector = make_detector()
+    detector.note_counted(frozenset({1, 2}))
     seen[1] = seen[2] = {"accuracy": summarize("accuracy", 0.5, 0.95), "loss": summarize("loss", 0.2)}
-    keeper.note_counted(frozenset({1, 2}))
+    detector.note_counted(frozenset({1, 2}))
     assert list_all(store) == []
     seen[1] = {"accuracy": summarize("accuracy", 0.5, 0.96, 0.7), "loss": summarize("loss", 0.1, 0.2)}
-    keeper.note_counted(frozenset({1, 2, 99}))
-    keeper.note_counted(frozenset({1}))
-    make_keeper().note_counted(frozenset({1}))
+    detector.note_counted(frozenset({1, 2, 99}))
+    detector.note_counted(frozenset({1}))
+    make_detector().note_counted(frozenset({1}))
     assert [(one.number, one.condition, one.value, one.step) for one in list_all(store)] == [
         (1, "accuracy > 0.95", 0.96, 2),
         (1, "loss <= 0.1", 0.1, 1),
@@ -81,11 +81,11 @@ def test_what_the_store_does_not_take_comes_with_the_next_reports(
     store: MilestoneStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = {1: {"loss": summarize("loss", 0.05)}}
-    keeper = MilestoneDetector(lambda wanted: {one: seen.get(one, {}) for one in wanted}, store, lambda: None)
+    detector = MilestoneDetector(lambda wanted: {one: seen.get(one, {}) for one in wanted}, store, lambda: None)
     with monkeypatch.context() as patch:
         patch.setattr(store, "add_milestone", _refuse)
-        keeper.note_counted(frozenset({1}))
-    keeper.note_counted(frozenset({2}))
+        detector.note_counted(frozenset({1}))
+    detector.note_counted(frozenset({2}))
     assert [one.condition for one in list_all(store)] == ["loss <= 0.1"]
 
 
@@ -97,13 +97,13 @@ def test_a_milestone_whose_answer_was_lost_is_kept_once(store: MilestoneStore, m
         raise StoreError("the store does not answer", "")
 
     summaries = {1: {"loss": summarize("loss", 0.05)}}
-    keeper = MilestoneDetector(lambda _: summaries, store, lambda: news.append("one more"))
+    detector = MilestoneDetector(lambda _: summaries, store, lambda: news.append("one more"))
     with monkeypatch.context() as patch:
         patch.setattr(MilestoneStore, "add_milestone", add_and_lose_the_answer)
-        keeper.note_counted(frozenset({1}))
+        detector.note_counted(frozenset({1}))
     assert news, "a webhook waits for it"
     summaries[1]["accuracy"] = summarize("accuracy", 0.96)
-    keeper.note_counted(frozenset())
+    detector.note_counted(frozenset())
     assert [one.condition for one in list_all(store)] == ["loss <= 0.1", "accuracy > 0.95"]
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from riseml.base.errors import StoreError
 from riseml.server.api.submissions.upload_room import make_room_for_next
-from riseml.server.data.disk_keeper import DiskKeeper
+from riseml.server.data.disk_reclaimer import DiskReclaimer
 
 FULL = StoreError("the disk of the home is full", "free some space")
 
 
 class Disks:
-    """A keeper that has removed something, or nothing."""
+    """A reclaimer that has removed something, or nothing."""
 
     def __init__(self, removed: str | None) -> None:
         self.trouble = None if removed is None else SimpleNamespace(removed=removed)
@@ -32,7 +32,7 @@ def upload(removed: str | None, error: Exception) -> None:
     """Upload files, which ends with an error."""
 
     async def run() -> None:
-        async with make_room_for_next(cast(DiskKeeper, Disks(removed))):
+        async with make_room_for_next(cast(DiskReclaimer, Disks(removed))):
             raise error
 
     asyncio.run(run())

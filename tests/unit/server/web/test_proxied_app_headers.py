@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.server.web.guest_headers import choose_answered, choose_asked, find_own_place
+from riseml.server.web.proxied_app_headers import choose_answered, choose_asked, find_own_place
 
 
 def test_a_program_gets_neither_cookies_nor_names_of_the_page() -> None:

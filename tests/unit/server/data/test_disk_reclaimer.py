@@ -12,7 +12,7 @@ from riseml.base.names import STEP_REPOSITORY, HostName
 from riseml.base.records import dataclass
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.server.data.clean import Leftover
-from riseml.server.data.disk_keeper import make_room, order_removals
+from riseml.server.data.disk_reclaimer import make_room, order_removals
 from riseml.server.data.leftover_judge import CleanRequest, LeftoverJudge, is_step
 from riseml.store.usage import LastUses
 

@@ -34,7 +34,7 @@ _SAID = {
 log = logging.getLogger(__name__)
 
 
-class SwarmKeeper:
+class SwarmReconciler:
     """Arranges the managers of the swarm when an observation shows that they may be wrong.
 
     Args:

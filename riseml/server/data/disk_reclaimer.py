@@ -95,7 +95,7 @@ class DiskWatch:
 
     Args:
         place: the place.
-        since: when the watch began, in seconds of the keeper's clock.
+        since: when the watch began, in seconds of the reclaimer's clock.
         removed: things that the server had removed from the disk by then.
         measure: measures the disk.
     """
@@ -192,7 +192,7 @@ class _DiskTurn:
     readings: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_MOST_READINGS))  # moment, per cent
 
 
-class DiskKeeper:
+class DiskReclaimer:
     """Measures the disks, and removes what no experiment needs from those that are nearly full.
 
     Args:
@@ -215,7 +215,7 @@ class DiskKeeper:
 
     @property
     def is_busy(self) -> bool:
-        """True while the keeper's thread measures or removes."""
+        """True while the reclaimer's thread measures or removes."""
         return self._worker is not None and self._worker.is_alive()
 
     @property

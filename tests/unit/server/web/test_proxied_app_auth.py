@@ -1,4 +1,4 @@
-"""The gate of the guests: a program of a job is reached by the browser that was let in, and reaches nothing itself."""
+"""Who may use a proxied app: the browser that was let in reaches the program of a job, which reaches nothing itself."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from functools import partial
 import pytest
 
 from riseml.server.web.assets import Asset
-from riseml.server.web.guest_gate import OWN_PLACE, PRESENCE, ProxiedAppAuth, find_label
-from riseml.server.web.guests import WebGuests
+from riseml.server.web.proxied_app_auth import OWN_PLACE, PRESENCE, ProxiedAppAuth, find_label
+from riseml.server.web.proxied_apps import ProxiedApps
 from tests.unit.server.web.asgi import Answer, AnsweringApi, call, make_scope
 
 FRAME = {"index.html": Asset(b"<html>", "text/html"), "frame.js": Asset(b"1;", "text/javascript")}
 
 
-class GuestGate:
-    """The gate of one guest, and the programs behind it."""
+class Admission:
+    """The admission to one proxied app, and the programs behind it."""
 
     def __init__(self) -> None:
         self.api = AnsweringApi()
-        self.guests = WebGuests(lambda text: hmac.new(b"key", text.encode(), hashlib.sha256).hexdigest())
-        self.application = ProxiedAppAuth(self.api, self.guests, FRAME)
-        self.invitation = self.guests.invite("144.3")
+        self.proxied_apps = ProxiedApps(lambda text: hmac.new(b"key", text.encode(), hashlib.sha256).hexdigest())
+        self.application = ProxiedAppAuth(self.api, self.proxied_apps, FRAME)
+        self.invitation = self.proxied_apps.invite("144.3")
         self.label = self.invitation.label
         self.origin = f"http://{self.label}.localhost:4711"
 
@@ -36,13 +36,13 @@ class GuestGate:
 
     def admit(self) -> dict[str, str]:
         """Let a browser in, and return its cookie."""
-        answer = self.ask("GET", f"{OWN_PLACE}enter?token={self.guests.invite('144.3').token}")
+        answer = self.ask("GET", f"{OWN_PLACE}enter?token={self.proxied_apps.invite('144.3').token}")
         return {"cookie": answer.headers["set-cookie"].partition(";")[0]}
 
 
 @pytest.fixture
-def gate() -> GuestGate:
-    return GuestGate()
+def gate() -> Admission:
+    return Admission()
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def gate() -> GuestGate:
         ("x.4-ab.localhost", None),
     ],
 )
-def test_a_label_is_the_host_of_a_guest(host: str, label: str | None) -> None:
+def test_a_label_is_the_host_of_a_proxied_app(host: str, label: str | None) -> None:
     scope = make_scope("GET", "/", {}, host)
     assert find_label(scope) == label
     assert find_label({**scope, "headers": scope["headers"] * 2}) is None, "two names are none"
 
 
-def test_a_token_is_exchanged_for_a_cookie_of_this_host_alone(gate: GuestGate) -> None:
+def test_a_token_is_exchanged_for_a_cookie_of_this_host_alone(gate: Admission) -> None:
     address = f"{OWN_PLACE}enter?token={gate.invitation.token}"
     answer = gate.ask("GET", address)
     assert (answer.status, answer.headers["location"]) == (303, OWN_PLACE)
@@ -72,20 +72,20 @@ def test_a_token_is_exchanged_for_a_cookie_of_this_host_alone(gate: GuestGate) -
     assert gate.ask("POST", address, origin=gate.origin).status == 403
 
 
-def test_the_program_gets_the_requests_of_an_admitted_browser(gate: GuestGate) -> None:
+def test_the_program_gets_the_requests_of_an_admitted_browser(gate: Admission) -> None:
     cookie = gate.admit()
     assert gate.ask("GET", "/").status == 403, "without the cookie"
     assert gate.api.scopes == []
     for address in ("/", "/data/runs", PRESENCE):
         assert gate.ask("GET", address, **cookie).body == b"api:"
     assert [scope["path"] for scope in gate.api.scopes] == [
-        "/guests/144.3/",
-        "/guests/144.3/data/runs",
-        f"/guests/144.3{PRESENCE}",
+        "/apps/144.3/",
+        "/apps/144.3/data/runs",
+        f"/apps/144.3{PRESENCE}",
     ]
 
 
-def test_the_frame_is_riseml_s_own(gate: GuestGate) -> None:
+def test_the_frame_is_riseml_s_own(gate: Admission) -> None:
     cookie = gate.admit()
     assert gate.ask("GET", OWN_PLACE, **cookie).body == b"<html>"
     assert gate.ask("GET", f"{OWN_PLACE}frame.js", **cookie).body == b"1;"
@@ -98,7 +98,7 @@ def test_the_frame_is_riseml_s_own(gate: GuestGate) -> None:
 
 
 @pytest.mark.parametrize("label", ["4-" + "ab" * 20, "144-3-" + "0" * 40, "x"])
-def test_a_label_that_this_server_did_not_give_has_ended(gate: GuestGate, label: str) -> None:
+def test_a_label_that_this_server_did_not_give_has_ended(gate: Admission, label: str) -> None:
     assert gate.ask("GET", "/", label=label, **gate.admit()).status == 403
     assert gate.api.scopes == []
 
@@ -119,14 +119,14 @@ def test_a_label_that_this_server_did_not_give_has_ended(gate: GuestGate, label:
     ],
 )
 def test_another_page_reaches_the_program_by_a_link_alone(
-    gate: GuestGate, method: str, headers: dict[str, str], *, passes: bool
+    gate: Admission, method: str, headers: dict[str, str], *, passes: bool
 ) -> None:
     named = {name: gate.origin if value == "own" else value for name, value in headers.items()}
     answer = gate.ask(method, "/data", **named, **gate.admit())
     assert (answer.status == 200, len(gate.api.scopes)) == (passes, passes)
 
 
-def test_a_program_opens_no_websocket(gate: GuestGate) -> None:
+def test_a_program_opens_no_websocket(gate: Admission) -> None:
     scope = {**make_scope("GET", "/", {}, f"{gate.label}.localhost"), "type": "websocket"}
     answer = call(partial(gate.application, label=gate.label), scope)
     assert answer.messages == [{"type": "websocket.close", "code": 1008}]

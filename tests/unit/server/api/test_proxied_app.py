@@ -11,7 +11,7 @@ import pytest
 
 from riseml.base.errors import Conflict, RisemlError, StoreError
 from riseml.base.settings import Settings
-from riseml.server.api import guest_program
+from riseml.server.api import proxied_app as proxied_app_module
 from riseml.server.app import Application, make_application
 
 REQUEST: dict[str, Any] = {"type": "http", "method": "GET", "headers": [], "query_string": b"", "root_path": ""}
@@ -44,19 +44,19 @@ def test_an_open_tab_is_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return answer
 
     made = make_application(Settings(tmp_path, tmp_path, tmp_path, executor="process"), threading.Event())
-    monkeypatch.setattr(guest_program, "find_running", find_running)
-    start, *parts = asyncio.run(ask(made, "/guests/7/.riseml/presence"))
+    monkeypatch.setattr(proxied_app_module, "find_running", find_running)
+    start, *parts = asyncio.run(ask(made, "/apps/7/.riseml/presence"))
     assert start["status"] == 200
     assert b"".join(part["body"] for part in parts) == b"\n\n\n7 has ended (KILLED)"
     assert clients == [0, 1, 1, 1, 1]
     assert made.services.watchers.attendance._uses[7].clients == 0
-    start, body = asyncio.run(ask(made, "/guests/9/"))
+    start, body = asyncio.run(ask(made, "/apps/9/"))
     assert (start["status"], body["body"]) == (
         502,
         b"there is no experiment 9\n`riseml status -a` lists all of yours\n",
     )
     answers.append(StoreError("the disk is full", ""))
-    start, body = asyncio.run(ask(made, "/guests/7/.riseml/presence"))
+    start, body = asyncio.run(ask(made, "/apps/7/.riseml/presence"))
     assert (start["status"], body["body"]) == (503, b"the disk is full\n"), "the page asks again"
     made.services.hosts.close()
     made.database.close()

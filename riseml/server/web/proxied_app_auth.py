@@ -1,4 +1,4 @@
-"""The gate of the guests: requests to `<label>.localhost` pass these checks, before they reach the program of a job.
+"""Who may use a proxied app: requests to `<label>.localhost` pass these checks before they reach the program of a job.
 
 Below `/.riseml/` the host serves riseml's own files: the frame that a browser opens. The frame shows the program, and
 reports to the server that its tab is open. All other addresses of this host belong to the program. None leads to the
@@ -19,20 +19,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from riseml.server.web.assets import Asset
 from riseml.server.web.connections import mark_proven
-from riseml.server.web.guest_headers import PROGRAM_POLICY, SAFE_HEADERS
-from riseml.server.web.guests import WebGuests
+from riseml.server.web.proxied_app_headers import PROGRAM_POLICY, SAFE_HEADERS
+from riseml.server.web.proxied_apps import ProxiedApps
 
 OWN_PLACE = "/.riseml/"
-"""Begins the addresses at a guest's host that are riseml's."""
+"""Begins the addresses at the host of a proxied app that are riseml's."""
 
 PRESENCE = "/.riseml/presence"
 """Tells the server that a tab is open, for as long as the answer goes on."""
 
-GUEST_MOUNT = "/guests"
+PROXIED_APP_MOUNT = "/apps"
 """Where the API has the programs of jobs; no request of the page reaches it."""
 
 _HOST = re.compile(r"([0-9a-f-]{1,63})\.localhost(?::[0-9]{1,5})?", re.ASCII)
-_COOKIE = "riseml-guest"
+_COOKIE = "riseml-app"
 _READS = ("GET", "HEAD")
 _FRAME_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none';"
@@ -42,24 +42,24 @@ _CLOSED = "This address has ended, or is another browser's. The button TensorBoa
 
 
 def find_label(scope: Scope) -> str | None:
-    """Return the label of a guest's host; None: the request is for another host."""
+    """Return the label of the host of a proxied app; None: the request is for another host."""
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     match = _HOST.fullmatch(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
     return None if match is None else match[1]
 
 
 class ProxiedAppAuth:
-    """The application at the hosts of guests.
+    """The application at the hosts of proxied apps.
 
     Args:
-        api: has the programs below `GUEST_MOUNT`.
-        guests: knows who may pass.
+        api: has the programs below `PROXIED_APP_MOUNT`.
+        proxied_apps: knows who may pass.
         frame: the files of the frame, by their names.
     """
 
-    def __init__(self, api: ASGIApp, guests: WebGuests, frame: Mapping[str, Asset]) -> None:
+    def __init__(self, api: ASGIApp, proxied_apps: ProxiedApps, frame: Mapping[str, Asset]) -> None:
         self._api = api
-        self._guests = guests
+        self._proxied_apps = proxied_apps
         self._frame = frame
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, label: str) -> None:
@@ -81,7 +81,7 @@ class ProxiedAppAuth:
             await answer(scope, receive, send_safely)
             return
         mark_proven(scope)
-        path = f"{GUEST_MOUNT}/{self._guests.find_experiment(label)}{scope['path']}"
+        path = f"{PROXIED_APP_MOUNT}/{self._proxied_apps.find_experiment(label)}{scope['path']}"
         await self._api({**scope, "path": path}, receive, send_safely)
 
     def _choose_answer(self, scope: Scope, label: str) -> Response | None:
@@ -90,11 +90,11 @@ class ProxiedAppAuth:
         path = scope["path"]
         if _is_foreign(scope["method"], headers):
             return PlainTextResponse("This request comes from another page.\n", HTTPStatus.FORBIDDEN)
-        if self._guests.find_experiment(label) is None:
+        if self._proxied_apps.find_experiment(label) is None:
             return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
         if path == f"{OWN_PLACE}enter":
             return self._admit_browser(scope, label)
-        if not self._guests.is_admitted(label, cookie_parser(headers.get("cookie", "")).get(_COOKIE, "")):
+        if not self._proxied_apps.is_admitted(label, cookie_parser(headers.get("cookie", "")).get(_COOKIE, "")):
             return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
         if path == PRESENCE or not path.startswith(OWN_PLACE):
             return None
@@ -106,7 +106,7 @@ class ProxiedAppAuth:
     def _admit_browser(self, scope: Scope, label: str) -> Response:
         """Exchange the token of the address for a cookie of this host alone."""
         tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
-        cookie = self._guests.admit(label, tokens[0]) if scope["method"] == "GET" else None
+        cookie = self._proxied_apps.admit(label, tokens[0]) if scope["method"] == "GET" else None
         if cookie is None:
             return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
         answer = RedirectResponse(OWN_PLACE, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})

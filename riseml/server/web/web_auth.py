@@ -1,4 +1,4 @@
-"""The gate of the web page: every request to the port passes these checks, before the API sees it.
+"""The checks of the web page: every request to the port passes these checks, before the API sees it.
 
 A foreign web page can send requests to a port of loopback, and every user of the machine can connect to it. So the gate
 accepts only the host names of loopback (a foreign name may resolve to 127.0.0.1), no foreign origin, and no request of
@@ -27,7 +27,7 @@ from riseml.base.errors import Refused
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import PAGE, Asset
 from riseml.server.web.connections import is_foreign, mark_proven
-from riseml.server.web.guest_gate import ProxiedAppAuth, find_label
+from riseml.server.web.proxied_app_auth import ProxiedAppAuth, find_label
 
 PROOF = "x-riseml-proof"
 """The header with the proof of a request."""
@@ -63,15 +63,15 @@ class WebAuth:
         api: gets them below /v1, as those of the unix socket.
         access: knows who may pass.
         assets: the files of the page.
-        guests: has the hosts of programs in jobs, which share the port and nothing else.
+        app_auth: has the hosts of programs in jobs, which share the port and nothing else.
         port: where it listens.
     """
 
     def __init__(  # one part of the web access each
-        self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], guests: ProxiedAppAuth, port: int
+        self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], app_auth: ProxiedAppAuth, port: int
     ) -> None:
         self._api = api
-        self._guests = guests
+        self._app_auth = app_auth
         self._access = access
         self._assets = assets
         self._foreign_bodies = 0  # bytes that are read at this moment
@@ -81,7 +81,7 @@ class WebAuth:
         """Answer one request."""
         label = find_label(scope)
         if label is not None:
-            await self._guests(scope, receive, send, label)
+            await self._app_auth(scope, receive, send, label)
             return
         if scope["type"] == "websocket":
             await self._pass_stream(scope, receive, send)

@@ -1,6 +1,7 @@
-"""Pass requests of the guest gate on to the TensorBoard of an experiment, and note whether a browser tab is open.
+"""Pass requests for a proxied app on to the TensorBoard of an experiment, and note whether a browser tab is open.
 
-Nothing of the API is here: the gate has checked the browser, and the answers come from the job (`guest_headers`).
+Nothing of the API is here: `web.proxied_app_auth` has checked the browser, and the answers come from the job
+(`web.proxied_app_headers`).
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from riseml.server.access.job_http import BadAnswer, JobExchange
 from riseml.server.api.job_connectors import find_connector, find_running
 from riseml.server.api.views.named_experiments import find_single_experiment
 from riseml.server.services import Services
-from riseml.server.web.guest_gate import GUEST_MOUNT, PRESENCE
-from riseml.server.web.guest_headers import RawHeaders, choose_answered, choose_asked, find_own_place
+from riseml.server.web.proxied_app_auth import PRESENCE, PROXIED_APP_MOUNT
+from riseml.server.web.proxied_app_headers import RawHeaders, choose_answered, choose_asked, find_own_place
 
 TENSORBOARD_JOB = "tensorboard"
-"""The only job that a guest's host shows, so that no page reaches another port of a job."""
+"""The only job that the host of a proxied app shows, so that no page reaches another port of a job."""
 
 _PORT = 6006  # unless riseml has chosen another one
 _SIGN = 15.0  # seconds between two signs of life of a presence
@@ -48,8 +49,8 @@ def find_program(name: str, services: Services) -> tuple[JobConnector, int]:
     return connector, job.port or _PORT
 
 
-class GuestProgram:
-    """The application below `GUEST_MOUNT`: `/<experiment>/<path>`."""
+class ProxiedApp:
+    """The application below `PROXIED_APP_MOUNT`: `/<experiment>/<path>`."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -57,7 +58,7 @@ class GuestProgram:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        name, _, path = scope["path"].removeprefix(f"{GUEST_MOUNT}/").partition("/")
+        name, _, path = scope["path"].removeprefix(f"{PROXIED_APP_MOUNT}/").partition("/")
         try:
             if f"/{path}" == PRESENCE:
                 presence = self._attend_tab(name, await run_in_threadpool(find_running, name, self._services.stores))

@@ -1,4 +1,4 @@
-"""Which headers pass between a browser and the program of a job, at the address of a guest. Pure.
+"""Which headers pass between a browser and the program of a job, at the address of a proxied app. Pure.
 
 A program gets no cookie and no header that names the page. A browser gets only headers that describe the content, and
 none that has an effect beyond this answer: no cookie, no redirect to another host, no service worker, no report to
@@ -23,7 +23,7 @@ SAFE_HEADERS = {
     "X-DNS-Prefetch-Control": "off",
     "X-Frame-Options": "SAMEORIGIN",
 }
-"""Headers of every answer of a guest's host, whatever the program says."""
+"""Headers of every answer of a proxied app's host, whatever the program says."""
 
 PROGRAM_POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; base-uri 'self';"

@@ -18,14 +18,14 @@ from riseml.executors.kinds import PoolSwarm
 from riseml.executors.pool import HostPool
 from riseml.executors.swarm_changes import Membership
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.hosts.swarm_keeper import SwarmKeeper
+from riseml.server.hosts.swarm_reconciler import SwarmReconciler
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.pools import look, site
 from tests.unit.control.simulation import START
 
 
 class AskedSwarm(PoolSwarm):
-    """A swarm that notes which hosts the keeper waits for, and may refuse."""
+    """A swarm that notes which hosts the reconciler waits for, and may refuse."""
 
     def __init__(self) -> None:
         super().__init__("5e17e4", tuple)
@@ -54,43 +54,43 @@ def hosts(tmp_path: Path) -> Iterator[AskedHosts]:
     yield AskedHosts(tmp_path)
 
 
-def note(keeper: SwarmKeeper, hosts: AskedHosts, seen: Observation, looks: int) -> None:
-    """Let the keeper see an observation, and wait until it has looked this often in all."""
-    keeper.note(seen)
-    wait_for(f"{looks} looks", lambda: len(hosts.swarm.asked) == looks and not keeper.is_busy, DEADLINE)
+def note(reconciler: SwarmReconciler, hosts: AskedHosts, seen: Observation, looks: int) -> None:
+    """Let the reconciler see an observation, and wait until it has looked this often in all."""
+    reconciler.note(seen)
+    wait_for(f"{looks} looks", lambda: len(hosts.swarm.asked) == looks and not reconciler.is_busy, DEADLINE)
 
 
 def test_a_look_follows_what_matters_and_nothing_else(hosts: AskedHosts) -> None:
     times = iter(range(0, 10_000, 20))
-    keeper = SwarmKeeper(hosts, lambda: float(next(times)))
+    reconciler = SwarmReconciler(hosts, lambda: float(next(times)))
     three = look(h1=site(3), h2=site(3, manager=False), h3=site(3))
-    note(keeper, hosts, three, 1)
-    note(keeper, hosts, three, 1)
+    note(reconciler, hosts, three, 1)
+    note(reconciler, hosts, three, 1)
     silent = replace(three.hosts[HostName("h3")], silent_since=START - timedelta(seconds=20))
-    note(keeper, hosts, replace(three, hosts={**three.hosts, HostName("h3"): silent}), 1)
+    note(reconciler, hosts, replace(three, hosts={**three.hosts, HostName("h3"): silent}), 1)
     lost = replace(silent, silent_since=START - timedelta(seconds=400))
-    note(keeper, hosts, replace(three, hosts={**three.hosts, HostName("h3"): lost}), 2)
+    note(reconciler, hosts, replace(three, hosts={**three.hosts, HostName("h3"): lost}), 2)
     assert hosts.swarm.asked == [frozenset(), frozenset()]
 
 
 def test_a_host_that_may_come_back_keeps_its_role(hosts: AskedHosts) -> None:
-    keeper = SwarmKeeper(hosts)
+    reconciler = SwarmReconciler(hosts)
     silent = site(3, silent_since=START - timedelta(seconds=20))
     seen = replace(look(h1=site(3), h2=silent), unseen={HostName("h3"): START})
-    note(keeper, hosts, seen, 1)
+    note(reconciler, hosts, seen, 1)
     assert hosts.swarm.asked == [frozenset({"h2", "h3"})]
 
 
 def test_a_refusal_is_tried_again_later(hosts: AskedHosts) -> None:
     now = 0.0
-    keeper = SwarmKeeper(hosts, lambda: now)
+    reconciler = SwarmReconciler(hosts, lambda: now)
     hosts.swarm.refuses = True
     two = look(h1=site(3), h2=site(3))
-    note(keeper, hosts, two, 1)
+    note(reconciler, hosts, two, 1)
     now = 30.0
-    note(keeper, hosts, two, 1)
+    note(reconciler, hosts, two, 1)
     now = 100.0
-    note(keeper, hosts, two, 2)
+    note(reconciler, hosts, two, 2)
 
 
 @pytest.mark.parametrize(
@@ -104,5 +104,5 @@ def test_a_refusal_is_tried_again_later(hosts: AskedHosts) -> None:
     ids=["no leader", "no swarm", "the hosts' own network", "its manager is silent"],
 )
 def test_a_swarm_that_cannot_be_changed_or_is_not_needed_is_left_alone(hosts: AskedHosts, seen: Observation) -> None:
-    keeper = SwarmKeeper(hosts)
-    note(keeper, hosts, seen, 0)
+    reconciler = SwarmReconciler(hosts)
+    note(reconciler, hosts, seen, 0)

@@ -10,9 +10,9 @@ import pytest
 
 from riseml.server.web.access import WebAccess, WebSession
 from riseml.server.web.assets import PAGE, Asset
-from riseml.server.web.gate import CHALLENGE, PROOF, WebAuth
-from riseml.server.web.guest_gate import ProxiedAppAuth
-from riseml.server.web.guests import WebGuests
+from riseml.server.web.proxied_app_auth import ProxiedAppAuth
+from riseml.server.web.proxied_apps import ProxiedApps
+from riseml.server.web.web_auth import CHALLENGE, PROOF, WebAuth
 from tests.unit.server.web.asgi import HOST, Answer, AnsweringApi, call, make_scope
 from tests.unit.server.web.sessions import open_session, prove
 
@@ -28,8 +28,8 @@ class EventDecision:
     def __init__(self, folder: Path) -> None:
         self.api = AnsweringApi()
         self.access = WebAccess(folder / "web.json")
-        guests = ProxiedAppAuth(self.api, WebGuests(self.access.sign), {})
-        self.application = WebAuth(self.api, self.access, ASSETS, guests, 4711)
+        proxied_apps = ProxiedAppAuth(self.api, ProxiedApps(self.access.sign), {})
+        self.application = WebAuth(self.api, self.access, ASSETS, proxied_apps, 4711)
         self.session: WebSession = open_session(self.access)
         self.cookie = {"cookie": f"riseml-4711={self.session.cookie}"}
 
@@ -139,7 +139,7 @@ def test_a_proof_is_for_its_body(gate: EventDecision) -> None:
 
 @pytest.mark.parametrize(
     ("address", "status"),
-    [("/api/v1/web", 403), ("/api/v1/web/sessions", 403), ("/api/v2/x", 404), ("/api", 404), ("/api/guests/4/", 404)],
+    [("/api/v1/web", 403), ("/api/v1/web/sessions", 403), ("/api/v2/x", 404), ("/api", 404), ("/api/apps/4/", 404)],
 )
 def test_what_is_not_for_the_page_is_refused_with_a_proof_too(gate: EventDecision, address: str, status: int) -> None:
     assert gate.ask_proven("GET", address).status == status

@@ -27,14 +27,14 @@ _LABEL = re.compile(r"([0-9]{1,10}(?:-[0-9]{1,10})?)-([0-9a-f]{40})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class GuestInvitation:
+class ProxiedAppInvitation:
     """The address and one-time token that lead a browser to the program of a job."""
 
     label: str  # the first part of its host: `<label>.localhost`
     token: str
 
 
-class WebGuests:
+class ProxiedApps:
     """Gives out addresses, and checks who may use them. Several threads use it.
 
     Args:
@@ -48,7 +48,7 @@ class WebGuests:
         self._lock = threading.Lock()
         self._tokens: dict[bytes, tuple[str, float]] = {}  # digest of a token -> its label, and when it expires
 
-    def invite(self, experiment: str) -> GuestInvitation:
+    def invite(self, experiment: str) -> ProxiedAppInvitation:
         """Return what leads a browser to the program of an experiment within a minute.
 
         Args:
@@ -62,7 +62,7 @@ class WebGuests:
             while len(self._tokens) >= _MOST_TOKENS:
                 del self._tokens[next(iter(self._tokens))]
             self._tokens[_digest_token(token)] = label, self._clock() + _TOKEN_LIFE
-        return GuestInvitation(label, token)
+        return ProxiedAppInvitation(label, token)
 
     def find_experiment(self, label: str) -> str | None:
         """Return the experiment of a label; None when this server did not give it."""
@@ -92,7 +92,7 @@ class WebGuests:
         )
 
     def _make_label(self, experiment: str) -> str:
-        return f"{experiment.replace('.', '-')}-{self._sign(f'guest {experiment}')[:40]}"
+        return f"{experiment.replace('.', '-')}-{self._sign(f'app {experiment}')[:40]}"
 
     def _sign_admission(self, label: str, until: str) -> str:
         return self._sign(f"admission {label} {until}")
