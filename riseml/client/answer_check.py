@@ -104,7 +104,10 @@ class AnswerCheck:
         """
         if type(answer) is not dict:
             raise WrongAnswer(f"it is {_NOUNS[type(answer)]}")
-        self.find_shape(cast("str", shape)).check(answer, None)
+        name = cast("str", shape)
+        self.find_shape(name).check(answer, None)
+        if name == "ComparisonView":
+            _check_lengths(cast("wire.ComparisonView", answer))
         return cast("Answer", answer)
 
     def check_entry(self, entry: Any) -> wire.Entry:
@@ -208,6 +211,24 @@ def _load_shapes() -> Mapping[str, Mapping[str, str]]:
     with open(path, "rb", buffering=0) as file:
         shapes: Mapping[str, Mapping[str, str]] = json.loads(file.read())
     return shapes
+
+
+def _check_lengths(comparison: wire.ComparisonView) -> None:
+    """Check that each difference has one value for each experiment.
+
+    Raises:
+        WrongAnswer: with the place of the first that has more or fewer.
+    """
+    count = len(comparison["experiments"])
+    lists: Mapping[str, Iterable[Sequence[object]]] = {
+        **{key: (row["values"] for row in comparison[key]) for key in ("parameters", "config", "environment")},
+        "code": (row["versions"] for row in comparison["code"]),
+        "metrics": (row["metrics"] for row in comparison["metrics"]),
+    }
+    for key, rows in lists.items():
+        for number, values in enumerate(rows):
+            if len(values) != count:
+                raise WrongAnswer(f"{key}[{number}] has {len(values)} values for {count} experiments")
 
 
 def _make_wrong(value: object, place: Place) -> WrongAnswer:

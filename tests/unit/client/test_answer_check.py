@@ -51,6 +51,23 @@ def test_a_wrong_answer_is_named_by_its_place(answer: object, difference: str) -
         check(answer)
 
 
+@pytest.mark.parametrize(
+    ("key", "row", "difference"),
+    [
+        ("parameters", {"name": "lr", "values": ["0.1"]}, r"parameters\[0\] has 1 values for 2 experiments"),
+        ("code", {"path": "a.py", "versions": []}, r"code\[0\] has 0 values for 2 experiments"),
+        ("metrics", {"name": "loss", "metrics": [None] * 3}, r"metrics\[0\] has 3 values for 2 experiments"),
+    ],
+)
+def test_a_comparison_has_a_value_for_each_experiment(key: str, row: object, difference: str) -> None:
+    head = {"id": "4", "project": "p", "state": "FINISHED", "started_at": None, "ended_at": None, "seconds": None}
+    lists: dict[str, Any] = {name: [] for name in ("parameters", "config", "environment", "code", "metrics")}
+    comparison = {"experiments": [head, head], **lists, "code_unknown": []}
+    assert check(comparison, WIRE_NAMES.ComparisonView) is comparison
+    with pytest.raises(WrongAnswer, match=difference):
+        check({**comparison, key: [row]}, WIRE_NAMES.ComparisonView)
+
+
 def test_a_whole_answer_of_a_newer_server_is_returned_as_it_came() -> None:
     search = make_search(best={"id": "4.1", "value": 1, "parameters": {}, "later": [1]}, goal="a third one")
     experiment = make_experiment(type="later", state="PAUSED", search=search, later={"a": None})
