@@ -136,9 +136,9 @@ def forward_companion(
 
     local = choose_local_port(view.port) if view.local is None else view.local
     try:
-        order = ForwardRequest(job, [PortPair(local, port)], experiment)
+        request = ForwardRequest(job, [PortPair(local, port)], experiment)
         with client.watch_server():
-            forward_ports(client.address, order, say, command.printer.say)
+            forward_ports(client.address, request, say, command.printer.say)
     finally:
         for page in pages:
             page.unlink(missing_ok=True)

@@ -24,15 +24,15 @@ _TARGETS = {Channel.OUTPUT: _OUTPUT, Channel.ERRORS: _ERRORS}
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run_in_job(address: Address, identity: str, order: CommandRequest) -> int:
+def run_in_job(address: Address, identity: str, request: CommandRequest) -> int:
     """Run a command in a job, with standard input, output and error of this process; return its exit code.
 
-    With a terminal in the order, the terminal of this process is raw until the command ends.
+    With a terminal in the request, the terminal of this process is raw until the command ends.
 
     Raises:
         RisemlError: the command could not be started, or its stream broke.
     """
-    return asyncio.run(_run_command(address, identity, order))
+    return asyncio.run(_run_command(address, identity, request))
 
 
 def ask_job(address: Address, identity: str, command: tuple[str, ...]) -> str:
@@ -50,16 +50,16 @@ def read_window_size() -> WindowSize:
     return WindowSize(size.lines, size.columns)
 
 
-async def _run_command(address: Address, identity: str, order: CommandRequest) -> int:
+async def _run_command(address: Address, identity: str, request: CommandRequest) -> int:
     this = asyncio.current_task()
     assert this is not None, "asyncio.run has made it"
     loop = asyncio.get_running_loop()
     for number in _ENDINGS:  # restore the terminal when a signal ends this process, too
         loop.add_signal_handler(number, this.cancel)
     try:
-        async with open_stream(address, command_path(identity), order) as stream:
-            with _raw_terminal() if order.terminal is not None else _plain_streams():
-                if order.terminal is not None:
+        async with open_stream(address, command_path(identity), request) as stream:
+            with _raw_terminal() if request.terminal is not None else _plain_streams():
+                if request.terminal is not None:
                     _follow_size(stream)
                 threading.Thread(target=_copy_input, args=(stream, loop), name="input", daemon=True).start()
                 return await _copy_output(stream)
@@ -67,9 +67,9 @@ async def _run_command(address: Address, identity: str, order: CommandRequest) -
         return Interrupted.exit_code
 
 
-async def _read_output(address: Address, identity: str, order: CommandRequest) -> str:
+async def _read_output(address: Address, identity: str, request: CommandRequest) -> str:
     output = b""
-    async with open_stream(address, command_path(identity), order) as stream:
+    async with open_stream(address, command_path(identity), request) as stream:
         while len(output) < LONGEST_PIECE:
             match await stream.receive():
                 case ChannelData(channel, content):

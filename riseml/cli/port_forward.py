@@ -60,7 +60,7 @@ def choose_local_port(preferred: int) -> int:
 
 def forward_ports(
     address: Address,
-    order: ForwardRequest,
+    request: ForwardRequest,
     on_ready: Callable[[Sequence[PortPair]], None],
     on_failure: Callable[[str], None],
 ) -> None:
@@ -68,7 +68,7 @@ def forward_ports(
 
     Args:
         address: where the server is.
-        order: the job and its ports.
+        request: the job and its ports.
         on_ready: called once with the ports that are in use.
         on_failure: called with the reason of a failed connection, once for each reason; other connections go on.
 
@@ -77,7 +77,7 @@ def forward_ports(
         Conflict: a port of this machine is in use, or the job has ended.
         Unreachable: the server or the host has not answered for a minute when a connection was to be opened.
     """
-    asyncio.run(_Forwarder(address, order, on_failure).run(on_ready))
+    asyncio.run(_Forwarder(address, request, on_failure).run(on_ready))
     raise KeyboardInterrupt
 
 
@@ -96,9 +96,9 @@ async def _find_answering_jobs(address: Address, jobs: Sequence[str], port: int)
 class _Forwarder:
     """All connections of one command."""
 
-    def __init__(self, address: Address, order: ForwardRequest, on_failure: Callable[[str], None]) -> None:
+    def __init__(self, address: Address, request: ForwardRequest, on_failure: Callable[[str], None]) -> None:
         self._address = address
-        self._order = order
+        self._request = request
         self._on_failure = on_failure
         self._failures: set[str] = set()  # the failures that were reported to the user
         self._is_over = asyncio.Event()
@@ -107,14 +107,14 @@ class _Forwarder:
 
     async def run(self, on_ready: Callable[[Sequence[PortPair]], None]) -> None:
         """Listen until the command ends."""
-        attended = self._order.attended
+        attended = self._request.attended
         presence = None if attended is None else asyncio.create_task(self._attend_companion(attended))
         loop = asyncio.get_running_loop()
         for number in _ENDINGS:
             loop.add_signal_handler(number, self._is_over.set)
         async with AsyncExitStack() as stack:
             try:
-                used = [await self._listen_on_port(stack, pair) for pair in self._order.pairs]
+                used = [await self._listen_on_port(stack, pair) for pair in self._request.pairs]
                 on_ready(used)
                 await self._is_over.wait()
             finally:
@@ -148,7 +148,7 @@ class _Forwarder:
         except OSError as error:
             raise Conflict(
                 f"port {pair.local} of this machine cannot be used: {os.strerror(error.errno or 0)}",
-                f"choose another one: `riseml forward {self._order.job} 0:{pair.remote}` takes any free port",
+                f"choose another one: `riseml forward {self._request.job} 0:{pair.remote}` takes any free port",
             ) from None
         stack.callback(server.close)
         return PortPair(server.sockets[0].getsockname()[1], pair.remote)
@@ -188,7 +188,7 @@ class _Forwarder:
             while True:
                 try:
                     stream = await stack.enter_async_context(
-                        open_stream(self._address, port_path(self._order.job, port))
+                        open_stream(self._address, port_path(self._request.job, port))
                     )
                     break
                 except (Conflict, Unreachable) as error:
@@ -204,7 +204,7 @@ class _Forwarder:
         """Report a reason for failed connections once, unless the command ends with this error."""
         if error is not self._error and error.message not in self._failures:
             self._failures.add(error.message)
-            self._on_failure(f"a connection to port {port} of {self._order.job} failed: {error.message}")
+            self._on_failure(f"a connection to port {port} of {self._request.job} failed: {error.message}")
 
 
 async def _send_input(reader: asyncio.StreamReader, stream: StreamConnection) -> None:

@@ -57,10 +57,12 @@ class FileClient:
         self._exchange = exchange
         self._retry = retry
 
-    def list_files(self, order: ListRequest) -> Page:
+    def list_files(self, request: ListRequest) -> Page:
         """Return a part of a listing."""
-        query = {"after": order.after or "", "limit": str(order.limit), "deep": str(order.deep).lower()}
-        listing = self._repeat(lambda: self._request("GET", "/files", {"path": order.path, **query}, wire.FileListing))
+        query = {"after": request.after or "", "limit": str(request.limit), "deep": str(request.deep).lower()}
+        listing = self._repeat(
+            lambda: self._request("GET", "/files", {"path": request.path, **query}, wire.FileListing)
+        )
         try:
             entries = [_read_view(view) for view in listing["entries"]]
             return Page(_read_view(listing["at"]), entries, listing["next"])
@@ -122,32 +124,32 @@ class FileClient:
             self._exchange.close()
             timer.wait(cut, None)
 
-    def write_file(self, order: FileUpload, content: Content) -> None:
+    def write_file(self, upload: FileUpload, content: Content) -> None:
         """Send a file. The file has its name when this returns; a file that was there is replaced in one step.
 
         Args:
-            order: the file; it gets an upload of its own.
+            upload: the file; it gets an upload of its own.
             content: called again after a break.
         """
-        order = order._replace(upload=secrets.token_hex(8))
+        upload = upload._replace(upload=secrets.token_hex(8))
         timer = RetryTimer(self._retry)
         try:
             while True:
                 try:
-                    return self._put_content(order, content(order.offset))
+                    return self._put_content(upload, content(upload.offset))
                 except (AnswerLost, ServerAbsent) as error:
                     self._exchange.close()
                     timer.wait(error, None)
-                    if self._is_written(order):
+                    if self._is_written(upload):
                         return None
-                    order = order._replace(offset=self._find_offset(order))
+                    upload = upload._replace(offset=self._find_offset(upload))
         except BaseException:
             with suppress(RisemlError):
-                self.remove_files(_part_path(order))
+                self.remove_files(_part_path(upload))
             raise
 
-    def _put_content(self, order: FileUpload, pieces: Iterator[bytes]) -> None:
-        query = {name: str(value) for name, value in order._asdict().items()}
+    def _put_content(self, upload: FileUpload, pieces: Iterator[bytes]) -> None:
+        query = {name: str(value) for name, value in upload._asdict().items()}
         query["executable"] = query["executable"].lower()
         failure: list[BaseException] = []
 
@@ -168,13 +170,13 @@ class FileClient:
                 raise failure[0] from None
             raise
 
-    def _is_written(self, order: FileUpload) -> bool:
-        info = self.look_at(order.path)
-        return info is not None and (info.kind, info.size, info.mtime) == ("file", order.size, order.mtime)
+    def _is_written(self, upload: FileUpload) -> bool:
+        info = self.look_at(upload.path)
+        return info is not None and (info.kind, info.size, info.mtime) == ("file", upload.size, upload.mtime)
 
-    def _find_offset(self, order: FileUpload) -> int:
-        part = self.look_at(_part_path(order))
-        return 0 if part is None or part.kind != "file" else min(part.size, order.size)
+    def _find_offset(self, upload: FileUpload) -> int:
+        part = self.look_at(_part_path(upload))
+        return 0 if part is None or part.kind != "file" else min(part.size, upload.size)
 
     def _read_head(self, response: Any) -> tuple[int, str]:
         try:
@@ -213,9 +215,9 @@ class FileClient:
         return Unreachable(f"{self._exchange.address} answered, but not as a riseml server does", "is it one?")
 
 
-def _part_path(order: FileUpload) -> str:
-    above, slash, _ = order.path.rpartition("/")
-    return f"{above}{slash}{PART}{order.upload}"
+def _part_path(upload: FileUpload) -> str:
+    above, slash, _ = upload.path.rpartition("/")
+    return f"{above}{slash}{PART}{upload.upload}"
 
 
 def _read_view(view: wire.FileView) -> FileInfo:

@@ -180,15 +180,15 @@ class Client:
         """
         return self._submit("/experiments", submission)
 
-    def submit_tensorboard(self, order: wire.TensorBoardRequest) -> wire.ExperimentView:
+    def submit_tensorboard(self, request: wire.TensorBoardRequest) -> wire.ExperimentView:
         """Run one TensorBoard over the outputs of experiments and return it; repeated as `submit` is."""
-        return self._submit("/tensorboards", order)
+        return self._submit("/tensorboards", request)
 
-    def _submit(self, path: str, order: wire.Submission | wire.TensorBoardRequest) -> wire.ExperimentView:
+    def _submit(self, path: str, request: wire.Submission | wire.TensorBoardRequest) -> wire.ExperimentView:
         lost: AnswerLost | None = None
-        for turn in range(_REPEATS if "key" in order else 1):
+        for turn in range(_REPEATS if "key" in request else 1):
             try:
-                return self._post(path, wire.ExperimentView, timeout=_SLOW_ANSWER, json=order)
+                return self._post(path, wire.ExperimentView, timeout=_SLOW_ANSWER, json=request)
             except (AnswerLost, ServerAbsent) as error:
                 lost = error if isinstance(error, AnswerLost) else lost
                 if lost is None:  # else the server may have stored the first request before it ended
@@ -223,9 +223,9 @@ class Client:
         """Kill an experiment. The answer comes before its jobs have ended."""
         return self._post(_format_path("experiments", identity, "kill"), wire.ExperimentView)
 
-    def add_trials(self, identity: str, order: wire.TrialRequest) -> wire.ExperimentView:
+    def add_trials(self, identity: str, request: wire.TrialRequest) -> wire.ExperimentView:
         """Add trials to a set whose points a search chooses, and return the set. It is not repeated."""
-        return self._post(_format_path("experiments", identity, "trials"), wire.ExperimentView, json=order)
+        return self._post(_format_path("experiments", identity, "trials"), wire.ExperimentView, json=request)
 
     def compare_experiments(self, identities: Sequence[str]) -> wire.ComparisonView:
         """Return what differs between experiments."""
@@ -280,8 +280,8 @@ class Client:
             identity: of the experiment.
             keys: of the user, for this copy alone; None: those of the server, or that the experiment passed on.
         """
-        order: wire.SaveRequest = {} if keys is None else {"keys": keys}
-        self._send("POST", _format_path("experiments", identity, "save"), json=order)
+        request: wire.SaveRequest = {} if keys is None else {"keys": keys}
+        self._send("POST", _format_path("experiments", identity, "save"), json=request)
 
     def open_files(self, place: StoragePlace) -> FileClient:
         """Return what lists, reads and writes the files of a storage, over the connections of this client."""

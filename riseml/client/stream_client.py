@@ -55,14 +55,14 @@ def presence_path(identity: str) -> str:
 
 @asynccontextmanager
 async def open_stream(
-    address: Address, path: str, order: CommandRequest | None = None
+    address: Address, path: str, request: CommandRequest | None = None
 ) -> AsyncIterator[StreamConnection]:
     """Give an open stream. At the end the stream is closed, and the server ends what it started for the stream.
 
     Args:
         address: where the server is.
         path: the route.
-        order: the command to run; None for a port.
+        request: the command to run; None for a port.
 
     Raises:
         RisemlError: there is no such stream, or the server does not answer.
@@ -70,7 +70,7 @@ async def open_stream(
     async with _connect(address, path) as socket:
         connection = StreamConnection(socket, address)
         try:
-            await connection.begin(order)
+            await connection.begin(request)
             yield connection
         finally:
             connection.stop()
@@ -118,15 +118,15 @@ class StreamConnection:
         self._inbox: asyncio.Queue[StreamMessage | None] = asyncio.Queue()  # bounded by the window; None: the end
         self._reading: asyncio.Task[None] | None = None
 
-    async def begin(self, order: CommandRequest | None) -> None:
-        """Send the order, and wait until the stream is open.
+    async def begin(self, request: CommandRequest | None) -> None:
+        """Send the request, and wait until the stream is open.
 
         Raises:
             RisemlError: it cannot be opened.
         """
         self._reading = asyncio.create_task(self._read_messages())
-        if order is not None:
-            await self._send_message(order)
+        if request is not None:
+            await self._send_message(request)
         first = await self.receive()
         if not isinstance(first, StreamReady):
             raise self._make_lost_error()

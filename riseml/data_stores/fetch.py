@@ -71,7 +71,7 @@ class FetchRequest:
 class _Tally:
     """How far a fetch is; all its threads use it."""
 
-    order: FetchRequest
+    request: FetchRequest
     total: int = 0
     received: int = 0
     ahead: int = 1  # ranges of each file that are read before they are needed
@@ -90,31 +90,31 @@ class _Tally:
         with self.lock:
             self.received += size
             received = self.received
-        self.order.progress(received, self.total, "")
+        self.request.progress(received, self.total, "")
 
     def check(self) -> None:
         """Raise an error when the fetch must end."""
-        if self.order.stop.is_set():
+        if self.request.stop.is_set():
             raise EngineError("the fetch was cancelled", permanent=True)
 
 
-def fetch_set(cache: DataCache, order: FetchRequest, hold: ExitStack) -> Path:
+def fetch_set(cache: DataCache, request: FetchRequest, hold: ExitStack) -> Path:
     """Return the folder with the present files of an address; the cache keeps it at least until `hold` ends.
 
     Raises:
-        EngineError: it cannot be had, or `order.stop` was set.
+        EngineError: it cannot be had, or `request.stop` was set.
     """
-    tally = _Tally(order)
-    pause = order.first_pause
+    tally = _Tally(request)
+    pause = request.first_pause
     changes = 0
     silent_since: float | None = None  # when the store first did not answer; None: it has answered so far
     while True:
         before = tally.progressed_at
         try:
-            files = order.remote.list_files()
-            listed = _name_set(order.url, files)
+            files = request.remote.list_files()
+            listed = _name_set(request.url, files)
             hold.enter_context(cache.hold_set(listed.key))
-            return _fetch_listed(cache, order, listed, tally)
+            return _fetch_listed(cache, request, listed, tally)
         except SourceChanged as error:
             changes += 1
             if changes == _MOST_CHANGES:
@@ -124,12 +124,12 @@ def fetch_set(cache: DataCache, order: FetchRequest, hold: ExitStack) -> Path:
         except StoreUnavailable as error:
             if silent_since is None or tally.progressed_at > before:
                 silent_since = time.monotonic()
-                pause = order.first_pause
-            elif time.monotonic() - silent_since > order.patience:
-                text = f"{error.message}; nothing came for {order.patience:.0f} s"
+                pause = request.first_pause
+            elif time.monotonic() - silent_since > request.patience:
+                text = f"{error.message}; nothing came for {request.patience:.0f} s"
                 raise EngineError(text, error.hint, permanent=True) from None
-            order.progress(tally.received, tally.total, error.message)
-            order.stop.wait(pause)
+            request.progress(tally.received, tally.total, error.message)
+            request.stop.wait(pause)
             pause = min(_LONGEST_PAUSE, pause * 2)
         tally.check()
 
@@ -151,23 +151,23 @@ def _name_set(url: DataUrl, files: Sequence[RemoteFile]) -> _Listed:
     return _Listed(hashlib.sha256(json.dumps(table).encode()).hexdigest()[:32], files, is_lasting=True)
 
 
-def _fetch_listed(cache: DataCache, order: FetchRequest, listed: _Listed, tally: _Tally) -> Path:
+def _fetch_listed(cache: DataCache, request: FetchRequest, listed: _Listed, tally: _Tally) -> Path:
     tally.received = 0
     tally.total = sum(file.size for file in listed.files)
     tally.failed.clear()
-    with cache.claim_set(listed.key, order.stop):
+    with cache.claim_set(listed.key, request.stop):
         try:
             folder = cache.find_set(listed.key)
             if folder is not None:
                 return folder
-            part = cache.begin_set(listed.key, tally.total, order.limit)
-            rows = _fetch_files(order, listed.files, part, tally)
+            part = cache.begin_set(listed.key, tally.total, request.limit)
+            rows = _fetch_files(request, listed.files, part, tally)
             reach(Point.DATA_FETCHED)
-            return cache.finish_set(listed.key, str(order.url), rows)
+            return cache.finish_set(listed.key, str(request.url), rows)
         except OSError as error:
             if error.errno in _FULL:
                 cache.drop_part(listed.key)
-                text = f"no space was left in {cache.folder} while {order.url} was fetched"
+                text = f"no space was left in {cache.folder} while {request.url} was fetched"
                 raise DiskFull(text, "free some space there", permanent=True) from None
             raise EngineError(f"{cache.folder} cannot be used: {error.strerror or error}", permanent=True) from None
         finally:
@@ -175,7 +175,7 @@ def _fetch_listed(cache: DataCache, order: FetchRequest, listed: _Listed, tally:
                 cache.drop_part(listed.key)
 
 
-def _fetch_files(order: FetchRequest, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:
+def _fetch_files(request: FetchRequest, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:
     """Fetch every file, several at the same time; the first failure ends the fetch."""
     waiting = iter(enumerate(files))
     lock = threading.Lock()
@@ -190,7 +190,7 @@ def _fetch_files(order: FetchRequest, files: Sequence[RemoteFile], part: Path, t
             if file is None:
                 break
             try:
-                rows.append(_fetch_file(order, file, _Place(new / str(number), final / file.path), tally))
+                rows.append(_fetch_file(request, file, _Place(new / str(number), final / file.path), tally))
             except BaseException:
                 tally.failed.set()
                 raise
@@ -215,18 +215,18 @@ class _Place:
     final: Path
 
 
-def _fetch_file(order: FetchRequest, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
+def _fetch_file(request: FetchRequest, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
     """Fetch a file. When an earlier try has left something else, as after a power cut, the whole file comes again."""
     is_left = place.final.exists() or place.new.exists()
     try:
-        return _fetch_rest(order, file, place, tally)
+        return _fetch_rest(request, file, place, tally)
     except _ChecksumMismatch:
         if not is_left:
             raise
-    return _fetch_rest(order, file, place, tally)
+    return _fetch_rest(request, file, place, tally)
 
 
-def _fetch_rest(order: FetchRequest, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
+def _fetch_rest(request: FetchRequest, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
     """Fetch what an earlier try has not left of a file."""
     source = place.final if place.final.exists() else place.new
     sha = hashlib.sha256()
@@ -240,7 +240,7 @@ def _fetch_rest(order: FetchRequest, file: RemoteFile, place: _Place, tally: _Ta
         tally.add_kept(received)
     if source == place.new:
         with open(place.new, "ab") as target:
-            for data in _read_ranges(order, file, received, tally):
+            for data in _read_ranges(request, file, received, tally):
                 target.write(data)
                 sha.update(data)
                 md5.update(data)
@@ -250,12 +250,12 @@ def _fetch_rest(order: FetchRequest, file: RemoteFile, place: _Place, tally: _Ta
             if file.size >= _SYNCED:
                 target.flush()
                 os.fsync(target.fileno())
-    if not _is_right(order, file, md5.hexdigest(), received):
+    if not _is_right(request, file, md5.hexdigest(), received):
         source.parent.chmod(0o700)  # a try that died shortly before its end has left folders that are read-only
         source.unlink()
         tally.add_kept(-received)
         raise _ChecksumMismatch(
-            f"{order.url}: what came of {file.path!a} is not what its ETag says",
+            f"{request.url}: what came of {file.path!a} is not what its ETag says",
             "if the store encrypts objects with keys of its own, write `etag_is_md5: false` in stores.yml",
             permanent=True,
         )
@@ -266,12 +266,12 @@ def _fetch_rest(order: FetchRequest, file: RemoteFile, place: _Place, tally: _Ta
     return FileRow(file.path, file.size, place.final.stat().st_mtime_ns, sha.hexdigest())
 
 
-def _read_ranges(order: FetchRequest, file: RemoteFile, start: int, tally: _Tally) -> Iterator[bytes]:
+def _read_ranges(request: FetchRequest, file: RemoteFile, start: int, tally: _Tally) -> Iterator[bytes]:
     """Yield a file from `start` on, range by range. The next ones come while the caller works on the one before."""
     starts = range(start, file.size, _RANGE)
 
     def read(at: int) -> bytes:
-        return _read_range(order, file, range(at, min(at + _RANGE, file.size)), tally)
+        return _read_range(request, file, range(at, min(at + _RANGE, file.size)), tally)
 
     if len(starts) < 2:
         yield from map(read, starts)
@@ -286,7 +286,7 @@ def _read_ranges(order: FetchRequest, file: RemoteFile, start: int, tally: _Tall
             yield coming.popleft().result()
 
 
-def _read_range(order: FetchRequest, file: RemoteFile, span: range, tally: _Tally) -> bytes:
+def _read_range(request: FetchRequest, file: RemoteFile, span: range, tally: _Tally) -> bytes:
     """Return a range of a file. When the connection breaks, request the range in two halves.
 
     Some servers and proxies end each connection after a few MiB: the same range would break there each time.
@@ -295,18 +295,18 @@ def _read_range(order: FetchRequest, file: RemoteFile, span: range, tally: _Tall
     if tally.failed.is_set():
         raise _Abandoned("another file of the set failed")
     try:
-        return order.remote.read(file, span.start, span.stop)
+        return request.remote.read(file, span.start, span.stop)
     except TransferInterrupted:
         if len(span) <= _SMALLEST_RANGE:
             raise
     middle = len(span) // 2
-    return b"".join(_read_range(order, file, half, tally) for half in (span[:middle], span[middle:]))
+    return b"".join(_read_range(request, file, half, tally) for half in (span[:middle], span[middle:]))
 
 
-def _is_right(order: FetchRequest, file: RemoteFile, md5: str, size: int) -> bool:
+def _is_right(request: FetchRequest, file: RemoteFile, md5: str, size: int) -> bool:
     """Return False when the bytes that are there cannot be what the store has."""
     match = _MD5.fullmatch(file.etag)
-    return size == file.size and (match is None or not order.etag_is_md5 or match[1] == md5)
+    return size == file.size and (match is None or not request.etag_is_md5 or match[1] == md5)
 
 
 def _read_pieces(path: Path) -> Iterator[bytes]:

@@ -46,15 +46,15 @@ class Restored:
     kept: int  # files that were there already, and are the same or newer  # names: of the API
 
 
-def restore_output(order: RestoreRequest) -> Restored:
+def restore_output(request: RestoreRequest) -> Restored:
     """Fill an output; return when every file is there and its checksum is that of the manifest.
 
     Raises:
         EngineError: the store or the output cannot be used now (or never: permanent).
         RisemlError: `order.check` raised it. The next restoration continues from the files that are there.
     """
-    existing_files = _list_output(order)
-    requested = [file for file in order.place.manifest.files if order.wants(file.path)]
+    existing_files = _list_output(request)
+    requested = [file for file in request.place.manifest.files if request.wants(file.path)]
     total = sum(file.size for file in requested)
     restored = [0]
     lock = threading.Lock()
@@ -63,15 +63,15 @@ def restore_output(order: RestoreRequest) -> Restored:
         with lock:
             restored[0] += size
             size_so_far = restored[0]
-        order.progress(size_so_far, total)
+        request.progress(size_so_far, total)
 
     def restore(file: SavedFile) -> tuple[SavedFile, bool]:
-        order.check()
-        tag = _find_kept(order, file, existing_files.get(file.path))
+        request.check()
+        tag = _find_kept(request, file, existing_files.get(file.path))
         if tag is not None:
             note(file.size)
             return replace(file, tag=tag), False
-        new_file = replace(file, tag=_fetch_file(order, file, note).etag)
+        new_file = replace(file, tag=_fetch_file(request, file, note).etag)
         reach(Point.OUTPUT_RESTORING)
         return new_file, True
 
@@ -79,21 +79,21 @@ def restore_output(order: RestoreRequest) -> Restored:
         pairs = list(pool.map(restore, requested))
     reach(Point.OUTPUT_RESTORED)
     tags = {file.path: file.tag for file, _ in pairs}
-    files = tuple(replace(file, tag=tags.get(file.path, "")) for file in order.place.manifest.files)
+    files = tuple(replace(file, tag=tags.get(file.path, "")) for file in request.place.manifest.files)
     written = tuple(file for file, is_written in pairs if is_written)
     return Restored(files, written, len(pairs) - len(written))
 
 
-def _list_output(order: RestoreRequest) -> dict[str, FileInfo]:
+def _list_output(request: RestoreRequest) -> dict[str, FileInfo]:
     """Return the files of the output, after removing the unfinished files of an earlier try."""
-    parts = {_name_part(file) for file in order.place.manifest.files}
+    parts = {_name_part(file) for file in request.place.manifest.files}
     files: dict[str, FileInfo] = {}
     after: str | None = None
     while True:
-        page = order.files.list_files(ListRequest("", after, deep=True))
+        page = request.files.list_files(ListRequest("", after, deep=True))
         for entry in page.entries:
             if entry.path in parts:
-                order.files.remove_files(entry.path, 1)
+                request.files.remove_files(entry.path, 1)
             else:
                 files[entry.path] = entry
         after = page.next
@@ -101,36 +101,38 @@ def _list_output(order: RestoreRequest) -> dict[str, FileInfo]:
             return files
 
 
-def _find_kept(order: RestoreRequest, file: SavedFile, entry: FileInfo | None) -> str | None:
+def _find_kept(request: RestoreRequest, file: SavedFile, entry: FileInfo | None) -> str | None:
     """Return the tag of a file that stays as it is; an empty tag when the file is newer. None: it must be written."""
     if entry is None or entry.kind != "file":
         return None
     if entry.size == file.size:
-        pieces = order.files.read_file(file.path, 0, entry.etag)
-        proof = deque(_check_between(order, pieces), maxlen=1).pop()  # holds one piece of the file
+        pieces = request.files.read_file(file.path, 0, entry.etag)
+        proof = deque(_check_between(request, pieces), maxlen=1).pop()  # holds one piece of the file
         if len(proof) == _PROOF and proof == b"0" + bytes.fromhex(file.sha256):
             return entry.etag
     return "" if entry.mtime > file.changed else None
 
 
-def _check_between(order: RestoreRequest, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _check_between(request: RestoreRequest, pieces: Iterator[bytes]) -> Iterator[bytes]:
     for piece in pieces:
-        order.check()
+        request.check()
         yield piece
 
 
-def _fetch_file(order: RestoreRequest, file: SavedFile, note: Callable[[int], None]) -> FileInfo:
+def _fetch_file(request: RestoreRequest, file: SavedFile, note: Callable[[int], None]) -> FileInfo:
     incoming = FileUpload(file.path, _name_upload(file), file.size, 0, file.changed, file.executable)
-    writer = order.files.write_file(incoming)
+    writer = request.files.write_file(incoming)
     try:
-        for piece in _read_ranges(order, file):
+        for piece in _read_ranges(request, file):
             writer.write(piece)
             note(len(piece))
         writer.write(bytes.fromhex(file.sha256))
         return writer.finish()
     except Conflict:
         writer.discard()
-        text = f"{order.place.address}: what the store has of {file.key!a} is not what was saved: its checksum differs"
+        text = (
+            f"{request.place.address}: what the store has of {file.key!a} is not what was saved: its checksum differs"
+        )
         raise EngineError(text, "remove the manifest there to start empty", permanent=True) from None
     except BaseException:
         writer.discard()
@@ -139,13 +141,13 @@ def _fetch_file(order: RestoreRequest, file: SavedFile, note: Callable[[int], No
         writer.close()
 
 
-def _read_ranges(order: RestoreRequest, file: SavedFile) -> Iterator[bytes]:
+def _read_ranges(request: RestoreRequest, file: SavedFile) -> Iterator[bytes]:
     for start in range(0, file.size, _RANGE):
-        order.check()
+        request.check()
         stop = min(start + _RANGE, file.size)
-        data = order.place.target.read(file.key, start, stop)
+        data = request.place.target.read(file.key, start, stop)
         if data is None or len(data) != stop - start:
-            text = f"{order.place.address}: {file.key!a}, which the manifest names, is not there as it was saved"
+            text = f"{request.place.address}: {file.key!a}, which the manifest names, is not there as it was saved"
             raise EngineError(text, "remove the manifest there to start empty", permanent=True)
         yield data
 

@@ -90,14 +90,14 @@ class SaveResult:
     left_out: tuple[tuple[str, str], ...]  # paths that are not in the store, and why
 
 
-def save_output(order: SaveTask, known_files: KnownFiles) -> SaveResult:
+def save_output(task: SaveTask, known_files: KnownFiles) -> SaveResult:
     """Copy an output into its store; return when a manifest names all of it.
 
     Raises:
         Taken: the place has the output of another experiment.
         EngineError: the store or the output cannot be used now (or never: permanent).
     """
-    return _Save(order, known_files).run()
+    return _Save(task, known_files).run()
 
 
 def claim_place(target: SaveTarget, address: str, head: SaveManifest) -> SavePlace:
@@ -140,14 +140,14 @@ class _SaveTally:
 class _Save:
     """One copy."""
 
-    def __init__(self, order: SaveTask, known_files: KnownFiles) -> None:
-        self._order = order
+    def __init__(self, task: SaveTask, known_files: KnownFiles) -> None:
+        self._task = task
         self._aside = f"{ASIDE}/{uuid.uuid4().hex[:8]}"
-        self._tally = _SaveTally(order.progress)
+        self._tally = _SaveTally(task.progress)
         self._lock = threading.Lock()
         self._left_out: dict[str, str] = {}
         self._known_files = known_files
-        self._before = order.head
+        self._before = task.head
         self._target: SaveTarget  # once its place is known
         self._named = {file.path: file for file in known_files.named}
         self._loose = {file.path: file for file in known_files.loose}
@@ -175,7 +175,7 @@ class _Save:
 
     def _read_manifest(self) -> None:
         """Claim the place, and read what its manifest names: a server may have been killed before it noted that."""
-        place = self._order.open_place()
+        place = self._task.open_place()
         before = place.manifest
         self._target = place.target
         tags = {(file.path, file.sha256): file.tag for file in self._known_files.named}
@@ -191,8 +191,8 @@ class _Save:
 
     def _is_lost(self, files: Sequence[FileInfo]) -> bool:
         """Return True for an output that has lost every file of its jobs, for example on a replaced disk."""
-        has_job_files = any(self._order.of_jobs(entry.path) for entry in files)
-        return not has_job_files and any(self._order.of_jobs(path) for path in self._named)
+        has_job_files = any(self._task.of_jobs(entry.path) for entry in files)
+        return not has_job_files and any(self._task.of_jobs(path) for path in self._named)
 
     def _list_files(self) -> list[FileInfo]:
         """Return the files that are wanted and that a store can have, the oldest first.
@@ -202,7 +202,7 @@ class _Save:
         files: list[FileInfo] = []
         after: str | None = None
         while True:
-            page = self._order.files.list_files(ListRequest("", after, deep=True))
+            page = self._task.files.list_files(ListRequest("", after, deep=True))
             files += [entry for entry in page.entries if entry.kind != "folder" and self._is_wanted(entry)]
             if len(files) + len(self._left_out) > MOST_FILES:
                 text = f"the output has more than {MOST_FILES:,} files"
@@ -217,7 +217,7 @@ class _Save:
         if names[-1].startswith(PART) or names[0] in (MANIFEST, ASIDE):
             return False
         text = show_text(path)
-        if not self._order.wants(path if text is None else text):
+        if not self._task.wants(path if text is None else text):
             return False
         if text is None or not is_key(text) or len(text.encode()) > _LONGEST_KEY:
             self._left_out[path] = "no object can have its name"
@@ -278,7 +278,7 @@ class _Save:
         text = show_text(entry.path) or entry.path
         key = f"{self._aside}/{text}" if entry.path in self._named else text
         try:
-            pieces = self._order.files.read_file(entry.path, 0, entry.etag if exact else None)
+            pieces = self._task.files.read_file(entry.path, 0, entry.etag if exact else None)
             size, tag = next(pieces).decode().split()
             content = _FileContent(pieces, int(size), self._tally)
             self._target.write(key, int(size), iter(content))
@@ -334,7 +334,7 @@ class _Save:
 
     def _write_manifest(self, rows: Sequence[SavedFile]) -> None:
         self._is_swept = False
-        data = write_manifest(replace(self._order.head, files=tuple(rows)))
+        data = write_manifest(replace(self._task.head, files=tuple(rows)))
         self._target.write(MANIFEST, len(data), iter([data]))
         self._named = {file.path: file for file in rows}
         self._note()
@@ -344,7 +344,7 @@ class _Save:
         keys = {file.key for file in named}
         loose = [file for file in self._loose.values() if file.key not in keys]
         self._noted_at = time.monotonic()
-        self._order.note(KnownFiles(tuple(named), tuple(loose), tuple(sorted(self._missing)), self._is_swept))
+        self._task.note(KnownFiles(tuple(named), tuple(loose), tuple(sorted(self._missing)), self._is_swept))
 
 
 class _FileContent:

@@ -195,11 +195,11 @@ class Executor(Protocol):
     def observe(self, references: frozenset[str]) -> HostObservation:
         """Return every job and network of this server on the host, and which of these environments are present."""
 
-    def ensure_image(self, order: BuildRequest) -> None:
+    def ensure_image(self, request: BuildRequest) -> None:
         """Build or fetch an environment; return when it is present.
 
         Raises:
-            EngineError: an install step failed or the image does not exist (permanent), or the order was cancelled.
+            EngineError: an install step failed or the image does not exist (permanent), or the request was cancelled.
         """
 
     def prepare(self, share: HostSetup) -> None:

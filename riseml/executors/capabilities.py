@@ -298,7 +298,7 @@ class UseMeasurer(Protocol):
 class JobAccess(Protocol):
     """Opens two-way streams into the running jobs of the host."""
 
-    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
+    def open_command(self, key: JobKey, request: CommandRequest) -> JobStream:
         """Start a command in a job, with the job's user, folder and variables.
 
         What the command starts ends with it, or with the stream, or with the job, whichever is first.
@@ -330,9 +330,9 @@ class OutputWriter(Protocol):
 class WrittenReader(Protocol):
     """Reads what a job that has ended wrote outside of its output folder, until the job is removed."""
 
-    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
+    def read_written(self, request: WrittenRequest) -> Iterator[WrittenFile | Unread]:
         """Yield the files and links that the job has made or changed in its working folder, and those elsewhere that
-        the order wants. Files of the project that the job has not changed are left out.
+        the request wants. Files of the project that the job has not changed are left out.
 
         Raises:
             EngineError: they cannot be read now.
@@ -420,7 +420,7 @@ class StorageRequest:
 class StorageAccess(Protocol):
     """Lists, reads, writes and removes files on a host whose files the server does not see."""
 
-    def open_storage(self, order: StorageRequest) -> StorageFiles:
+    def open_storage(self, request: StorageRequest) -> StorageFiles:
         """Return the files of a folder or volume.
 
         Raises:

@@ -61,7 +61,7 @@ class MachineLister(Protocol):
         """
 
 
-def make_gang_order(
+def make_gang_request(
     experiment: Experiment, target: LaunchTarget, complete: Callable[[Launch], Launch] = lambda launch: launch
 ) -> GangRequest:
     """Return the order for a gang that has been handed over to a host.

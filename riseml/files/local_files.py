@@ -49,23 +49,23 @@ class LocalFiles:
         self._open_target = open_target
         self._owner = owner
 
-    def list_files(self, order: ListRequest) -> Page:
+    def list_files(self, request: ListRequest) -> Page:
         with translate_files_error(self._place), _opened(self._open_root) as root:
-            return list_page(root, order.path, order.after, order.limit, deep=order.deep)
+            return list_page(root, request.path, request.after, request.limit, deep=request.deep)
 
     def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:
         with translate_files_error(self._place), _opened(self._open_root) as root:
             yield from read_pieces(root, path, start, etag)
 
-    def write_file(self, order: FileUpload) -> FileWriter:
+    def write_file(self, upload: FileUpload) -> FileWriter:
         with translate_files_error(self._place), _opened(self._open_target) as root:
-            return _LocalWriter(self._place, PartWriter(root, order, self._owner))
+            return _LocalWriter(self._place, PartWriter(root, upload, self._owner))
 
-    def link_file(self, order: FileUpload, folder: int, name: bytes) -> bool:
+    def link_file(self, upload: FileUpload, folder: int, name: bytes) -> bool:
         """Give a file of this machine a name here, too, in place of a file that is there.
 
         Args:
-            order: what it becomes; its content and its size are those of the file.
+            upload: what it becomes; its content and its size are those of the file.
             folder: descriptor of the folder that it is in.
             name: its name there.
 
@@ -73,7 +73,7 @@ class LocalFiles:
             False when the file system cannot do it: the file is on another one.
         """
         with translate_files_error(self._place), _opened(self._open_target) as root:
-            return _link_file(root, order, (folder, name), self._owner)
+            return _link_file(root, upload, (folder, name), self._owner)
 
     def make_folder(self, path: str) -> None:
         with translate_files_error(self._place), _opened(self._open_target) as root:
@@ -118,29 +118,29 @@ class _LocalWriter:
         self._part.close()
 
 
-def _link_file(root: int, order: FileUpload, source: tuple[int, bytes], owner: tuple[int, int] | None) -> bool:
+def _link_file(root: int, upload: FileUpload, source: tuple[int, bytes], owner: tuple[int, int] | None) -> bool:
     """Link a file to a path below an open folder; no link is followed on the way. A repeated call changes nothing."""
-    parts = split_path(order.path)
+    parts = split_path(upload.path)
     if not parts or parts[-1].startswith(PART.encode()):
-        raise FilesError(FileErrorKind.BAD_PATH, order.path)
+        raise FilesError(FileErrorKind.BAD_PATH, upload.path)
     handle = os.open(source[1], _SOURCE, dir_fd=source[0])
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise FilesError(FileErrorKind.SPECIAL, order.path)
-        above = make_folders(root, parts[:-1], order.path, owner)
-        part = f"{PART}{order.upload}".encode()
+            raise FilesError(FileErrorKind.SPECIAL, upload.path)
+        above = make_folders(root, parts[:-1], upload.path, owner)
+        part = f"{PART}{upload.upload}".encode()
         try:
             with suppress(FileNotFoundError):  # a server that was killed may have left it
                 os.unlink(part, dir_fd=above)
             os.link(source[1], part, src_dir_fd=source[0], dst_dir_fd=above, follow_symlinks=False)
             if owner is not None:
                 os.fchown(handle, *owner)
-            os.fchmod(handle, 0o755 if order.executable else 0o644)
+            os.fchmod(handle, 0o755 if upload.executable else 0o644)
             os.rename(part, parts[-1], src_dir_fd=above, dst_dir_fd=above)
         except OSError as error:
             if error.errno in _NO_LINKS:
                 return False
-            raise translate(error, order.path) from None
+            raise translate(error, upload.path) from None
         finally:
             with suppress(OSError):  # the kernel renames nothing where the file had this name, or a folder has it
                 os.unlink(part, dir_fd=above)

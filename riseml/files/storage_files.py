@@ -53,13 +53,13 @@ class StorageFiles(Protocol):
         RisemlError: every method, when a path is not what it should be, or the storage fails.
     """
 
-    def list_files(self, order: ListRequest) -> Page:
+    def list_files(self, request: ListRequest) -> Page:
         """Return a part of a listing; with the limit 0 only what the path names."""
 
     def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:
         """Yield a header, the content from `start` on, and its proof: see `folder_contents.read_pieces`."""
 
-    def write_file(self, order: FileUpload) -> FileWriter:
+    def write_file(self, upload: FileUpload) -> FileWriter:
         """Begin to write a file; make the folders above it."""
 
     def make_folder(self, path: str) -> None:

@@ -88,25 +88,25 @@ class PartWriter:
 
     Args:
         root: descriptor of the folder.
-        order: what is written.
+        upload: what is written.
         owner: uid and gid of what is made; None: this process.
 
     Raises:
         FilesError: every method, when the file cannot be written.
     """
 
-    def __init__(self, root: int, order: FileUpload, owner: tuple[int, int] | None = None) -> None:
-        parts = split_path(order.path)
-        if not parts or not _UPLOAD.fullmatch(order.upload) or parts[-1].startswith(PART.encode()):
-            raise FilesError(FileErrorKind.BAD_PATH, order.path)
-        self._order = order
+    def __init__(self, root: int, upload: FileUpload, owner: tuple[int, int] | None = None) -> None:
+        parts = split_path(upload.path)
+        if not parts or not _UPLOAD.fullmatch(upload.upload) or parts[-1].startswith(PART.encode()):
+            raise FilesError(FileErrorKind.BAD_PATH, upload.path)
+        self._upload = upload
         self._owner = owner
         self._digest = hashlib.sha256()
-        self._got = order.offset
+        self._got = upload.offset
         self._proof = b""
         self._name = parts[-1]
-        self._part = (PART + order.upload).encode()
-        self._folder = make_folders(root, parts[:-1], order.path, owner)
+        self._part = (PART + upload.upload).encode()
+        self._folder = make_folders(root, parts[:-1], upload.path, owner)
         try:
             self._check_target()
             self._handle = self._open_part()
@@ -116,38 +116,38 @@ class PartWriter:
 
     def write(self, piece: bytes) -> None:
         """Take the next bytes."""
-        content = piece[: self._order.size - self._got]
-        remainder = piece[self._order.size - self._got :]
+        content = piece[: self._upload.size - self._got]
+        remainder = piece[self._upload.size - self._got :]
         self._proof += remainder
         if len(self._proof) > self._digest.digest_size:
-            raise FilesError(FileErrorKind.DAMAGED, self._order.path)
+            raise FilesError(FileErrorKind.DAMAGED, self._upload.path)
         self._digest.update(content)
         view = memoryview(content)
         try:
             while view:
                 view = view[os.write(self._handle, view) :]
         except OSError as error:
-            raise translate(error, self._order.path) from None
+            raise translate(error, self._upload.path) from None
         self._got += len(content)
 
     def finish(self) -> FileInfo:
         """Give the file its name, in place of a file that is there."""
-        order = self._order
-        if self._got < order.size or len(self._proof) < self._digest.digest_size:
-            raise FilesError(FileErrorKind.INCOMPLETE, order.path, str(self._got))
+        upload = self._upload
+        if self._got < upload.size or len(self._proof) < self._digest.digest_size:
+            raise FilesError(FileErrorKind.INCOMPLETE, upload.path, str(self._got))
         if self._proof != self._digest.digest():
-            raise FilesError(FileErrorKind.DAMAGED, order.path)
+            raise FilesError(FileErrorKind.DAMAGED, upload.path)
         try:
             if self._owner is not None:
                 os.fchown(self._handle, *self._owner)
-            os.fchmod(self._handle, 0o755 if order.executable else 0o644)
-            if order.mtime:
-                os.utime(self._handle, ns=(order.mtime, order.mtime))
-            if order.size > _SYNCED:
+            os.fchmod(self._handle, 0o755 if upload.executable else 0o644)
+            if upload.mtime:
+                os.utime(self._handle, ns=(upload.mtime, upload.mtime))
+            if upload.size > _SYNCED:
                 os.fsync(self._handle)
             os.rename(self._part, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except OSError as error:
-            raise translate(error, order.path) from None
+            raise translate(error, upload.path) from None
         return describe_file(self._folder, self._name, self._name, os.fstat(self._handle))
 
     def discard(self) -> None:
@@ -168,10 +168,10 @@ class PartWriter:
         except OSError:
             return
         if stat.S_ISDIR(status.st_mode):
-            raise FilesError(FileErrorKind.IS_FOLDER, self._order.path)
+            raise FilesError(FileErrorKind.IS_FOLDER, self._upload.path)
 
     def _open_part(self) -> int:
-        offset = self._order.offset
+        offset = self._upload.offset
         try:
             if not offset:
                 return os.open(self._part, _NEW, 0o600, dir_fd=self._folder)
@@ -180,14 +180,14 @@ class PartWriter:
                 # An earlier try that broke off may still be writing the bytes that had arrived: the same bytes at the
                 # same offsets.
                 if not stat.S_ISREG(status.st_mode) or status.st_size < offset:
-                    raise FilesError(FileErrorKind.CHANGED, self._order.path)
+                    raise FilesError(FileErrorKind.CHANGED, self._upload.path)
                 for piece in _read_handle(before.fileno(), 0, offset):
                     self._digest.update(piece)
             handle = os.open(self._part, _MORE, dir_fd=self._folder)
             os.lseek(handle, offset, os.SEEK_SET)
             return handle
         except OSError as error:
-            raise translate(error, self._order.path) from None
+            raise translate(error, self._upload.path) from None
 
 
 def _open_file(root: int, path: str) -> tuple[int, os.stat_result]:

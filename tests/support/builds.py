@@ -14,15 +14,17 @@ from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Image
 
 
-def make_build_order(image: Image, lines: list[str] | None = None, project: ProjectFiles | None = None) -> BuildRequest:
-    """Return an order to make an environment; its output goes to `lines`, which are also those of earlier servers."""
+def make_build_request(
+    image: Image, lines: list[str] | None = None, project: ProjectFiles | None = None
+) -> BuildRequest:
+    """Return a request to make an environment; its output goes to `lines`, which are also those of earlier servers."""
     kept = [] if lines is None else lines
     return BuildRequest(image, project, kept.append, Cancellation(), read_held=lambda: list(kept))
 
 
-def make_environment_order(folder: Path, image: Image, lines: list[str]) -> EnvironmentRequest:
+def make_environment_request(folder: Path, image: Image, lines: list[str]) -> EnvironmentRequest:
     """Return the same for one folder, with the announcement `begin`."""
-    return EnvironmentRequest(make_build_order(image, lines), folder, (), ("begin",), lambda: False)
+    return EnvironmentRequest(make_build_request(image, lines), folder, (), ("begin",), lambda: False)
 
 
 def make_environments(root: Path, server: str = "", limits: BuildLimits | None = None) -> VirtualEnvironments:

@@ -14,7 +14,7 @@ from riseml.executors.docker.helpers import HelperRegistry, Helpers
 from riseml.executors.docker.step_containers import list_steps
 from riseml.executors.transports import engine_client
 from riseml.planning.image import Manifest, plan_image
-from tests.support.builds import make_build_order
+from tests.support.builds import make_build_request
 from tests.support.hosts import Engine
 from tests.support.rig import BASE
 
@@ -38,7 +38,7 @@ class EngineBuilds:
         steps = list_steps(image, identity, write_step_files(io.BytesIO(), image, None))
         self.images += [image.reference, *(step.image for step in steps)]
         self.lines = []
-        self.builds.make_environment(make_build_order(image, self.lines), base, 4096)
+        self.builds.make_environment(make_build_request(image, self.lines), base, 4096)
         return self.lines
 
     def list_left(self) -> list[str]:

@@ -48,9 +48,9 @@ def run_command(
         _demand_terminal("--tty")
     with command.connect() as client:
         job = choose_job(command, client, identity)
-        order = CommandRequest(tuple(job_command), read_window_size() if terminal else None, _find_term(command))
+        request = CommandRequest(tuple(job_command), read_window_size() if terminal else None, _find_term(command))
         with client.watch_server():
-            code = run_in_job(client.address, job, order)
+            code = run_in_job(client.address, job, request)
         raise Exit(code)
 
 
@@ -68,9 +68,9 @@ def open_shell(context: typer.Context, identity: OptionalJobArgument = None) -> 
     with command.connect() as client:
         job = choose_job(command, client, identity)
         command.printer.say(f"A shell in {job}; `exit` or Ctrl-D leaves it. The job runs on.")
-        order = CommandRequest((), read_window_size(), _find_term(command))
+        request = CommandRequest((), read_window_size(), _find_term(command))
         with client.watch_server():
-            code = run_in_job(client.address, job, order)
+            code = run_in_job(client.address, job, request)
         raise Exit(code)
 
 

@@ -93,20 +93,20 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
         command.printer.print_lines([describe_start(begun.experiment)])
 
 
-def _begin_run(command: CommandContext, text: str, order: RerunRequest) -> Rerun:
+def _begin_run(command: CommandContext, text: str, request: RerunRequest) -> Rerun:
     """Submit the run that the user has named, after checking that nothing is missing and that the user agrees."""
     place = find_capsule(command, text)
     with ExitStack() as stack:
         own = stack.enter_context(command.connect()) if place is None else None
         source = read_source(command, text, place, own)
-    submission, unset = _prepare(command, source, order)
+    submission, unset = _prepare(command, source, request)
     client = command.connect_to_run()
     try:
         missing = _list_variables(unset) + _find_missing(source, client, submission)
-        _refuse_missing(command, source, missing, order, unset)
+        _refuse_missing(command, source, missing, request, unset)
         if any(part["part"] == "image" for part in missing):
             submission["pinned"] = []
-        confirm_rerun(command, source, submission, order.allowed)
+        confirm_rerun(command, source, submission, request.allowed)
         _send_code(source, client)
         client.check_submission(submission)
         _announce(command, client, submission)
@@ -120,15 +120,17 @@ def _list_variables(unset: list[str]) -> list[wire.MissingPart]:
     return [{"part": "variable", "message": f"the variable {name} is not set (`export {name}=...`)"} for name in unset]
 
 
-def _prepare(command: CommandContext, source: CapsuleSource, order: RerunRequest) -> tuple[wire.Submission, list[str]]:
+def _prepare(
+    command: CommandContext, source: CapsuleSource, request: RerunRequest
+) -> tuple[wire.Submission, list[str]]:
     """Return the submission, and the names of the variables that it lacks; print every problem of the riseml.yml.
 
     Raises:
         Exit: this version of riseml does not take that riseml.yml, or not with these values.
     """
     capsule = source.capsule
-    parameters = [*source.parameters, *order.parameters]
-    settings = [*_keep_shell(command, source), *order.settings]
+    parameters = [*source.parameters, *request.parameters]
+    settings = [*_keep_shell(command, source), *request.settings]
     spec = _check_config(command, source, parameters, settings)
     names = [variable.name for variable in spec.train.env if variable.value is None]
     variables = {**command.environ, **_read_written(source)}
@@ -140,7 +142,7 @@ def _prepare(command: CommandContext, source: CapsuleSource, order: RerunRequest
         "settings": settings,
         "environment": take_variables([name for name in names if name in variables], variables),
         "rerun_of": capsule["experiment"],
-        "pinned": _list_images(capsule, order.settings),
+        "pinned": _list_images(capsule, request.settings),
     }
     if capsule["code"]["digest"]:
         submission["snapshot"] = capsule["code"]["digest"]
@@ -209,7 +211,7 @@ def _refuse_missing(
     command: CommandContext,
     source: CapsuleSource,
     missing: list[wire.MissingPart],
-    order: RerunRequest,
+    request: RerunRequest,
     unset: list[str],
 ) -> None:
     """Refuse a run whose parts are no longer available, and name them.
@@ -222,7 +224,7 @@ def _refuse_missing(
     for part in missing:
         command.printer.warn(clean_text(f"{part['part']}: {part['message']}"))
     fixed = [part for part in missing if part["part"] in _CANNOT_FORCE]
-    if order.force and not fixed:
+    if request.force and not fixed:
         return
     parts = ", ".join(dict.fromkeys(part["part"] for part in missing))
     text = f"{source.name} cannot be repeated as it was: {parts} cannot be had; nothing was started"

@@ -108,11 +108,11 @@ def _forward_new(command: CommandContext, client: Client, view: CompanionView, c
     from riseml.cli.questions import confirm_processes
 
     confirm_processes(command, client)
-    order: wire.TensorBoardRequest = {"experiments": list(chosen), "key": uuid.uuid4().hex}
+    request: wire.TensorBoardRequest = {"experiments": list(chosen), "key": uuid.uuid4().hex}
     executor = command.settings().executor
     if executor is not None:
-        order["executor"] = executor
-    experiment = client.submit_tensorboard(order)
+        request["executor"] = executor
+    experiment = client.submit_tensorboard(request)
     names = ", ".join(experiment["shows"])
     command.printer.say(f"TensorBoard of {names} is job {experiment['id']}.{_JOB}. Ctrl-C ends it.")
     try:

@@ -19,7 +19,7 @@ from riseml.job_programs.folder_paths import FileInfo, look_at, make_folder
 class CopyEndpoint(Protocol):
     """One end of a copy; `FileClient` is the other kind."""
 
-    def list_files(self, order: ListRequest) -> Page:
+    def list_files(self, request: ListRequest) -> Page:
         """Return a part of a listing."""
 
     def look_at(self, path: str) -> FileInfo | None:
@@ -34,7 +34,7 @@ class CopyEndpoint(Protocol):
     def read_file(self, path: str, start: int = 0, etag: str = "") -> Iterator[bytes]:
         """Yield a header, a content and its proof, as `folder_contents.read_pieces` does."""
 
-    def write_file(self, order: FileUpload, content: Content) -> None:
+    def write_file(self, upload: FileUpload, content: Content) -> None:
         """Write a file; it has its final name when this returns."""
 
 
@@ -61,9 +61,9 @@ class LocalEndpoint:
     def close(self) -> None:
         os.close(self._root)
 
-    def list_files(self, order: ListRequest) -> Page:
+    def list_files(self, request: ListRequest) -> Page:
         with translate_files_error(self._place):
-            return list_page(self._root, order.path, order.after, order.limit, deep=order.deep)
+            return list_page(self._root, request.path, request.after, request.limit, deep=request.deep)
 
     def look_at(self, path: str) -> FileInfo | None:
         try:
@@ -84,10 +84,10 @@ class LocalEndpoint:
         with translate_files_error(self._place):
             yield from read_pieces(self._root, path, start, etag or None)
 
-    def write_file(self, order: FileUpload, content: Content) -> None:
-        order = order._replace(upload=os.urandom(8).hex())
+    def write_file(self, upload: FileUpload, content: Content) -> None:
+        upload = upload._replace(upload=os.urandom(8).hex())
         with translate_files_error(self._place):
-            writer = PartWriter(self._root, order)
+            writer = PartWriter(self._root, upload)
             try:
                 for piece in content(0):
                     writer.write(piece)

@@ -56,7 +56,7 @@ class _ParentImage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Order:
+class _LayerRequest:
     """One layer that a job needs."""
 
     name: str  # name of its image: `riseml/code:4f2...`
@@ -129,20 +129,20 @@ class CodeLayers:
     def _find_layer(
         self, api: docker.APIClient, launch: Launch, code: ProjectFiles, *, compresses: bool
     ) -> Iterator[str | None]:
-        order = None
+        request = None
         is_large = is_worth_it(code, compresses=compresses)
         if is_large or (not compresses and self._is_used_again(launch, code)):
-            order = self._make_order(api, launch, code)
-        if order is None:
+            request = self._make_request(api, launch, code)
+        if request is None:
             yield None
         elif is_large:
             with ExitStack() as stack:
-                yield self._find_or_make(api, order, stack)
-        elif inspect_image(api, order.name) is not None:
-            yield order.name
+                yield self._find_or_make(api, request, stack)
+        elif inspect_image(api, request.name) is not None:
+            yield request.name
         else:
             yield None
-            self._make_for_later(api, order)
+            self._make_for_later(api, request)
 
     def _note_layer(self, description: tuple[str, ...], layer: str) -> None:
         with self._changed:
@@ -167,36 +167,38 @@ class CodeLayers:
                 del self._users[next(iter(self._users))]
         return first != launch.key.experiment
 
-    def _make_for_later(self, api: docker.APIClient, order: _Order) -> None:
+    def _make_for_later(self, api: docker.APIClient, request: _LayerRequest) -> None:
         """Make a layer unless another thread does. The job runs already, so a failure here must not end it."""
         with self._changed:
-            if order.name in self._busy:
+            if request.name in self._busy:
                 return
         try:
             with ExitStack() as stack:
-                self._find_or_make(api, order, stack)
+                self._find_or_make(api, request, stack)
         except (RisemlError, DockerException, OSError) as error:
-            log.warning("the code of %s is not kept as a layer: %s", order.launch.title, error)
+            log.warning("the code of %s is not kept as a layer: %s", request.launch.title, error)
 
-    def _find_or_make(self, api: docker.APIClient, order: _Order, stack: ExitStack) -> str | None:
-        with self._lock_layer(order.name):
-            if inspect_image(api, order.name) is not None:
-                return order.name
+    def _find_or_make(self, api: docker.APIClient, request: _LayerRequest, stack: ExitStack) -> str | None:
+        with self._lock_layer(request.name):
+            if inspect_image(api, request.name) is not None:
+                return request.name
             stack.callback(self._remove_surplus, api)
             try:
-                self._make_layer(api, order, stack)
+                self._make_layer(api, request, stack)
             except APIError as error:  # for example a full disk: unpacking into the job's own container may still work
-                log.warning("the code of %s is not kept as a layer: %s", order.launch.title, error.explanation or error)
+                log.warning(
+                    "the code of %s is not kept as a layer: %s", request.launch.title, error.explanation or error
+                )
                 return None
-        return order.name
+        return request.name
 
-    def _make_order(self, api: docker.APIClient, launch: Launch, code: ProjectFiles) -> _Order | None:
+    def _make_request(self, api: docker.APIClient, launch: Launch, code: ProjectFiles) -> _LayerRequest | None:
         image = find_local_image(api, launch.image.reference)
         if image is None or not isinstance(code, KeptState) or hides_code(image):
             return None
         cache_key = f"{self._server} {image['Id']} {launch.owner.uid}:{launch.owner.gid} {code.identity}"
         layer = f"{CODE_REPOSITORY}:{hashlib.sha256(cache_key.encode()).hexdigest()[:32]}"
-        return _Order(layer, str(image["Id"]), launch, code)
+        return _LayerRequest(layer, str(image["Id"]), launch, code)
 
     @contextmanager
     def _lock_layer(self, layer: str) -> Iterator[None]:
@@ -211,46 +213,46 @@ class CodeLayers:
                 self._busy.discard(layer)
                 self._changed.notify_all()
 
-    def _make_layer(self, api: docker.APIClient, order: _Order, stack: ExitStack) -> None:
-        parent = self._choose_parent(api, order)
-        request = {"Image": parent.image, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
-        helper = self._helpers.make(api, "code", request)
+    def _make_layer(self, api: docker.APIClient, request: _LayerRequest, stack: ExitStack) -> None:
+        parent = self._choose_parent(api, request)
+        container = {"Image": parent.image, "Cmd": ["-"], "HostConfig": {"NetworkMode": "none"}}
+        helper = self._helpers.make(api, "code", container)
         stack.callback(self._helpers.discard, api, helper)
-        send_archive(api, helper, "/", pack_working_directory(order.code, order.launch.owner, paths=parent.paths))
+        send_archive(api, helper, "/", pack_working_directory(request.code, request.launch.owner, paths=parent.paths))
         reach(Point.LAYER_FILLED)
-        repository, _, tag = order.name.partition(":")
+        repository, _, tag = request.name.partition(":")
         answer = api.post(
             f"{api.base_url}/v{api.api_version}/commit",
             params={"container": helper, "repo": repository, "tag": tag},
-            json={"Labels": self._make_labels(order, parent)},
+            json={"Labels": self._make_labels(request, parent)},
             timeout=(api.timeout, _COMMIT_PATIENCE),
         )
         raise_for_refusal(answer)
         reach(Point.LAYER_MADE)
 
-    def _choose_parent(self, api: docker.APIClient, order: _Order) -> _ParentImage:
+    def _choose_parent(self, api: docker.APIClient, request: _LayerRequest) -> _ParentImage:
         """Return the layer of an earlier state that needs the fewest bytes on top, or the environment."""
-        best = _ParentImage(order.base, 0, None, order.code.size)
+        best = _ParentImage(request.base, 0, None, request.code.size)
         for row in self._list_layers(api)[: 4 * _CONSIDERED]:
             row_labels = row["Labels"]
             depth = int(row_labels.get(labels.CODE_DEPTH, "0")) + 1
-            if (row_labels.get(labels.CODE_BASE), row_labels.get(labels.CODE_OWNER)) != (order.base, order.owner):
+            if (row_labels.get(labels.CODE_BASE), row_labels.get(labels.CODE_OWNER)) != (request.base, request.owner):
                 continue
             if depth > MOST_DEPTH:
                 continue
-            changes = order.code.find_changes(row_labels.get(labels.CODE_SNAPSHOT, ""), row_labels[labels.CODE])
+            changes = request.code.find_changes(row_labels.get(labels.CODE_SNAPSHOT, ""), row_labels[labels.CODE])
             if changes is not None and changes.size <= best.size // 2:
                 best = _ParentImage(str(row["Id"]), depth, changes.paths, changes.size)
         return best
 
-    def _make_labels(self, order: _Order, parent: _ParentImage) -> dict[str, str]:
+    def _make_labels(self, request: _LayerRequest, parent: _ParentImage) -> dict[str, str]:
         return {
             labels.SERVER: self._server,
             labels.HELPER: "",
-            labels.CODE: order.code.identity,
-            labels.CODE_SNAPSHOT: order.launch.snapshot,
-            labels.CODE_BASE: order.base,
-            labels.CODE_OWNER: order.owner,
+            labels.CODE: request.code.identity,
+            labels.CODE_SNAPSHOT: request.launch.snapshot,
+            labels.CODE_BASE: request.base,
+            labels.CODE_OWNER: request.owner,
             labels.CODE_DEPTH: str(parent.depth),
             labels.CODE_SIZE: str(parent.size),
         }

@@ -90,24 +90,24 @@ class EnvironmentBuilds:
         self._steps_guard = threading.Lock()  # guard of the next field; held while the image of a step is removed
         self._steps: Counter[str] = Counter()  # how many builds may go on from the image of a step
 
-    def make_environment(self, order: BuildRequest, base: str, most_mem: int) -> None:
+    def make_environment(self, request: BuildRequest, base: str, most_mem: int) -> None:
         """Make an environment, or go on where an earlier server has left it.
 
         Args:
-            order: the environment.
+            request: the environment.
             base: the name of its base image at the engine.
             most_mem: MiB that one job without its own limit may use on the host.
 
         Raises:
-            EngineError: a step failed, or the order was cancelled.
+            EngineError: a step failed, or the request was cancelled.
             Unreachable: the engine does not answer; a step goes on.
         """
-        name = self._name_build(order.image.reference)
-        with self._hold_build(name, order), self._engine.api(patient=True) as api:
-            if inspect_image(api, order.image.reference) is not None:
+        name = self._name_build(request.image.reference)
+        with self._hold_build(name, request), self._engine.api(patient=True) as api:
+            if inspect_image(api, request.image.reference) is not None:
                 return
             try:
-                build = _Build(self._helpers, self._settings, order, name)
+                build = _Build(self._helpers, self._settings, request, name)
                 build.run(api, base, most_mem, self._hold_steps)
             except BaseException as error:
                 if isinstance(error, EngineError) or not isinstance(error, Unreachable):
@@ -189,14 +189,14 @@ class EnvironmentBuilds:
                 self._left.discard(name)
 
     @contextmanager
-    def _hold_build(self, name: str, order: BuildRequest) -> Iterator[None]:
+    def _hold_build(self, name: str, request: BuildRequest) -> Iterator[None]:
         """Hold a build, so that one thread at a time makes an environment."""
-        order.cancellation.attach(self._wake_waiting)
+        request.cancellation.attach(self._wake_waiting)
         with self._changed:
             if name in self._busy:
-                order.emit("Waiting for another build of the same environment")
-            self._changed.wait_for(lambda: name not in self._busy or order.cancellation.asked)
-            order.cancellation.check()
+                request.emit("Waiting for another build of the same environment")
+            self._changed.wait_for(lambda: name not in self._busy or request.cancellation.asked)
+            request.cancellation.check()
             self._busy.add(name)
         try:
             yield
@@ -239,21 +239,21 @@ def write_step_files(archive: IO[bytes], image: Image, project: ProjectFiles | N
 class _Build:
     """One environment that is being made."""
 
-    def __init__(self, helpers: Helpers, settings: BuildSettings, order: BuildRequest, name: str) -> None:
+    def __init__(self, helpers: Helpers, settings: BuildSettings, request: BuildRequest, name: str) -> None:
         self._helpers = helpers
         self._engine = helpers.engine
         self._server = helpers.server
         self._settings = settings
-        self._order = order
+        self._request = request
         self._name = name  # name of its container and its network
         self._late = threading.Event()  # set when it has taken longer than a build may take
-        self._earlier_lines = order.read_held()
+        self._earlier_lines = request.read_held()
 
     def run(self, api: docker.APIClient, base: str, most_mem: int, hold_steps: HoldSteps) -> None:
         """Run the steps that have no image yet; no image of a step is removed meanwhile (`hold_steps`)."""
-        image = self._order.image
+        image = self._request.image
         with tempfile.TemporaryFile() as archive, ExitStack() as stack:
-            files = write_step_files(archive, image, self._order.project)
+            files = write_step_files(archive, image, self._request.project)
             first = str(api.inspect_image(base)["Id"])
             steps = list(list_steps(image, first, files))
             stack.enter_context(hold_steps(frozenset(step.image for step in steps)))
@@ -268,7 +268,7 @@ class _Build:
             try:
                 for step in steps[cached:]:
                     below = first if step is steps[0] else steps[steps.index(step) - 1].image
-                    self._order.cancellation.check()
+                    self._request.cancellation.check()
                     self._run_step(api, step, below, host_config, archive if step is steps[0] else None)
             finally:
                 watchdog.cancel()
@@ -277,8 +277,8 @@ class _Build:
         """Name the steps whose images an earlier build has left, unless an earlier server did."""
         for step in steps:
             if f"{STEP_MARK}{step.line}".partition("\n")[0] not in self._earlier_lines:
-                self._order.emit(f"{STEP_MARK}{step.line}")
-                self._order.emit("An earlier build has made this step")
+                self._request.emit(f"{STEP_MARK}{step.line}")
+                self._request.emit("An earlier build has made this step")
 
     def _run_step(
         self, api: docker.APIClient, step: BuildStep, below: str, host_config: dict[str, Any], archive: IO[bytes] | None
@@ -289,15 +289,15 @@ class _Build:
             passed = 0
             remove_container(api, self._name)
             if step.line:
-                self._order.emit(f"{STEP_MARK}{step.line}")
+                self._request.emit(f"{STEP_MARK}{step.line}")
             api.create_container_from_config(step_request(step, below, self._server, config, host_config), self._name)
             if archive is not None:
                 archive.seek(0)
                 send_archive(api, self._name, "/", iter(lambda: archive.read(1 << 16), b""))
             self._start(api, step)
         if step.line:
-            install = self._order.image.install
-            self._order.report(WorkReport(Work.INSTALL, step.line, step.number, len(install)))
+            install = self._request.image.install
+            self._request.report(WorkReport(Work.INSTALL, step.line, step.number, len(install)))
         self._follow(passed)
         self._judge_end(api, step)
         self._commit(api, step, config)
@@ -320,7 +320,7 @@ class _Build:
         lines = [line for line in self._earlier_lines if not line.startswith(SAVING)]
         passed = next((count for count, line in enumerate(reversed(lines)) if line == mark), None)
         if passed is None:
-            self._order.emit(f"{STEP_MARK}{step.line}")
+            self._request.emit(f"{STEP_MARK}{step.line}")
         return passed or 0
 
     def _start(self, api: docker.APIClient, step: BuildStep) -> None:
@@ -334,9 +334,9 @@ class _Build:
 
     def _follow(self, passed: int) -> None:
         """Pass on the output of the step until it has ended, or until the order is cancelled."""
-        output = BuildLog(self._order, passed)
-        self._order.cancellation.attach(self._kill)
-        if self._order.cancellation.asked:
+        output = BuildLog(self._request, passed)
+        self._request.cancellation.attach(self._kill)
+        if self._request.cancellation.asked:
             self._kill()
         with self._engine.stream() as api:
             count = 0
@@ -349,8 +349,8 @@ class _Build:
             for frames in read_missed_frames(api, self._name, count, last):
                 output.add_output(b"".join(frame.data for frame in frames))
         output.end()
-        self._order.cancellation.attach(lambda: None)
-        self._order.cancellation.check()
+        self._request.cancellation.attach(lambda: None)
+        self._request.cancellation.check()
 
     def _judge_end(self, api: docker.APIClient, step: BuildStep) -> None:
         state = api.inspect_container(self._name)["State"]
@@ -379,10 +379,10 @@ class _Build:
 
     def _commit(self, api: docker.APIClient, step: BuildStep, below: dict[str, Any]) -> None:
         """Make an image of what a step has left, and say so when it takes longer than a moment."""
-        image = self._order.image
+        image = self._request.image
         name = step.image if step.line else image.reference
         subject = f"what install step {step.number} has changed" if step.line else "the environment"
-        notice = threading.Timer(_SAVING_AFTER, self._order.emit, (f"{SAVING}: the engine writes {subject}",))
+        notice = threading.Timer(_SAVING_AFTER, self._request.emit, (f"{SAVING}: the engine writes {subject}",))
         notice.daemon = True
         notice.start()
         repository, _, tag = name.partition(":")

@@ -69,21 +69,21 @@ _LONGEST_SWEEP = 10.0  # seconds
 log = logging.getLogger(__name__)
 
 
-def open_container_command(engine: Engine, name: str, order: CommandRequest) -> JobStream:
+def open_container_command(engine: Engine, name: str, request: CommandRequest) -> JobStream:
     """Start a command in the container of this name.
 
     Raises:
         NotThere: the container does not run.
     """
     key = make_key()
-    variables = {MARKER: key, **({"TERM": order.term or "xterm"} if order.terminal else {})}
-    has_terminal = order.terminal is not None
-    command = [*_EXEC, *order.command] if order.command else list(SHELL)
+    variables = {MARKER: key, **({"TERM": request.term or "xterm"} if request.terminal else {})}
+    has_terminal = request.terminal is not None
+    command = [*_EXEC, *request.command] if request.command else list(SHELL)
     identity = _create_exec(engine, name, command, variables, has_terminal=has_terminal)
     stream, received = engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": has_terminal})
     control = _ExecControl(engine, name, identity, key)
-    if order.terminal is not None:
-        control.resize(order.terminal)
+    if request.terminal is not None:
+        control.resize(request.terminal)
     return JobStream(stream, RawCodec(END_OF_INPUT) if has_terminal else FramedCodec(), control, received)
 
 

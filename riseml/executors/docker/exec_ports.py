@@ -132,8 +132,8 @@ class ContainerAccess:
     engine: Engine
     server: str  # id of the server
 
-    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
-        return open_container_command(self.engine, container_name(self.server, key), order)
+    def open_command(self, key: JobKey, request: CommandRequest) -> JobStream:
+        return open_container_command(self.engine, container_name(self.server, key), request)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
         name = container_name(self.server, key)

@@ -261,12 +261,12 @@ class DockerExecutor:
         self._facts.forget()
         self._devices.forget()
 
-    def ensure_image(self, order: BuildRequest) -> None:
+    def ensure_image(self, request: BuildRequest) -> None:
         with self.engine.stream() as api:
-            base = images.ensure_base(api, order)
+            base = images.ensure_base(api, request)
             most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem
-        if order.image.install:
-            self._builds.make_environment(order, base, most_mem)
+        if request.image.install:
+            self._builds.make_environment(request, base, most_mem)
 
     def prepare(self, share: HostSetup) -> None:
         with self.engine.api() as api:

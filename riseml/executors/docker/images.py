@@ -26,47 +26,47 @@ from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_r
 _PULL_HINT = "check the spelling of the image and its tag; `docker pull` on the host shows more"
 
 
-def ensure_base(api: docker.APIClient, order: BuildRequest) -> str:
+def ensure_base(api: docker.APIClient, request: BuildRequest) -> str:
     """Pull the base image of an environment if it is missing; return its name at the engine.
 
     Raises:
-        EngineError: the image does not exist, or the order was cancelled.
+        EngineError: the image does not exist, or the request was cancelled.
     """
-    image = order.image
+    image = request.image
     reference = image.resolved or image.base
-    return find_local_name(api, reference) or _fetch_base(api, order, reference)
+    return find_local_name(api, reference) or _fetch_base(api, request, reference)
 
 
-def _fetch_base(api: docker.APIClient, order: BuildRequest, reference: str) -> str:
+def _fetch_base(api: docker.APIClient, request: BuildRequest, reference: str) -> str:
     """Pull the base image, and return its name. A resolved image is pulled by its digest, never by its tag."""
-    image = order.image
+    image = request.image
     if reference.startswith("sha256:"):
         raise ImageMissing(
             f"the image {image.base} was {reference} when the experiment was accepted, and that image is gone",
             "it is in no registry; `riseml train` runs what the tag stands for now",
             permanent=True,
         )
-    _pull(api, order, reference)
+    _pull(api, request, reference)
     if is_fixed(reference) and not is_fixed(image.base) and (image.refresh or inspect_image(api, image.base) is None):
         repository, tag = split_reference(image.base)
         api.tag(reference, repository, tag, force=True)
     return reference
 
 
-def _pull(api: docker.APIClient, order: BuildRequest, base: str) -> None:
+def _pull(api: docker.APIClient, request: BuildRequest, base: str) -> None:
     refuse_own_name(base)
-    order.emit(f"Fetching image {base}")
+    request.emit(f"Fetching image {base}")
     fold = LayerProgress(Work.PULL, base)
     try:
         whole = base if is_fixed(base) else ":".join(split_reference(base))
-        for line in _stream_answer(api, order, "/images/create", {"fromImage": whole}):
+        for line in _stream_answer(api, request, "/images/create", {"fromImage": whole}):
             if "error" in line:
                 raise ImageMissing(_pull_message(base, str(line["error"])), _PULL_HINT, permanent=True)
             report = fold.add_line(line)
             if report is not None:
-                order.report(report)
+                request.report(report)
             if line.get("status") in ("Pull complete", "Download complete", "Already exists"):
-                order.emit(f"{line.get('id', '')}: {line['status']}")
+                request.emit(f"{line.get('id', '')}: {line['status']}")
     except APIError as error:
         raise ImageMissing(_pull_message(base, str(error.explanation)), _PULL_HINT, permanent=True) from error
     if find_local_name(api, base) is None:
@@ -78,13 +78,13 @@ def _pull_message(base: str, text: str) -> str:
 
 
 def _stream_answer(
-    api: docker.APIClient, order: BuildRequest, path: str, params: dict[str, str]
+    api: docker.APIClient, request: BuildRequest, path: str, params: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the JSON lines of a long answer. Closing the connection makes the engine stop: that cancels a pull."""
     url = f"{api.base_url}/v{api.api_version}{path}"
     with api.post(url, params=params, stream=True, timeout=(SEND_PATIENCE, None)) as answer:
         raise_for_refusal(answer)
         lines = CancellableStream(answer.iter_lines(), answer)
-        order.cancellation.attach(lines.close)
+        request.cancellation.attach(lines.close)
         yield from (json.loads(line) for line in lines if line)
-    order.cancellation.check()
+    request.cancellation.check()

@@ -138,10 +138,10 @@ class StorageHelpers:
     _idle: list[tuple[StorageRequest, HelperSession]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def open_storage(self, order: StorageRequest) -> HelperFiles:
-        return HelperFiles(self, order)
+    def open_storage(self, request: StorageRequest) -> HelperFiles:
+        return HelperFiles(self, request)
 
-    def take(self, order: StorageRequest) -> HelperSession:
+    def take(self, request: StorageRequest) -> HelperSession:
         """Return a helper for one order alone."""
         now = time.monotonic()
         stale = []
@@ -151,26 +151,26 @@ class StorageHelpers:
                 idle_order, session = entry
                 if now - session.used > _IDLE:
                     stale.append(session)
-                elif chosen is None and idle_order == order:
+                elif chosen is None and idle_order == request:
                     chosen = session
                 else:
                     continue
                 self._idle.remove(entry)
         for session in stale:
             session.close()
-        return chosen or _start_helper(self.helpers, order)
+        return chosen or _start_helper(self.helpers, request)
 
-    def give_back(self, order: StorageRequest, session: HelperSession) -> None:
+    def give_back(self, request: StorageRequest, session: HelperSession) -> None:
         """Keep a helper for the next request."""
         session.used = time.monotonic()
         with self._lock:
-            self._idle.append((order, session))
+            self._idle.append((request, session))
             oldest = self._idle.pop(0)[1] if len(self._idle) > _MOST_HELD else None
         if oldest is not None:
             oldest.close()
 
     @contextmanager
-    def guard(self, order: StorageRequest, session: HelperSession) -> Iterator[None]:
+    def guard(self, request: StorageRequest, session: HelperSession) -> Iterator[None]:
         """Keep the helper when it refuses a request; end it after any other error in the block.
 
         Raises:
@@ -179,8 +179,8 @@ class StorageHelpers:
         try:
             yield
         except FilesError as error:
-            self.give_back(order, session)
-            raise describe_trouble(error, order.title) from None
+            self.give_back(request, session)
+            raise describe_trouble(error, request.title) from None
         except BaseException:
             session.close()
             raise
@@ -196,13 +196,15 @@ class StorageHelpers:
 class HelperFiles:
     """The files that helpers serve; an implementation of `StorageFiles`."""
 
-    def __init__(self, helpers: StorageHelpers, order: StorageRequest) -> None:
+    def __init__(self, helpers: StorageHelpers, request: StorageRequest) -> None:
         self._helpers = helpers
-        self._order = order
+        self._request = request
 
-    def list_files(self, order: ListRequest) -> Page:
+    def list_files(self, request: ListRequest) -> Page:
         with self._session() as session:
-            answer = session.ask(do="list", path=order.path, after=order.after, limit=order.limit, deep=order.deep)
+            answer = session.ask(
+                do="list", path=request.path, after=request.after, limit=request.limit, deep=request.deep
+            )
             return Page(FileInfo(*answer["at"]), [FileInfo(*entry) for entry in answer["entries"]], answer["next"])
 
     def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:
@@ -217,11 +219,11 @@ class HelperFiles:
                     raise FilesError(FileErrorKind[answer["trouble"]], str(answer["path"]), str(answer["detail"]))
                 yield message
 
-    def write_file(self, order: FileUpload) -> FileWriter:
-        session = self._helpers.take(self._order)
-        with self._helpers.guard(self._order, session):
-            session.ask(do="write", **order._asdict())
-        return _HelperWriter(self._helpers, self._order, session)
+    def write_file(self, upload: FileUpload) -> FileWriter:
+        session = self._helpers.take(self._request)
+        with self._helpers.guard(self._request, session):
+            session.ask(do="write", **upload._asdict())
+        return _HelperWriter(self._helpers, self._request, session)
 
     def make_folder(self, path: str) -> None:
         with self._session() as session:
@@ -246,18 +248,18 @@ class HelperFiles:
     @contextmanager
     def _session(self) -> Iterator[HelperSession]:
         """Give a helper, and take it back afterwards."""
-        session = self._helpers.take(self._order)
-        with self._helpers.guard(self._order, session):
+        session = self._helpers.take(self._request)
+        with self._helpers.guard(self._request, session):
             yield session
-        self._helpers.give_back(self._order, session)
+        self._helpers.give_back(self._request, session)
 
 
 class _HelperWriter:
     """Writes one file through a helper."""
 
-    def __init__(self, helpers: StorageHelpers, order: StorageRequest, session: HelperSession) -> None:
+    def __init__(self, helpers: StorageHelpers, request: StorageRequest, session: HelperSession) -> None:
         self._helpers = helpers
-        self._order = order
+        self._request = request
         self._session = session
         self._is_open = True
 
@@ -280,13 +282,13 @@ class _HelperWriter:
 
     def _end_write(self, wish: str) -> dict[str, Any]:
         self._is_open = False
-        with self._helpers.guard(self._order, self._session):
+        with self._helpers.guard(self._request, self._session):
             answer = self._session.ask(do=wish)
-        self._helpers.give_back(self._order, self._session)
+        self._helpers.give_back(self._request, self._session)
         return answer
 
 
-def _start_helper(helpers: Helpers, order: StorageRequest) -> HelperSession:
+def _start_helper(helpers: Helpers, request: StorageRequest) -> HelperSession:
     """Start a helper with the first image that can run it.
 
     Raises:
@@ -296,22 +298,22 @@ def _start_helper(helpers: Helpers, order: StorageRequest) -> HelperSession:
     failure: RisemlError | None = None
     deadline = time.monotonic() + _SEARCH
     with helpers.engine.api() as api:
-        images = _list_images(api, order.image)
+        images = _list_images(api, request.image)
     for image in images:
         if time.monotonic() > deadline:
             break
         try:
-            return _start_with(helpers, order, image)
+            return _start_with(helpers, request, image)
         except FilesError as error:
-            raise describe_trouble(error, order.title) from None
+            raise describe_trouble(error, request.title) from None
         except EngineError as error:
             if "bind source path does not exist" in error.message:
-                raise NotFound(f"{order.title} does not exist on its host: {order.mount.source}") from None
-            log.debug("no helper for %s with %s: %s", order.title, image, error.message)
+                raise NotFound(f"{request.title} does not exist on its host: {request.mount.source}") from None
+            log.debug("no helper for %s with %s: %s", request.title, image, error.message)
             failure = error
     why = "the host has no image" if failure is None else failure.message
     raise EngineError(
-        f"the files of {order.title} cannot be reached: {why}",
+        f"the files of {request.title} cannot be reached: {why}",
         "they are read with the Python of an image: `docker pull python:3.11-slim` on the host gives it one",
     )
 
@@ -337,9 +339,9 @@ def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(names, key=lambda name: not name.startswith("python:"))
 
 
-def _start_with(helpers: Helpers, order: StorageRequest, image: str) -> HelperSession:
+def _start_with(helpers: Helpers, request: StorageRequest, image: str) -> HelperSession:
     with helpers.engine.api(patient=True) as api:
-        name = helpers.make(api, "files", _make_request(order, image))
+        name = helpers.make(api, "files", _make_request(request, image))
         try:
             path = f"/containers/{name}/attach?stream=1&stdin=1&stdout=1&stderr=1"
             stream, received = helpers.engine.open_stream(path, {})
@@ -357,14 +359,14 @@ def _start_with(helpers: Helpers, order: StorageRequest, image: str) -> HelperSe
     return session
 
 
-def _make_request(order: StorageRequest, image: str) -> dict[str, Any]:
+def _make_request(request: StorageRequest, image: str) -> dict[str, Any]:
     """Return the helper's container. Without a user it begins as root, only to become the owner of the mount."""
-    mounts = (order.mount,)
-    user = "0:0" if order.user is None else f"{order.user[0]}:{order.user[1]}"
+    mounts = (request.mount,)
+    user = "0:0" if request.user is None else f"{request.user[0]}:{request.user[1]}"
     return {
         "Image": image,
         "Entrypoint": ["python3", "-IS", "-c", read_file_service()],
-        "Cmd": [order.mount.target, order.below, "owner" if order.user is None else "user"],
+        "Cmd": [request.mount.target, request.below, "owner" if request.user is None else "user"],
         "User": user,
         "WorkingDir": "/",
         "Env": ["LC_ALL=C.UTF-8", "PYTHONUTF8=1"],
@@ -378,7 +380,7 @@ def _make_request(order: StorageRequest, image: str) -> dict[str, Any]:
             "Binds": describe_binds(mounts),
             "NetworkMode": "none",
             "CapDrop": ["ALL"],
-            "CapAdd": ["SETUID", "SETGID"] if order.user is None else [],
+            "CapAdd": ["SETUID", "SETGID"] if request.user is None else [],
             "SecurityOpt": ["no-new-privileges"],
             "ReadonlyRootfs": True,
             "PidsLimit": 64,

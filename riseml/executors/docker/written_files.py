@@ -69,27 +69,27 @@ _SLACK = 1.0  # seconds: the engine notes the start of a container a moment afte
 
 
 def read_container_files(
-    api: docker.APIClient, container: str, order: WrittenRequest
+    api: docker.APIClient, container: str, request: WrittenRequest
 ) -> Iterator[WrittenFile | Unread]:
     """Yield what a job has written into its working folder, and what it wrote elsewhere and is wanted.
 
     Args:
         api: the engine. No other request may use it until the caller has taken the last file.
         container: the container; it has ended.
-        order: what is wanted.
+        request: what is wanted.
 
     Raises:
         NotThere: there is no such container.
         APIError: the engine refuses to read it.
     """
-    reader = _ContainerReader(api, container, order)
+    reader = _ContainerReader(api, container, request)
     listed = reader.read_list()
     if listed is None:
         yield from reader.scan_working_folder()
         yield from reader.scan_home_folder()
     else:
         yield from reader.read_listed(listed)
-    for pattern in order.elsewhere:
+    for pattern in request.elsewhere:
         yield from reader.read_elsewhere(pattern)
     if reader.is_cut:
         yield Unread(f"its folders have more than {format_bytes(MOST_READ)}")
@@ -102,18 +102,18 @@ class ContainerFiles:
     engine: Engine
     server: str  # id of the server
 
-    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
+    def read_written(self, request: WrittenRequest) -> Iterator[WrittenFile | Unread]:
         with self.engine.stream() as api:
-            yield from read_container_files(api, container_name(self.server, order.key), order)
+            yield from read_container_files(api, container_name(self.server, request.key), request)
 
 
 class _ContainerReader:
     """Reads one container."""
 
-    def __init__(self, api: docker.APIClient, container: str, order: WrittenRequest) -> None:
+    def __init__(self, api: docker.APIClient, container: str, request: WrittenRequest) -> None:
         self._api = api
         self._container = container
-        self._order = order
+        self._request = request
         self._project: Mapping[str, ArchiveEntry] | None = None
         self._inspection: Mapping[str, Any] | None = None
         self._read = 0  # bytes of members of archives
@@ -155,7 +155,7 @@ class _ContainerReader:
         for path, file in listed.files.items():
             if is_cache(path) or self._is_unchanged(path, file):
                 continue
-            if self._order.wants(path):
+            if self._request.wants(path):
                 paths.add(path)
             elif file.size is not None:
                 yield WrittenFile(path, file.size)
@@ -183,7 +183,7 @@ class _ContainerReader:
             path = _name_member(member, "")
             if path is None or is_cache(path) or not self._is_new(path, member):
                 skipped += member.size
-            elif self._order.wants(path):
+            elif self._request.wants(path):
                 yield from _show(path, member, content, hard_links)
                 continue
             elif member.isreg():
@@ -266,12 +266,12 @@ class _ContainerReader:
         return entry.size == file.size and file.mtime in (entry.mtime, None)
 
     def _is_lost_in_home(self, path: str) -> bool:
-        patterns = (pattern for pattern in self._order.elsewhere if pattern.place is PatternPlace.HOME)
+        patterns = (pattern for pattern in self._request.elsewhere if pattern.place is PatternPlace.HOME)
         return not is_home_cache(path) and not any(pattern.matches(read_path(path)) for pattern in patterns)
 
     def _list_project(self) -> Mapping[str, ArchiveEntry]:
         if self._project is None:
-            self._project = self._order.list_project()
+            self._project = self._request.list_project()
         return self._project
 
     def _find_start(self) -> float:
@@ -281,7 +281,7 @@ class _ContainerReader:
     def _find_home(self) -> str:
         """Return the home folder of the job: its riseml.yml, or an older server, may have chosen another one."""
         homes = [text.partition("=")[2] for text in self._inspect()["Config"]["Env"] or () if text.startswith("HOME=")]
-        return homes[-1] if homes else self._order.home
+        return homes[-1] if homes else self._request.home
 
     def _inspect(self) -> Mapping[str, Any]:
         if self._inspection is None:

@@ -69,12 +69,12 @@ class EnvironmentMaker(Protocol):
     def has_python(self, folder: Path) -> bool:
         """Return whether an environment has its Python."""
 
-    def make_environment(self, order: EnvironmentRequest) -> None:
+    def make_environment(self, request: EnvironmentRequest) -> None:
         """Make an environment, or follow the build that makes it since an earlier server. The folder of the build
         stays; the caller ends the build and removes it.
 
         Raises:
-            EngineError: a step failed, or the order was cancelled.
+            EngineError: a step failed, or the request was cancelled.
         """
 
     def end_build(self, place: Path) -> None:
@@ -91,24 +91,24 @@ def make_environment_variables(folder: Path, path: str) -> dict[str, str]:
     return {"VIRTUAL_ENV": str(folder), "PATH": f"{folder / 'bin'}:{path}"}
 
 
-def write_build(order: EnvironmentRequest, settings: Mapping[str, Any]) -> None:
+def write_build(request: EnvironmentRequest, settings: Mapping[str, Any]) -> None:
     """Write the folder of a build.
 
     Args:
-        order: the environment.
+        request: the environment.
         settings: what the maker adds to `order.json`: `server`, the id of the server, and what the builder needs.
 
     Raises:
         OSError: it cannot be written.
     """
-    place = order.place
-    image = order.build.image
+    place = request.place
+    image = request.build.image
     place.mkdir(mode=0o700)
-    _unpack_step_files(order.build, place / PROJECT)
+    _unpack_step_files(request.build, place / PROJECT)
     shutil.copyfile(str(environment_builder.__file__), place / BUILDER)
     content = {
-        "target": str(order.folder),
-        "packages": list(order.packages),
+        "target": str(request.folder),
+        "packages": list(request.packages),
         "steps": list(zip(image.install, make_step_commands(image, str(place / HELD)), strict=True)),
         **settings,
     }
@@ -147,11 +147,11 @@ def raise_cancelled() -> NoReturn:
     raise EngineError("the build was cancelled", permanent=True)
 
 
-def _unpack_step_files(order: BuildRequest, target: Path) -> None:
+def _unpack_step_files(request: BuildRequest, target: Path) -> None:
     """Unpack the project's files that the install steps may read. They stay: `pip install -e` points to them."""
     target.mkdir()
-    if order.project is not None and order.image.files:
-        unpack_project(order.project, target, frozenset(order.image.files))
+    if request.project is not None and request.image.files:
+        unpack_project(request.project, target, frozenset(request.image.files))
 
 
 def _read_build_file(path: Path) -> dict[str, Any] | None:

@@ -63,19 +63,19 @@ class ThisMachineMaker:
     def has_python(self, folder: Path) -> bool:
         return (folder / "bin" / "python").exists()
 
-    def make_environment(self, order: EnvironmentRequest) -> None:
-        last = order.announcements[-1]  # an earlier server has passed on the lines after it
-        passed = next((count for count, line in enumerate(reversed(order.build.read_held())) if line == last), None)
-        if not self._can_follow(order.place, has_begun=passed is not None):
-            self.end_build(order.place)
-            remove_tree(order.folder)
+    def make_environment(self, request: EnvironmentRequest) -> None:
+        last = request.announcements[-1]  # an earlier server has passed on the lines after it
+        passed = next((count for count, line in enumerate(reversed(request.build.read_held())) if line == last), None)
+        if not self._can_follow(request.place, has_begun=passed is not None):
+            self.end_build(request.place)
+            remove_tree(request.folder)
             passed = None
         if passed is None:
-            for line in order.announcements:
-                order.build.emit(line)
-        if load_record(order.place) is None:
-            self._start_build(order)
-        self._follow(order, BuildLog(order.build, passed or 0))
+            for line in request.announcements:
+                request.build.emit(line)
+        if load_record(request.place) is None:
+            self._start_build(request)
+        self._follow(request, BuildLog(request.build, passed or 0))
 
     def end_build(self, place: Path) -> None:
         aside = place.with_suffix(ASIDE_SUFFIX)
@@ -102,23 +102,23 @@ class ThisMachineMaker:
             return has_begun or not end.get("error")
         return has_begun if record.has_ended else runs_now(record)
 
-    def _start_build(self, order: EnvironmentRequest) -> None:
-        place = order.place
+    def _start_build(self, request: EnvironmentRequest) -> None:
+        place = request.place
         settings = {
             "server": self._server,
             "python": sys.executable,
             "python_name": self.describe_python(),
             "uv": find_uv_bin(),
-            "needs_pip": bool(order.packages or order.build.image.install),
+            "needs_pip": bool(request.packages or request.build.image.install),
             "variables": {},
         }
-        write_build(order, settings)
+        write_build(request, settings)
         identity = _identify_folder(place)
-        marker = f"{self._server}/build/{order.folder.name}/{identity}"  # a copied home has the same server
+        marker = f"{self._server}/build/{request.folder.name}/{identity}"  # a copied home has the same server
         path = os.environ.get("PATH", os.defpath)
         most_mem = machine.read_total_memory() // _MIB
         start_supervisor(
-            f"build.{order.folder.name}",
+            f"build.{request.folder.name}",
             {
                 "folder": str(place),
                 "workdir": str(place),
@@ -131,7 +131,7 @@ class ThisMachineMaker:
                 },
                 "identity": {
                     "server": self._server,
-                    "title": f"build.{order.folder.name}",
+                    "title": f"build.{request.folder.name}",
                     "marker": marker,
                     "place": identity,
                 },
@@ -139,17 +139,17 @@ class ThisMachineMaker:
             marker,
         )
 
-    def _follow(self, order: EnvironmentRequest, log: BuildLog) -> None:
+    def _follow(self, request: EnvironmentRequest, log: BuildLog) -> None:
         """Pass on the log as it grows; return when the environment is complete.
 
         Raises:
-            EngineError: a step failed (permanent), the build was killed, or the order was cancelled.
+            EngineError: a step failed (permanent), the build was killed, or the request was cancelled.
         """
         cancelled = Event()
-        order.build.cancellation.attach(cancelled.set)
-        reader = JobLogReader(order.place / supervisor.LOG_FILE, LogCursor())
+        request.build.cancellation.attach(cancelled.set)
+        reader = JobLogReader(request.place / supervisor.LOG_FILE, LogCursor())
         while True:
-            record = load_record(order.place)  # before the log: the log of a build that has ended is complete
+            record = load_record(request.place)  # before the log: the log of a build that has ended is complete
             while frames := reader.read_frames():
                 log.add_output(b"".join(frame.data for frame in frames))
             if record is None or record.has_ended or not runs_now(record):
@@ -157,7 +157,7 @@ class ThisMachineMaker:
             if cancelled.wait(_INTERVAL):
                 raise_cancelled()
         log.end()
-        self._judge_end(order.place, record, log)
+        self._judge_end(request.place, record, log)
 
     def _judge_end(self, place: Path, record: SupervisorRecord | None, log: BuildLog) -> None:
         state = load_state(place) or {}

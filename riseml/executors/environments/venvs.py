@@ -164,30 +164,30 @@ class VirtualEnvironments:
             return EnvironmentReview(_describe_environment(parts), error.message)
         return EnvironmentReview(_describe_environment(parts))
 
-    def ensure_environment(self, order: BuildRequest) -> None:
+    def ensure_environment(self, request: BuildRequest) -> None:
         """Make the environment unless it is present.
 
         Raises:
-            EngineError: a step needs root, a step failed, or the order was cancelled.
+            EngineError: a step needs root, a step failed, or the request was cancelled.
         """
-        refuse_root_commands(order.image.install)
-        folder = self.find_folder(order.image.reference)
-        packages, remark = choose_packages(order.image.base, gpus=self._gpus)
+        refuse_root_commands(request.image.install)
+        folder = self.find_folder(request.image.reference)
+        packages, remark = choose_packages(request.image.base, gpus=self._gpus)
         make_private_path(self._root)
-        with self._hold_lock(folder, order):
-            if self.observe_environment(order.image.reference).present:
+        with self._hold_lock(folder, request):
+            if self.observe_environment(request.image.reference).present:
                 return
             added = "".join(f", {name}" for name in packages)
             announcements = [f"Making a virtual environment with {self._maker.describe_python()}{added}"]
             announcements += [remark] if remark else []
             environment = EnvironmentRequest(
-                order, folder, packages, tuple(announcements), lambda: self._is_awaited(folder)
+                request, folder, packages, tuple(announcements), lambda: self._is_awaited(folder)
             )
             try:
                 self._maker.make_environment(environment)
                 (folder / READY).touch()
             finally:
-                followed = order.cancellation.asked and self._is_awaited(folder)
+                followed = request.cancellation.asked and self._is_awaited(folder)
                 if not followed and not self._end_build(folder):
                     self._end_in_thread(folder)
 
@@ -280,14 +280,14 @@ class VirtualEnvironments:
             return self._waiting[folder] > 0
 
     @contextmanager
-    def _hold_lock(self, folder: Path, order: BuildRequest) -> Iterator[None]:
+    def _hold_lock(self, folder: Path, request: BuildRequest) -> Iterator[None]:
         """Hold the lock of an environment, so that one thread at a time makes it or follows its build."""
         lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if not _try_lock(lock):
-                order.emit("Waiting for another build of the same environment")
+                request.emit("Waiting for another build of the same environment")
                 with self._count_waiting(folder):
-                    _wait_for_lock(lock, order)
+                    _wait_for_lock(lock, request)
             yield
         finally:
             os.close(lock)
@@ -307,12 +307,12 @@ def _describe_environment(parts: list[str]) -> str:
     return f"a virtual environment with {', '.join(parts)}"
 
 
-def _wait_for_lock(lock: int, order: BuildRequest) -> None:
+def _wait_for_lock(lock: int, request: BuildRequest) -> None:
     cancelled = threading.Event()
-    order.cancellation.attach(cancelled.set)
+    request.cancellation.attach(cancelled.set)
     while not _try_lock(lock):
         cancelled.wait(_LOCK_INTERVAL)
-        order.cancellation.check()
+        request.cancellation.check()
 
 
 def _list_names(root: Path) -> list[str]:

@@ -128,9 +128,9 @@ class ProcessExecutor:
     def read_gpus(self) -> tuple[GpuReading, ...]:
         return self._gpu_reader.read_all()
 
-    def ensure_image(self, order: BuildRequest) -> None:
+    def ensure_image(self, request: BuildRequest) -> None:
         with _translate_os_errors("the folder of environments"):
-            self._environments.ensure_environment(order)
+            self._environments.ensure_environment(request)
 
     def prepare(self, share: HostSetup) -> None:
         with _translate_os_errors("the folder of the experiment"):
@@ -224,15 +224,15 @@ class ProcessExecutor:
             raise NotThere("the job does not run")
         return read_processor_time(list_job_processes(record))
 
-    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
+    def open_command(self, key: JobKey, request: CommandRequest) -> JobStream:
         with _translate_os_errors("the folder of the job"):
             folder = self._folders.job_folder(key) / _CODE
-            return open_process_command(self._folders.load_job_record(key), folder, order)
+            return open_process_command(self._folders.load_job_record(key), folder, request)
 
-    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
-        folder = self._folders.job_folder(order.key)
+    def read_written(self, request: WrittenRequest) -> Iterator[WrittenFile | Unread]:
+        folder = self._folders.job_folder(request.key)
         with _translate_os_errors("the folder of the job"):
-            yield from read_written_files(folder / _CODE, folder / _STAMP, order)
+            yield from read_written_files(folder / _CODE, folder / _STAMP, request)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
         return open_process_port(self._folders.load_job_record(key), port)

@@ -38,7 +38,7 @@ class _RunnerProcess(RunnerControl):
             self._process.wait(_END)
 
 
-def open_process_command(record: SupervisorRecord | None, folder: Path, order: CommandRequest) -> JobStream:
+def open_process_command(record: SupervisorRecord | None, folder: Path, request: CommandRequest) -> JobStream:
     """Start a command with the variables of a job's main process, in a folder.
 
     Raises:
@@ -47,7 +47,7 @@ def open_process_command(record: SupervisorRecord | None, folder: Path, order: C
     if record is None or record.has_ended or not runs_now(record):
         raise NotThere("the job does not run")
     try:
-        runner = complete_order(make_runner_order(order), str(folder), record.pid, record.main)
+        runner = complete_order(make_runner_order(request), str(folder), record.pid, record.main)
     except OSError:
         raise NotThere("the job does not run") from None
     server_end, runner_end = socket.socketpair()

@@ -131,9 +131,9 @@ class SlurmExecutor:
                 queue=OwnQueue(nodes, answer.trouble),
             )
 
-    def ensure_image(self, order: BuildRequest) -> None:
+    def ensure_image(self, request: BuildRequest) -> None:
         with translate_os_errors("the folder of environments"):
-            self._environments.ensure_environment(order)
+            self._environments.ensure_environment(request)
 
     def prepare(self, share: HostSetup) -> None:
         with translate_os_errors(self.settings.folder):
@@ -155,8 +155,8 @@ class SlurmExecutor:
             name = self._name_job(key)
             job = self._find_submitted(folder, name)
             if not job:
-                order = JobScriptRequest(name, gang.title, str(folder.path), shape, self.settings, gang.max_duration)
-                job = self._commands.submit(make_script(order))
+                request = JobScriptRequest(name, gang.title, str(folder.path), shape, self.settings, gang.max_duration)
+                job = self._commands.submit(make_script(request))
             folder.write_job(job)
 
     def stop(self, key: JobKey, signal: Signal) -> None:
@@ -222,10 +222,10 @@ class SlurmExecutor:
                 return
             self._gangs.wait(_INTERVAL)
 
-    def read_written(self, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
-        folder = self._folders.find_gang(order.key)
+    def read_written(self, request: WrittenRequest) -> Iterator[WrittenFile | Unread]:
+        folder = self._folders.find_gang(request.key)
         with translate_os_errors(self.settings.folder):
-            yield from read_written_files(folder.code_path(order.key.job), folder.plan_path, order)
+            yield from read_written_files(folder.code_path(request.key.job), folder.plan_path, request)
 
     def changes(self) -> Iterator[None]:
         before = self._gangs.read_stamps()

@@ -34,20 +34,20 @@ def make_job_name(server: str, experiment: int, attempt: int) -> str:
     return f"riseml-{server[:12]}-{experiment}-{attempt}"
 
 
-def make_script(order: JobScriptRequest) -> str:
+def make_script(request: JobScriptRequest) -> str:
     """Return the script that sbatch reads from standard input."""
     parts = ["#!/bin/sh"]
-    for index, roles in enumerate(order.shape.components):
+    for index, roles in enumerate(request.shape.components):
         if index:
             parts.append("#SBATCH hetjob")
         else:
-            parts += [f"#SBATCH {option}" for option in _list_job_options(order)]
-        parts += [f"#SBATCH {option}" for option in _list_size_options(order.shape.kind, roles)]
-        parts += [f"#SBATCH {option}" for option in _list_place_options(order.settings)]
-    parts += order.settings.setup
-    supervisor = f"{order.folder}/gang_supervisor.py"
-    python = f"{shlex.quote(order.settings.python)} -S"  # without site-packages: it starts sooner
-    parts.append(f"exec {python} {shlex.quote(supervisor)} {shlex.quote(order.folder)}")
+            parts += [f"#SBATCH {option}" for option in _list_job_options(request)]
+        parts += [f"#SBATCH {option}" for option in _list_size_options(request.shape.kind, roles)]
+        parts += [f"#SBATCH {option}" for option in _list_place_options(request.settings)]
+    parts += request.settings.setup
+    supervisor = f"{request.folder}/gang_supervisor.py"
+    python = f"{shlex.quote(request.settings.python)} -S"  # without site-packages: it starts sooner
+    parts.append(f"exec {python} {shlex.quote(supervisor)} {shlex.quote(request.folder)}")
     return "\n".join(parts) + "\n"
 
 
@@ -86,17 +86,17 @@ def make_step_options(shape: GangShape, role: RoleNeed, settings: SlurmSpec) -> 
     return [*options, *settings.step_options]
 
 
-def _list_job_options(order: JobScriptRequest) -> Iterator[str]:
-    settings = order.settings
-    yield f"--job-name={order.name}"
-    yield f"--comment={_clean(order.title)}"
-    yield f"--output={order.folder}/batch.log"
+def _list_job_options(request: JobScriptRequest) -> Iterator[str]:
+    settings = request.settings
+    yield f"--job-name={request.name}"
+    yield f"--comment={_clean(request.title)}"
+    yield f"--output={request.folder}/batch.log"
     yield "--open-mode=append"
     yield "--no-requeue"  # attempts are counted by the server
     yield "--export=NONE"  # not the server's environment, but that of a login on the node, which takes a moment
     yield f"--signal=B:USR1@{_WARNING}"
-    yield f"--chdir={order.folder}"
-    minutes = _find_minutes(settings.time_limit, order.max_duration)
+    yield f"--chdir={request.folder}"
+    minutes = _find_minutes(settings.time_limit, request.max_duration)
     if minutes is not None:
         yield f"--time={minutes}"
     yield from _list_account_options(settings)

@@ -72,21 +72,23 @@ class NodeMaker:
     def has_python(self, folder: Path) -> bool:
         return os.path.lexists(folder / "bin" / "python")  # a link that may lead nowhere on this machine
 
-    def make_environment(self, order: EnvironmentRequest) -> None:
-        name = _name_job(order.folder.name)
-        job = self._find_job(name) if read_order(order.place) is not None else ""
+    def make_environment(self, request: EnvironmentRequest) -> None:
+        name = _name_job(request.folder.name)
+        job = self._find_job(name) if read_order(request.place) is not None else ""
         if job:
-            follower = _BuildFollower(order, name, job)  # made before the next emit: it reads the lines emitted so far
-            order.build.emit(f"{_name_build(job)} already")
+            follower = _BuildFollower(
+                request, name, job
+            )  # made before the next emit: it reads the lines emitted so far
+            request.build.emit(f"{_name_build(job)} already")
         else:
-            remove_tree(order.folder)
-            remove_tree(order.place)
-            for line in order.announcements:
-                order.build.emit(line)
-            write_build(order, self._make_settings(order))
-            job = self._commands.submit(make_build_script(name, str(order.place), self._settings))
-            follower = _BuildFollower(order, name, job)
-            order.build.emit(f"{_name_build(job)} on a node")
+            remove_tree(request.folder)
+            remove_tree(request.place)
+            for line in request.announcements:
+                request.build.emit(line)
+            write_build(request, self._make_settings(request))
+            job = self._commands.submit(make_build_script(name, str(request.place), self._settings))
+            follower = _BuildFollower(request, name, job)
+            request.build.emit(f"{_name_build(job)} on a node")
         follower.follow(self._queue.read)
 
     def end_build(self, place: Path) -> None:
@@ -98,14 +100,14 @@ class NodeMaker:
             raise EngineError(f"Slurm has not ended job {job} yet")
         remove_tree(place)
 
-    def _make_settings(self, order: EnvironmentRequest) -> dict[str, Any]:
+    def _make_settings(self, request: EnvironmentRequest) -> dict[str, Any]:
         """Return what the builder on a node needs to know."""
         variables = make_installer_variables({})
         return {
             "server": self._server,
             "python": self._settings.python,
             "python_name": "the Python of the nodes",
-            "uv": str(_share_uv(order.place.parent)),
+            "uv": str(_share_uv(request.place.parent)),
             "needs_pip": False,
             "seconds": self._limits.seconds,
             "variables": {name: value for name, value in variables.items() if _PASSED_ON.match(name)},
@@ -130,14 +132,14 @@ def _name_build(job: str) -> str:
 class _BuildFollower:
     """Passes on the log of one build until it has ended; each line once, also after a restart of the server."""
 
-    def __init__(self, order: EnvironmentRequest, name: str, job: str) -> None:
-        self._order = order
+    def __init__(self, request: EnvironmentRequest, name: str, job: str) -> None:
+        self._request = request
         self._name = name
         self._job = job
         self._read = 0  # bytes of the log
-        log_lines = order.build.read_held()
+        log_lines = request.build.read_held()
         begun = next((at for at, line in enumerate(log_lines) if line.startswith(_name_build(job))), len(log_lines))
-        self._log = BuildLog(order.build, sum(not line.startswith(f"Slurm job {job} ") for line in log_lines[begun:]))
+        self._log = BuildLog(request.build, sum(not line.startswith(f"Slurm job {job} ") for line in log_lines[begun:]))
         waits = [line for line in log_lines if line.startswith(f"Slurm job {job} waits")]
         self._waits = waits[-1] if waits else ""  # why the job waits, as last shown
         self._over = 0.0  # seconds since Slurm first reported that the job is over
@@ -150,9 +152,9 @@ class _BuildFollower:
         """
         cancelled = Event()
         begun = read_queue().asked_at
-        self._order.build.cancellation.attach(cancelled.set)
+        self._request.build.cancellation.attach(cancelled.set)
         while True:
-            end = read_build_end(self._order.place)  # before the log: the log of a build that has ended is complete
+            end = read_build_end(self._request.place)  # before the log: the log of a build that has ended is complete
             self._read_log()
             if end is not None:
                 self._log.end()
@@ -166,7 +168,7 @@ class _BuildFollower:
         row = answer.find(self._name, self._job)
         if row is not None and row.is_pending and describe_waiting(row) != self._waits:
             self._waits = describe_waiting(row)
-            self._order.build.emit(self._waits)
+            self._request.build.emit(self._waits)
         ended = row.has_ended if row is not None else answer.asked_at > begun and not answer.trouble
         self._over = self._over + _INTERVAL if ended else 0.0
         if self._over > _LATE_END:
@@ -174,7 +176,7 @@ class _BuildFollower:
 
     def _read_log(self) -> None:
         try:
-            with (self._order.place / "log").open("rb") as file:
+            with (self._request.place / "log").open("rb") as file:
                 file.seek(self._read)
                 while data := file.read(_READ_SIZE):
                     self._read += len(data)

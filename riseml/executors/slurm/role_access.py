@@ -58,8 +58,8 @@ class RoleAccess:
         self._describe = describe
         self._never = threading.Event()
 
-    def open_command(self, key: JobKey, order: CommandRequest) -> JobStream:
-        return open_role_command(self._roles.find_gang(key), key.job, order, self._connect)
+    def open_command(self, key: JobKey, request: CommandRequest) -> JobStream:
+        return open_role_command(self._roles.find_gang(key), key.job, request, self._connect)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
         return open_role_port(self._roles.find_gang(key), key.job, port, self._connect)
@@ -113,14 +113,14 @@ class _RoleCommand(RunnerControl):
         raise NotThere("the connection to the command broke")
 
 
-def open_role_command(folder: GangFolder, role: JobName, order: CommandRequest, connect: Connect) -> JobStream:
+def open_role_command(folder: GangFolder, role: JobName, request: CommandRequest, connect: Connect) -> JobStream:
     """Start a command in a role, with its variables and its folder.
 
     Raises:
         NotThere: the role does not run.
         Unreachable: its node cannot be reached.
     """
-    connection, error = _call(folder, role, make_runner_order(order), connect)
+    connection, error = _call(folder, role, make_runner_order(request), connect)
     if error == GONE:
         connection.close()
         raise NotThere("the job does not run")

@@ -42,8 +42,8 @@ class RunnerControl:
         """Do nothing: the runner ends everything when its stream has ended."""
 
 
-def make_runner_order(order: CommandRequest) -> dict[str, Any]:
-    """Return the order for a runner of a command, the input of `command_runner.complete_order`."""
-    size = order.terminal
+def make_runner_order(request: CommandRequest) -> dict[str, Any]:
+    """Return the request for a runner of a command, the input of `command_runner.complete_order`."""
+    size = request.terminal
     rows, columns = (size.rows or 24, size.columns or 80) if size is not None else (0, 0)
-    return {"command": list(order.command), "term": order.term, "rows": rows, "columns": columns}
+    return {"command": list(request.command), "term": request.term, "rows": rows, "columns": columns}

@@ -33,13 +33,13 @@ _PIECE = 1 << 20  # bytes that are read at once
 _NOT_A_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES})
 
 
-def read_written_files(folder: Path, stamp: Path, order: WrittenRequest) -> Iterator[WrittenFile | Unread]:
+def read_written_files(folder: Path, stamp: Path, request: WrittenRequest) -> Iterator[WrittenFile | Unread]:
     """Yield what a job has written into its working folder, and what it wrote elsewhere and is wanted.
 
     Args:
         folder: the working folder.
         stamp: a file that was written when the folder was complete, and before the job began.
-        order: what is wanted.
+        request: what is wanted.
 
     Raises:
         OSError: a file cannot be read.
@@ -52,11 +52,11 @@ def read_written_files(folder: Path, stamp: Path, order: WrittenRequest) -> Iter
             return
         raise
     try:
-        yield from _ChangeWalk(since, order).walk_working_folder(root)
+        yield from _ChangeWalk(since, request).walk_working_folder(root)
     finally:
         os.close(root)
-    for pattern in order.elsewhere:
-        yield from _ChangeWalk(since, order).walk_elsewhere(pattern)
+    for pattern in request.elsewhere:
+        yield from _ChangeWalk(since, request).walk_elsewhere(pattern)
 
 
 @dataclass(slots=True)
@@ -72,9 +72,9 @@ class _ChangedEntry:
 class _ChangeWalk:
     """Walks one folder, and ends after `MOST_LISTED` changed entries."""
 
-    def __init__(self, since: int, order: WrittenRequest) -> None:
+    def __init__(self, since: int, request: WrittenRequest) -> None:
         self._since = since
-        self._order = order
+        self._request = request
         self._project: Mapping[str, ArchiveEntry] | None = None
         self._left = MOST_LISTED
 
@@ -83,11 +83,11 @@ class _ChangeWalk:
             if isinstance(entry, Unread):
                 yield entry
             elif not is_cache(entry.path) and not self._is_of_project(entry):
-                yield from _show(entry, is_wanted=self._order.wants(entry.path), is_movable=True)
+                yield from _show(entry, is_wanted=self._request.wants(entry.path), is_movable=True)
 
     def walk_elsewhere(self, pattern: OutputPattern) -> Iterator[WrittenFile | Unread]:
         """Yield what the job has changed of the files that a pattern of another place means."""
-        base = self._order.home if pattern.place is PatternPlace.HOME else "/"
+        base = self._request.home if pattern.place is PatternPlace.HOME else "/"
         *above, last = pattern.first.split("/")
         root = _open_below(base, above)
         if root is None:
@@ -148,7 +148,7 @@ class _ChangeWalk:
     def _is_of_project(self, changed: _ChangedEntry) -> bool:
         """Return True for a file of the project that has its old content."""
         if self._project is None:
-            self._project = self._order.list_project()
+            self._project = self._request.list_project()
         entry = self._project.get(changed.path)
         if entry is None:
             return False

@@ -31,9 +31,9 @@ class JobConnector:
         _check_running(self.title, name, job)
         self._access = _find_access(hosts, job.host, self.title)
 
-    def open_command(self, order: CommandRequest) -> JobStream:
+    def open_command(self, request: CommandRequest) -> JobStream:
         """Start a command. Blocks."""
-        return self._open_stream(lambda access, key: access.open_command(key, order))
+        return self._open_stream(lambda access, key: access.open_command(key, request))
 
     def open_port(self, port: int) -> JobStream:
         """Connect to a port. Blocks."""

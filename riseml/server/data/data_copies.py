@@ -98,31 +98,31 @@ class DataCopies:
         with self._free:
             return (host, copy.key) in self._list_used()
 
-    def copy_set(self, order: CopyRequest) -> None:
+    def copy_set(self, request: CopyRequest) -> None:
         """Copy a set to a host; return when the copy is complete and was compared with the set.
 
         Raises:
             WorkInterrupted: the host cannot have all of it now, and has more of it than before.
             RisemlError: the host cannot have it now (or never: permanent). What has arrived counts for the next try.
         """
-        with self._claim(order):
-            data = self._find_data(order.host)
-            self.find_lost(order.host)
-            former_copy = self._notes.find_copy(order.host, order.key)
+        with self._claim(request):
+            data = self._find_data(request.host)
+            self.find_lost(request.host)
+            former_copy = self._notes.find_copy(request.host, request.key)
             if former_copy is not None and former_copy.whole:
-                self._notes.note(order.host, replace(former_copy, used=time.time()))
+                self._notes.note(request.host, replace(former_copy, used=time.time()))
                 return
-            rows = read_rows(order.files.parent)
+            rows = read_rows(request.files.parent)
             if rows is None:
                 raise EngineError("its data is gone from the cache", "run `riseml train` again", permanent=True)
-            copy = former_copy or self._begin_copy(order, data, rows)
+            copy = former_copy or self._begin_copy(request, data, rows)
             try:
-                self._fill(order, data, copy, rows)
+                self._fill(request, data, copy, rows)
             except RisemlError as error:
-                if isinstance(error, EngineError) and error.permanent and not order.stop.is_set():
-                    self._remove(order.host, data, copy)
-                now = self._notes.find_copy(order.host, order.key)
-                if now is not None and now.arrived > copy.arrived and not order.stop.is_set():
+                if isinstance(error, EngineError) and error.permanent and not request.stop.is_set():
+                    self._remove(request.host, data, copy)
+                now = self._notes.find_copy(request.host, request.key)
+                if now is not None and now.arrived > copy.arrived and not request.stop.is_set():
                     raise WorkInterrupted(error.message, error.hint) from error
                 raise
 
@@ -158,30 +158,32 @@ class DataCopies:
         if copy is not None:
             self._notes.drop(host, copy.key)
 
-    def _begin_copy(self, order: CopyRequest, data: HostData, rows: list[FileRow]) -> HostCopy:
+    def _begin_copy(self, request: CopyRequest, data: HostData, rows: list[FileRow]) -> HostCopy:
         size = sum(row.size for row in rows)
-        url = read_url(order.files.parent)
-        copy = HostCopy(order.key, self.name_volume(order.key), url, size, 0, whole=False, used=time.time())
-        with self._rooms[order.host]:
-            self._make_room(order, data, size)
-            self._notes.note(order.host, copy)
+        url = read_url(request.files.parent)
+        copy = HostCopy(request.key, self.name_volume(request.key), url, size, 0, whole=False, used=time.time())
+        with self._rooms[request.host]:
+            self._make_room(request, data, size)
+            self._notes.note(request.host, copy)
         return copy
 
-    def _make_room(self, order: CopyRequest, data: HostData, size: int) -> None:
+    def _make_room(self, request: CopyRequest, data: HostData, size: int) -> None:
         """Remove copies that no open experiment reads, the least recently used first."""
-        if size > order.limit:
-            text = f"the data has {size:,} bytes, and the copies on host {order.host} may have {order.limit:,}"
+        if size > request.limit:
+            text = f"the data has {size:,} bytes, and the copies on host {request.host} may have {request.limit:,}"
             raise EngineError(text, "raise `data_cache.size` in pool.yml", permanent=True)
-        copies = self._notes.list_copies(order.host)
+        copies = self._notes.list_copies(request.host)
         total = size + sum(copy.size for copy in copies)
         for copy in copies:
-            if total <= order.limit:
+            if total <= request.limit:
                 return
-            with self._claim_unused(order.host, copy) as is_unused:
-                if is_unused and self._remove_unused(order.host, data, copy):
+            with self._claim_unused(request.host, copy) as is_unused:
+                if is_unused and self._remove_unused(request.host, data, copy):
                     total -= copy.size
-        if total > order.limit:
-            text = f"copies of data may have {order.limit:,} bytes on host {order.host}, and open experiments use them"
+        if total > request.limit:
+            text = (
+                f"copies of data may have {request.limit:,} bytes on host {request.host}, and open experiments use them"
+            )
             raise EngineError(text, "wait for their end, or raise `data_cache.size` in pool.yml")
 
     def _remove_unused(self, host: HostName, data: HostData, copy: HostCopy) -> bool:
@@ -193,33 +195,33 @@ class DataCopies:
         self._notes.drop(host, copy.key)
         return True
 
-    def _fill(self, order: CopyRequest, data: HostData, copy: HostCopy, rows: list[FileRow]) -> None:
+    def _fill(self, request: CopyRequest, data: HostData, copy: HostCopy, rows: list[FileRow]) -> None:
         volume = DataVolume(copy.volume, copy.key)
         sent = sum(row.size for row in rows[: copy.arrived])
 
         def note(size: int) -> None:
             nonlocal sent
             sent += size
-            order.check()
-            order.report(WorkReport(Work.DATA, f"{copy.url} to {order.host}", min(sent, copy.size), copy.size))
+            request.check()
+            request.report(WorkReport(Work.DATA, f"{copy.url} to {request.host}", min(sent, copy.size), copy.size))
 
         note(0)
         data.make_volume(volume)
         for batch in split_set(rows, copy.arrived):
-            data.write_tar(volume, pack_batch(order.files, batch, note))
+            data.write_tar(volume, pack_batch(request.files, batch, note))
             reach(Point.COPY_SENT)
             copy = replace(copy, arrived=batch.end)
-            self._notes.note(order.host, copy)
+            self._notes.note(request.host, copy)
         reach(Point.COPY_ARRIVED)
         try:
             with closing(data.read_tar(volume)) as tar:
-                check_copy(tar, rows, lambda _: order.check())
+                check_copy(tar, rows, lambda _: request.check())
         except EngineError:
-            if not order.stop.is_set():
-                self._remove(order.host, data, copy)  # the next try starts again
+            if not request.stop.is_set():
+                self._remove(request.host, data, copy)  # the next try starts again
             raise
         reach(Point.COPY_COMPARED)
-        self._notes.note(order.host, replace(copy, whole=True, used=time.time()))
+        self._notes.note(request.host, replace(copy, whole=True, used=time.time()))
 
     def _list_used(self) -> frozenset[tuple[HostName, str]]:
         return frozenset(self._claimed).union(*self._readers.values())
@@ -256,12 +258,12 @@ class DataCopies:
                 self._release(claim)
 
     @contextmanager
-    def _claim(self, order: CopyRequest) -> Iterator[None]:
+    def _claim(self, request: CopyRequest) -> Iterator[None]:
         """Hold a set of a host exclusively: a second experiment that wants it waits, and then finds the copy."""
-        claim = (order.host, order.key)
+        claim = (request.host, request.key)
         with self._free:
             while claim in self._claimed:
-                order.check()
+                request.check()
                 self._free.wait(_PAUSE)
             self._claimed.add(claim)
         try:

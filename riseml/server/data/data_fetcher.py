@@ -238,8 +238,8 @@ class DataFetcher:
             fetch.report(WorkReport(Work.DATA, subject, received, max(received, total) or None))
 
         note(0, 0, "")
-        order = FetchRequest(url, open_remote(url, store), fetch.limit, store.etag_is_md5, fetch.stop, note)
-        return fetch_set(fetch.cache, order, fetch.hold)
+        request = FetchRequest(url, open_remote(url, store), fetch.limit, store.etag_is_md5, fetch.stop, note)
+        return fetch_set(fetch.cache, request, fetch.hold)
 
     def _find_folder(self, url: DataUrl) -> Path:
         """Return a folder of the data folder, as the hosts see it."""

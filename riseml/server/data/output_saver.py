@@ -233,10 +233,10 @@ class OutputSaver:
                     return
                 files = self._open_files(experiment, host)
                 wants = _make_choice(save.only)
-                order = SaveTask(
+                task = SaveTask(
                     files, open_place, self._make_head(experiment), wants, _is_of_jobs, draft.note, progress
                 )
-                result = save_output(order, KnownFiles(draft.now.named, draft.now.loose, (), draft.now.is_swept))
+                result = save_output(task, KnownFiles(draft.now.named, draft.now.loose, (), draft.now.is_swept))
                 draft.finish(result, last)
         except RisemlError as error:
             draft.fail(error)
@@ -261,8 +261,8 @@ class OutputSaver:
             if stop.is_set():
                 raise WorkCancelled("the restoration was cancelled")
 
-        order = RestoreRequest(files, place, _is_of_jobs, check, progress)
-        result = restore_output(order)
+        request = RestoreRequest(files, place, _is_of_jobs, check, progress)
+        result = restore_output(request)
         begun = RestoreNote(attempt, len(result.written), measure_files(result.written), result.kept)
         self.notes.write(
             experiment.id, replace(filled, place=place.address, named=result.files, loose=(), restored=begun)

@@ -44,7 +44,7 @@ from riseml.executors.base import (
     Work,
     WorkReport,
 )
-from riseml.executors.gangs import make_gang_order
+from riseml.executors.gangs import make_gang_request
 from riseml.executors.this_machine.disk_use import find_full_disk
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.files.storage.capsule_files import pack_capsule_files
@@ -189,7 +189,7 @@ class Actor:
             raise EngineError(f"{executor.name} does not start gangs as one thing", permanent=True)
         target, code = self._begin_start(action.host, executor, experiment)
         opened = self._open_variables(experiment)
-        gang = make_gang_order(opened, target, lambda launch: self._add_keys(launch, experiment))
+        gang = make_gang_request(opened, target, lambda launch: self._add_keys(launch, experiment))
         runner.start_gang(gang, code)
 
     def copy_data(self, action: CopyData, experiment: Experiment) -> None:
@@ -371,8 +371,8 @@ class Actor:
             with self.activities.open_activity(action.host, action.reference) as report:
                 files = self._find_files(experiment)
                 read_lines = partial(self._read_build_lines, experiment)
-                order = BuildRequest(image, files, emit, build.cancellation, report, read_lines)
-                self.find_host(action.host).ensure_image(order)
+                request = BuildRequest(image, files, emit, build.cancellation, report, read_lines)
+                self.find_host(action.host).ensure_image(request)
         finally:
             with _log_errors_translated():
                 self.logs.finish_job(key)  # after the last line of its output

@@ -104,8 +104,8 @@ class OutputCollector:
             if experiment.reads or job is None or job.part is JobDuty.PREPARES:
                 return
             home = CONTAINER_FOLDERS.home if executor.contained else self._desk.hosts.roots.home
-            writer = _FileWriter(self._desk.hosts, executor.name, experiment, job)
-            record = self._collect_files(reader, key, home, writer)
+            output_files = _OutputFiles(self._desk.hosts, executor.name, experiment, job)
+            record = self._collect_files(reader, key, home, output_files)
             if record.is_empty:
                 return
             reach(Point.FILES_KEPT)
@@ -113,14 +113,16 @@ class OutputCollector:
             reach(Point.FILES_NOTED)
         self._say(key, record)
 
-    def _collect_files(self, reader: WrittenReader, key: JobKey, home: str, writer: _FileWriter) -> WrittenRecord:
-        experiment = writer.experiment
+    def _collect_files(
+        self, reader: WrittenReader, key: JobKey, home: str, output_files: _OutputFiles
+    ) -> WrittenRecord:
+        experiment = output_files.experiment
         patterns = tuple(map(parse_output_pattern, experiment.plan.list_outputs(key.job)))
-        order = WrittenRequest(key, patterns, home, lambda: self._list_project(experiment))
+        request = WrittenRequest(key, patterns, home, lambda: self._list_project(experiment))
         tally = WrittenTally(tuple(pattern.text for pattern in patterns))
         try:
-            for file in reader.read_written(order):
-                _take(file, writer, tally)
+            for file in reader.read_written(request):
+                _take(file, output_files, tally)
         except NotThere:
             return WrittenRecord()
         except Unreachable as error:
@@ -160,23 +162,23 @@ class OutputCollector:
             self._desk.logs.append_frames(key, frames)
 
 
-def _take(file: WrittenFile | Unread, writer: _FileWriter, tally: WrittenTally) -> None:
+def _take(file: WrittenFile | Unread, output_files: _OutputFiles, tally: WrittenTally) -> None:
     """Keep one file that is wanted, and count it."""
     if isinstance(file, Unread):
         tally.note_rest(file.reason)
     elif file.target is not None:
-        writer.write_link(file)
+        output_files.write_link(file)
     elif file.content is None:
         tally.note_lost(file)
     else:
-        trouble = writer.write_file(file, file.content)
+        trouble = output_files.write_file(file, file.content)
         if trouble:
             tally.note_left_out(file, trouble)
         else:
             tally.note_kept(file)
 
 
-class _FileWriter:
+class _OutputFiles:
     """Moves files of one job into the output of its experiment."""
 
     def __init__(self, hosts: HostSet, host: HostName, experiment: Experiment, job: Job) -> None:

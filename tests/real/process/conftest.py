@@ -18,7 +18,7 @@ from riseml.executors.process.executor import ProcessExecutor
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import ContainerObservation, Image, JobKey, Launch, LogCursor, Owner
 from riseml.spec.config.types import Limits, Resources
-from tests.support.builds import make_build_order
+from tests.support.builds import make_build_request
 from tests.support.hosts import Machine
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -102,7 +102,7 @@ class Bench:
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the environment that all tests share; no test changes it."""
     home = tmp_path_factory.mktemp("shared")
-    Bench(home).executor.ensure_image(make_build_order(IMAGE))
+    Bench(home).executor.ensure_image(make_build_request(IMAGE))
     return home / "environments"
 
 

@@ -30,7 +30,7 @@ from riseml.model import Image
 from riseml.planning.image import Manifest, plan_image
 from tests.real.process.conftest import message, wait
 from tests.support.archives import pack
-from tests.support.builds import make_build_order as order
+from tests.support.builds import make_build_request as order
 from tests.support.builds import make_environments
 from tests.support.hosts import Machine, kill
 from tests.support.rig import BASE, Rig
@@ -60,10 +60,10 @@ HARMLESS_LINES = [
 BUILDER = """
 import sys
 from pathlib import Path
-from tests.support.builds import make_build_order, make_environments
+from tests.support.builds import make_build_request, make_environments
 from riseml.model import Image
 environments = make_environments(Path(sys.argv[1]), sys.argv[3])
-environments.ensure_environment(make_build_order(Image("plain", (sys.argv[2],), (), "digest")))
+environments.ensure_environment(make_build_request(Image("plain", (sys.argv[2],), (), "digest")))
 """
 
 

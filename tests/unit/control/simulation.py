@@ -31,7 +31,7 @@ from riseml.control.images import awaited_images, choose_image, list_resolved
 from riseml.control.observation import NEVER_SAVED, Observation, SaveObservation
 from riseml.control.saving import find_attempt
 from riseml.executors.base import BuildRequest, Cancellation, HostSetup, ImageMissing, SubnetTaken
-from riseml.executors.gangs import make_gang_order
+from riseml.executors.gangs import make_gang_request
 from riseml.model import (
     ActionFailure,
     Capacity,
@@ -337,7 +337,7 @@ class Simulation:
     def start_gang(self, action: StartGang, experiment: Experiment) -> None:
         host = self.hosts[action.host]
         assert isinstance(host, MemoryCluster), "only a cluster starts gangs"
-        host.start_gang(make_gang_order(experiment, LAUNCH_TARGET), None)
+        host.start_gang(make_gang_request(experiment, LAUNCH_TARGET), None)
 
     def release_host(self, action: ReleaseHost, experiment: Experiment | None) -> None:
         self.hosts[action.host].release(action.experiment)

@@ -106,8 +106,8 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/files", response_model=wire.FileListing)
     def list_files(place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
-        order = ListRequest(place.path, page.after or None, page.limit, page.deep)
-        listing = _open_storage(place, services).list_files(order)
+        request = ListRequest(place.path, page.after or None, page.limit, page.deep)
+        listing = _open_storage(place, services).list_files(request)
         return Response(json.dumps(_show_page(listing)), media_type="application/json")
 
     @router.get("/files/content", response_class=StreamingResponse, responses=_BINARY_ANSWER)
@@ -122,9 +122,9 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
     async def write_file(
         place: PlaceQuery, upload: Annotated[_UploadQuery, Depends()], request: Request
     ) -> wire.FileView:
-        order = FileUpload(place.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
+        file = FileUpload(place.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
         files = await asyncio.to_thread(_open_storage, place, services, writes=True)
-        return _show_file(await _receive_content(await asyncio.to_thread(files.write_file, order), request))
+        return _show_file(await _receive_content(await asyncio.to_thread(files.write_file, file), request))
 
 
 def _add_changing_routes(router: APIRouter, services: Services) -> None:
@@ -344,12 +344,12 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
         return _show_saved_output(find_single_experiment(parse_id(name), services.stores), name)
 
     @router.post("/experiments/{name}/save")
-    def save_output(name: Name, order: wire.SaveRequest | None = None) -> wire.SavedView:
+    def save_output(name: Name, request: wire.SaveRequest | None = None) -> wire.SavedView:
         experiment = find_single_experiment(parse_id(name), services.stores)
         if experiment.plan.policy.save is not None and experiment.started_at is None:
             raise Refused(f"no job of {name} has run, and there is nothing to save", "`riseml status` shows its state")
         view = _show_saved_output(experiment, name)
-        services.data.saver.start_save(experiment, _list_keys(order))
+        services.data.saver.start_save(experiment, _list_keys(request))
         return {**view, "state": "saving"}
 
     def _show_saved_output(experiment: Experiment, name: str) -> wire.SavedView:
@@ -362,8 +362,8 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
         return show_saved(experiment, services.data.saver, summary)
 
 
-def _list_keys(order: wire.SaveRequest | None) -> Environment:
-    """Return the keys of the user as variables; none when the order has none."""
-    if order is None or "keys" not in order:
+def _list_keys(request: wire.SaveRequest | None) -> Environment:
+    """Return the keys of the user as variables; none when the request has none."""
+    if request is None or "keys" not in request:
         return ()
-    return tuple((name, str(value)) for name, value in order["keys"].items())
+    return tuple((name, str(value)) for name, value in request["keys"].items())

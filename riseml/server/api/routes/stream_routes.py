@@ -40,11 +40,11 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
         if not await client.accept():
             return
         try:
-            order = await _receive_order(client)
-            if order is None:
+            request = await _receive_request(client)
+            if request is None:
                 return
             connector = await run_in_threadpool(find_connector, name, services)
-            stream = await run_in_threadpool(connector.open_command, order)
+            stream = await run_in_threadpool(connector.open_command, request)
         except RisemlError as error:
             await client.refuse(error)
             return
@@ -157,7 +157,7 @@ class _WebSocketClient:
                 log.debug("the client of a stream was gone already: %s", error)
 
 
-async def _receive_order(client: _WebSocketClient) -> CommandRequest | None:
+async def _receive_request(client: _WebSocketClient) -> CommandRequest | None:
     try:
         message = await client.receive()
     except ValueError as error:

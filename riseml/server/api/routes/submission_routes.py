@@ -91,14 +91,14 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         return Response(status_code=204)
 
     @router.post("/tensorboards", status_code=201, responses=_KNOWN_KEY)
-    def submit_tensorboard(order: TensorBoardRequest, response: Response) -> wire.ExperimentView:
-        check_text(order)
-        experiment = _find_known(order.get("key"), services)
+    def submit_tensorboard(request: TensorBoardRequest, response: Response) -> wire.ExperimentView:
+        check_text(request)
+        experiment = _find_known(request.get("key"), services)
         if experiment is not None:
             response.status_code = 200
             return experiment
-        _check_choice(order.get("executor"), services)
-        submitted = make_tensorboard(order, services)
+        _check_choice(request.get("executor"), services)
+        submitted = make_tensorboard(request, services)
         check_room([submitted.plans[0][0]], services)
         return _store_submission(submitted, services, response)
 

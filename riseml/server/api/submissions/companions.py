@@ -37,7 +37,7 @@ def find_outputs(names: Sequence[str], stores: Stores) -> tuple[NamedOutputs, ..
     return outputs
 
 
-def make_tensorboard(order: wire.TensorBoardRequest, services: Services) -> NewExperiments:
+def make_tensorboard(request: wire.TensorBoardRequest, services: Services) -> NewExperiments:
     """Return the record to store for a TensorBoard.
 
     Raises:
@@ -46,11 +46,11 @@ def make_tensorboard(order: wire.TensorBoardRequest, services: Services) -> NewE
         Unreachable: the host of the outputs does not answer, or is not in the pool.
         RisemlError: as `find_outputs`.
     """
-    outputs = find_outputs(order["experiments"], services.stores)
+    outputs = find_outputs(request["experiments"], services.stores)
     host = _find_host(outputs, services.hosts)
     for output in outputs:
         _check_folder(output, services.hosts)
-    plan = plan_tensorboard(outputs, host, order.get("left_after", _LEFT_AFTER))
+    plan = plan_tensorboard(outputs, host, request.get("left_after", _LEFT_AFTER))
     services.data.fetcher.check_plans([plan])
     source = choose_environment(outputs)
     return NewExperiments(
@@ -59,7 +59,7 @@ def make_tensorboard(order: wire.TensorBoardRequest, services: Services) -> NewE
         config="",
         snapshot=source.snapshot if plan.image.files else "",
         plans=((plan, first_jobs(plan)),),
-        key=order.get("key"),
+        key=request.get("key"),
         resolved=source.resolved,
     )
 

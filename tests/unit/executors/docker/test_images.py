@@ -11,7 +11,7 @@ from riseml.executors.base import BuildRequest, ImageMissing
 from riseml.executors.docker.images import ensure_base
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Image
-from tests.support.builds import make_build_order
+from tests.support.builds import make_build_request
 from tests.unit.executors.docker.streaming_engine import StreamingEngine, serve_engine
 
 PULL = "POST /images/create"
@@ -34,7 +34,7 @@ def ensure(client: Engine, order: BuildRequest) -> str:
 def test_an_image_that_is_there_is_not_fetched(site: tuple[StreamingEngine, Engine]) -> None:
     engine, client = site
     engine.images["python:3.11"] = {"Id": IMAGE_ID}
-    assert ensure(client, make_build_order(Image("python:3.11"))) == "python:3.11"
+    assert ensure(client, make_build_request(Image("python:3.11"))) == "python:3.11"
     assert not any(route.startswith("POST") for route in engine.asked)
 
 
@@ -48,7 +48,7 @@ def test_a_tag_that_was_resolved_is_fetched_by_its_digest_and_gets_its_tag(
     ]
     engine.brings[PULL] = [DIGEST]
     lines: list[str] = []
-    assert ensure(client, make_build_order(Image("python:3.11", resolved=DIGEST), lines)) == DIGEST
+    assert ensure(client, make_build_request(Image("python:3.11", resolved=DIGEST), lines)) == DIGEST
     assert lines == [f"Fetching image {DIGEST}", "a1: Pull complete"]
     assert f"{PULL}?fromImage={DIGEST}" in engine.asked
     assert any(route.startswith(f"POST /images/{DIGEST}/tag?") for route in engine.asked)
@@ -60,7 +60,7 @@ def test_a_tag_of_the_host_is_not_moved_unless_the_user_asks_for_it(site: tuple[
     engine.images["python:3.11"] = {"Id": IMAGE_ID}
     for refresh in (False, True):
         engine.images.pop(DIGEST, None)
-        ensure(client, make_build_order(Image("python:3.11", resolved=DIGEST, refresh=refresh)))
+        ensure(client, make_build_request(Image("python:3.11", resolved=DIGEST, refresh=refresh)))
         assert any("/tag?" in route for route in engine.asked) is refresh
 
 
@@ -79,14 +79,14 @@ def test_a_refusal_is_permanent_and_has_the_words_of_the_engine(
     engine.statuses[PULL] = status
     engine.lines[PULL] = [line]
     with pytest.raises(ImageMissing, match=next(iter(line.values()))) as raised:
-        ensure(client, make_build_order(Image("python:9")))
+        ensure(client, make_build_request(Image("python:9")))
     assert raised.value.permanent
 
 
 def test_a_fetch_that_brings_nothing_is_an_error(site: tuple[StreamingEngine, Engine]) -> None:
     _, client = site
     with pytest.raises(EngineError, match="was fetched, but the engine does not have it"):
-        ensure(client, make_build_order(Image("python:3.11")))
+        ensure(client, make_build_request(Image("python:3.11")))
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_what_no_registry_can_have_is_never_asked_for(
 ) -> None:
     engine, client = site
     with pytest.raises(ImageMissing, match=message):
-        ensure(client, make_build_order(image))
+        ensure(client, make_build_request(image))
     assert not any(route.startswith("POST") for route in engine.asked)
 
 
 def test_a_cancelled_fetch_ends(site: tuple[StreamingEngine, Engine]) -> None:
     engine, client = site
     engine.lines[PULL] = [{"id": "a1", "status": "Pull complete"}]
-    order = make_build_order(Image("python:3.11"))
+    order = make_build_request(Image("python:3.11"))
     order.cancellation.ask()
     with pytest.raises(EngineError):
         ensure(client, order)

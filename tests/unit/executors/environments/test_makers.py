@@ -21,11 +21,11 @@ from riseml.executors.environments.makers import (
     write_build,
 )
 from riseml.model import Image
-from tests.support.builds import make_environment_order
+from tests.support.builds import make_environment_request
 
 
 def test_a_build_has_its_order_and_the_program_that_makes_it(tmp_path: Path) -> None:
-    order = make_environment_order(tmp_path / "ab12", Image("python", ("pip install a", "true")), [])
+    order = make_environment_request(tmp_path / "ab12", Image("python", ("pip install a", "true")), [])
     write_build(order, {"server": "5e17e4"})
     content = read_order(order.place)
     assert content is not None

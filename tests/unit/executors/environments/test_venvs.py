@@ -10,7 +10,7 @@ import pytest
 from riseml.base.errors import EngineError
 from riseml.executors.environments.makers import BUILD_SUFFIX, PACKAGES, READY
 from riseml.model import Image
-from tests.support.builds import make_build_order, make_environments
+from tests.support.builds import make_build_request, make_environments
 
 
 def test_a_folder_that_vanishes_while_environments_are_listed_is_not_an_error(
@@ -99,6 +99,6 @@ def test_a_step_that_needs_root_is_refused_before_anything_is_made(tmp_path: Pat
     assert "Python" in review.replaced_by
     assert review.refusal
     with pytest.raises(EngineError) as raised:
-        environments.ensure_environment(make_build_order(image))
+        environments.ensure_environment(make_build_request(image))
     assert raised.value.message == review.refusal
     assert not (tmp_path / "environments").exists()

@@ -12,7 +12,7 @@ from riseml.executors.environments import build_log
 from riseml.executors.slurm import node_environments
 from riseml.executors.slurm.job_queue import QueueAnswer
 from riseml.model import Image
-from tests.support.builds import make_environment_order
+from tests.support.builds import make_environment_request
 
 
 def follow(place: Path, log: bytes) -> list[str]:
@@ -20,7 +20,7 @@ def follow(place: Path, log: bytes) -> list[str]:
     (place / "log").write_bytes(log)
     (place / "end.json").write_text(json.dumps({"error": "install step 1 failed"}))
     lines: list[str] = []
-    order = make_environment_order(place.with_suffix(""), Image("python:3.11", ("make",)), lines)
+    order = make_environment_request(place.with_suffix(""), Image("python:3.11", ("make",)), lines)
     follower = node_environments._BuildFollower(order, "riseml-build-x", "7")
     with pytest.raises(EngineError, match="install step 1 failed"):
         follower.follow(lambda: QueueAnswer((), (), 0.0))
