@@ -113,9 +113,36 @@ def describe_run(experiment: Experiment, config: str, results: Mapping[str, Metr
         results: what it has reported by its end; None: it has not ended.
     """
     try:
-        return _dump_record(experiment, yaml.safe_load(config), results)
+        return _dump_record(experiment, _read_config(config, yaml.SafeLoader), results)
     except (yaml.YAMLError, ValueError, ArithmeticError):
-        return _dump_record(experiment, yaml.load(config, Loader=yaml.BaseLoader), results)
+        return _dump_record(experiment, _read_config(config, yaml.BaseLoader), results)
+
+
+def _read_config(config: str, kind: type[yaml.SafeLoader | yaml.BaseLoader]) -> Any:
+    """Return a riseml.yml as YAML reads it, with its parameters as `_show_parameter` has them: not 2.1 for 2.10."""
+    loader: Any = kind(config)  # the stubs leave its methods untyped
+    try:
+        root = loader.get_single_node()
+        document = loader.construct_document(root)
+    finally:
+        loader.dispose()
+    parameters = _find_node(_find_node(root, "train"), "parameters")
+    if parameters is not None:
+        document["train"]["parameters"] = _show_parameters(parameters)
+    return document
+
+
+def _find_node(section: yaml.Node | None, key: str) -> yaml.Node | None:
+    entries = section.value if isinstance(section, yaml.MappingNode) else ()
+    return next((value for name, value in entries if name.value == key), None)
+
+
+def _show_parameters(node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return {name.value: _show_parameters(inner) for name, inner in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_show_parameters(inner) for inner in node.value]
+    return _show_parameter(node.value)
 
 
 def _dump_record(experiment: Experiment, document: Any, results: Mapping[str, MetricView] | None) -> str:
@@ -130,7 +157,7 @@ def _dump_record(experiment: Experiment, document: Any, results: Mapping[str, Me
     ended = {} if results is None else {"state": experiment.state.value, "results": _list_results(results)}
     record = {
         "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
-        "params": {name: read_value(text) for name, text in experiment.plan.parameters},
+        "params": {name: _show_parameter(text) for name, text in experiment.plan.parameters},
         "revision": experiment.snapshot,
         "image": image.reference,
         "image_digest": image.resolved or None,
@@ -138,7 +165,29 @@ def _dump_record(experiment: Experiment, document: Any, results: Mapping[str, Me
         **ended,
         "config": document,
     }
-    return yaml.safe_dump(record, sort_keys=False, allow_unicode=True)
+    return yaml.dump(record, Dumper=_RecordDumper, sort_keys=False, allow_unicode=True)
+
+
+class _QuotedText(str):
+    """A text that is written in quotes, so that no reader of YAML 1.1 or 1.2 takes it for a number."""
+
+
+class _RecordDumper(yaml.SafeDumper):
+    """Writes quoted texts as they are."""
+
+
+def _represent_text(dumper: _RecordDumper, text: _QuotedText) -> yaml.ScalarNode:
+    style = "'" if text.isprintable() else '"'  # between single quotes, YAML folds some line breaks
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=style)
+
+
+_RecordDumper.add_representer(_QuotedText, _represent_text)
+
+
+def _show_parameter(text: str) -> bool | float | _QuotedText:
+    """Return a parameter as a number, true or false where its text comes back from that; else the text in quotes."""
+    value = read_value(text)
+    return _QuotedText(value) if isinstance(value, str) else value
 
 
 def _list_results(results: Mapping[str, MetricView]) -> dict[str, dict[str, float | int | None]]:

@@ -12,6 +12,7 @@ from riseml.spec.scalars.texts import BadText, quote_text
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _LONGEST = 40  # characters; a longer number is a mistake, and slow to compute with
+_LARGEST_EXACT = 2**53  # above it, readers whose numbers are floats lose the last digit of a whole number
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 _MOST_MEMORY = 64 * 1024**2  # MiB: 64 TiB
 _BARE_MIB = 64  # a number without a unit is MiB from here up, and GiB below
@@ -46,10 +47,8 @@ def parse_number(text: str) -> int | Decimal | None:
 
 
 def read_value(text: str) -> bool | int | float | str:
-    """Return a text as the number that it stands for, or as it is: `0.1` becomes a number, `1_000` and `007` stay
-    texts.
-
-    A number that a float does not hold exactly stays a text.
+    """Return a text as the number, true or false that it stands for, where `write_value` makes the same text of it
+    again; else the text: `0.1` becomes a number; `2.10`, `1e5`, `007`, `1_000` and 9007199254740993 stay texts.
     """
     if text in ("true", "false"):
         return text == "true"
@@ -57,10 +56,23 @@ def read_value(text: str) -> bool | int | float | str:
         number = None if text.startswith("+") else parse_number(text)
     except BadText:
         return text
-    if not isinstance(number, Decimal):
-        return text if number is None else number
-    value = float(number)
-    return value if Decimal(repr(value)) == number else text
+    if number is None:
+        return text
+    value = number if isinstance(number, int) else float(number)
+    is_exact = abs(value) <= _LARGEST_EXACT and write_value(value) == text
+    return value if is_exact else text
+
+
+def write_value(value: bool | float | str) -> str:  # noqa: FBT001  # a value as YAML has it
+    """Return the text of a value that `read_value` made: numbers as riseml writes them, `0.1` and `1e-7`.
+
+    Example:
+        >>> [write_value(read_value(text)) for text in ("2.10", "1e-7", "true", "64")]
+        ['2.10', '1e-7', 'true', '64']
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return format_decimal(Decimal(repr(value))) if isinstance(value, float) else str(value)
 
 
 def parse_memory(text: str) -> int:

@@ -13,14 +13,16 @@ from tests.unit.cli.result_rows import make_metric
 from tests.unit.control.simulation import make_experiment, make_plan
 
 CONFIG = "project: toaster\ntrain: {image: a, run: b, env: {TOKEN: geheim}}\n"
-PARAMETERS = (("lr", "1e-3"), ("epochs", "20"), ("name", "007"))
+PARAMETERS = (("lr", "0.001"), ("epochs", "20"), ("name", "007"), ("rate", "1e5"), ("version", "2.10"))
 
 
 def test_the_record_has_numbers_and_no_values_of_variables() -> None:
     experiment = make_experiment(4, replace(make_plan("train"), parameters=PARAMETERS))
     text = describe_run(experiment, CONFIG)
     record = yaml.safe_load(text)
-    assert record["params"] == {"lr": 0.001, "epochs": 20, "name": "007"}
+    assert record["params"] == {"lr": 0.001, "epochs": 20, "name": "007", "rate": "1e5", "version": "2.10"}
+    quoted = "  name: '007'\n  rate: '1e5'\n  version: '2.10'\n"
+    assert quoted in text, "no reader of YAML 1.2 takes 1e5 for a number"
     assert "results" not in record
     assert "geheim" not in text
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from riseml.spec.config.loader import check_config, load_config
-from riseml.spec.scalars.quantities import parse_duration, parse_memory, read_value
+from riseml.spec.scalars.quantities import parse_duration, parse_memory, read_value, write_value
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import Severity
 from tests.unit.spec.examples import HEAD
@@ -17,18 +17,20 @@ from tests.unit.spec.examples import HEAD
     [
         ("0.0001", 0.0001),
         ("1e-7", 1e-7),
-        ("1e5", 100000.0),
         ("-3", -3),
         ("64", 64),
         ("true", True),
         ("false", False),
         *((text, text) for text in ("yes", "adam", "", "007", "+5", "1_000", "0x10", "nan", ".inf", "1e999", "1" * 41)),
-        ("0.12345678901234567890", "0.12345678901234567890"),
+        *((text, text) for text in ("0.12345678901234567890", "2.10", "1e5", "1e-3", "01", "9007199254740993", "-0")),
+        ("2.5e-6", 2.5e-6),
+        ("9007199254740992", 9007199254740992),
     ],
 )
 def test_a_parameter_is_a_number_where_nothing_is_lost(text: str, value: object) -> None:
     found = read_value(text)
     assert (found, type(found)) == (value, type(value))
+    assert write_value(found) == text
     assert yaml.safe_load(yaml.safe_dump({"lr": found})) == {"lr": value}
 
 
