@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
 
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
+from riseml.base.state_words import name_state
+from riseml.base.states import Reason, State
 from riseml.results.column_names import QUOTED
-from riseml.results.rows import Columns, Reader, ResultRow, Value, read_number
+from riseml.results.moments import read_period
+from riseml.results.numbers import read_exact
+from riseml.results.rows import Columns, ComparableReader, ResultRow
+from riseml.spec.scalars.quantities import parse_duration
+from riseml.spec.scalars.texts import BadText
 
 _HINT = (
     "write NAME<VALUE, with one of < <= > >= = !=, and `and` between several: 'lr<0.1 and state=FINISHED'; a name with "
@@ -20,16 +30,22 @@ _MOST = 50  # conditions of one text
 _CONDITION = re.compile(
     rf"\s*(?P<name>(?:(?:parameters|metrics)\.)?(?:{QUOTED})(?:\.[a-z]+)?|[^<>=!'\"\s,&()]+)\s*"
     r"(?P<sign><=|>=|==|!=|=|<|>)\s*"
-    r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s<>=!'\",&()]+)"
+    rf"(?P<value>{QUOTED}|[^\s<>=!'\",&()]+)",
+    re.DOTALL,
 )
 _AND = re.compile(r"\s+and(?=\s|$)|\s*,|\s*&&", re.IGNORECASE)
-_ORDER: Mapping[str, Callable[[float, float], bool]] = {
+_ESCAPED = re.compile(r"\\([\\\"'])")
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
 }
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_MOMENTS = ("started", "ended")
+_STATES = frozenset({*(state.value for state in State), name_state(State.FINISHED.value, Reason.STOPPED_EARLY.value)})
+_MOST_EXAMPLES = 3
+
+RowTest = Callable[[ResultRow], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,7 @@ class Condition:
     name: str  # name of the column
     sign: str  # `<`, `<=`, `>`, `>=`, `=` or `!=`
     value: str  # as written, without quotes
+    quoted: bool = False  # it stood in quotes: a parameter is compared with the text, whatever the text is
 
 
 def parse_where(text: str) -> tuple[Condition, ...]:
@@ -57,16 +74,7 @@ def parse_where(text: str) -> tuple[Condition, ...]:
         match = _CONDITION.match(text, at)
         if match is None:
             raise UsageError(f"--where {text!r}: {_describe_fault(text, at)}", _HINT)
-        sign = "=" if match["sign"] == "==" else match["sign"]
-        condition = Condition(
-            match["name"], sign, match["value"][1:-1] if match["value"][0] in "'\"" else match["value"]
-        )
-        if sign in _ORDER and _read_amount(condition) is None:
-            raise UsageError(
-                f"--where {text!r}: {sign} compares numbers, and {condition.value!r} is not a number",
-                "use = or != for a text",
-            )
-        conditions.append(condition)
+        conditions.append(_read_condition(text, match))
         at = match.end()
         if not text[at:].strip():
             return tuple(conditions)
@@ -74,6 +82,18 @@ def parse_where(text: str) -> tuple[Condition, ...]:
         if joint is None or len(conditions) == _MOST:
             raise UsageError(f"--where {text!r}: {_describe_fault(text, at)}", _HINT)
         at = joint.end()
+
+
+def _read_condition(text: str, match: re.Match[str]) -> Condition:
+    sign = "=" if match["sign"] == "==" else match["sign"]
+    quoted = match["value"][0] in "'\""
+    value = _ESCAPED.sub(r"\1", match["value"][1:-1]) if quoted else match["value"]
+    condition = Condition(match["name"], sign, value, quoted)
+    if sign in _ORDER and condition.name not in _MOMENTS and _read_amount(condition) is None:
+        raise UsageError(
+            f"--where {text!r}: {sign} compares numbers, and {value!r} is not a number", "use = or != for a text"
+        )
+    return condition
 
 
 def _describe_fault(text: str, at: int) -> str:
@@ -85,38 +105,155 @@ def _describe_fault(text: str, at: int) -> str:
     return f"no condition begins at {remainder[:40]!r}" if remainder else "a condition is missing at the end"
 
 
-def filter_rows(rows: Sequence[ResultRow], conditions: Sequence[Condition], columns: Columns) -> list[ResultRow]:
+def filter_rows(
+    rows: Sequence[ResultRow], conditions: Sequence[Condition], columns: Columns, now: datetime
+) -> list[ResultRow]:
     """Return the rows that meet all conditions. A row without a value meets none but `!=`.
 
+    `=` means the text of a parameter where a row has this text, and else its number: `v=2.10` is not 2.1, and `lr=0.1`
+    finds 1e-1 where nothing is written 0.1.
+
+    Args:
+        rows: what is chosen from.
+        conditions: of `parse_where`.
+        columns: find the columns of the rows.
+        now: what `started>now-2h` counts from.
+
     Raises:
-        UsageError: no row has a column of this name.
+        UsageError: no row has a column of this name, or a column cannot be compared with its value.
     """
-    left = list(rows)
-    for test in [_make_test(condition, columns.find_reader(condition.name)) for condition in conditions]:
-        left = [row for row in left if test(row)]
-    return left
+    tests = [_make_test(condition, rows, columns, now) for condition in conditions]
+    return [row for row in rows if all(test(row) for test in tests)]
 
 
-def _make_test(condition: Condition, read: Reader) -> Callable[[ResultRow], bool]:
-    amount = _read_amount(condition)
-    if condition.sign in _ORDER and amount is not None:
-        compare = _ORDER[condition.sign]
-        return lambda row: isinstance(value := read(row), float) and compare(value, amount)
-    if condition.sign == "=":
-        return lambda row: _equals(read(row), condition.value, amount)
-    return lambda row: not _equals(read(row), condition.value, amount)
+def list_filter_notes(rows: Sequence[ResultRow], conditions: Sequence[Condition], columns: Columns) -> Iterator[str]:
+    """Yield what users may not expect of their conditions: which texts are no numbers, and which number is written
+    otherwise.
+    """
+    for condition in dict.fromkeys(conditions):
+        kind, name, _ = columns.resolve(condition.name)
+        if kind != "parameters":
+            continue
+        texts = Counter(text for row in rows if (text := row.parameters.get(name)) is not None)
+        if condition.sign in _ORDER:
+            yield from describe_mixed(name, texts, f"{condition.sign} compares the numbers alone")
+        elif not condition.quoted and condition.value in texts:
+            yield from _describe_equal(name, condition.value, texts)
 
 
-def _equals(value: Value, text: str, amount: float | None) -> bool:
-    if isinstance(value, float):
-        return value == amount
-    return value == text
+def describe_mixed(name: str, texts: Mapping[str, int], consequence: str) -> Iterator[str]:
+    """Yield a sentence about a parameter that is a number in some experiments, and in others a text.
+
+    Args:
+        name: of the parameter.
+        texts: in how many experiments it has each text.
+        consequence: what follows for these.
+    """
+    words = [text for text in texts if read_exact(text) is None]
+    if words and len(words) < len(texts):
+        examples = ", ".join(repr(text) for text in words[:_MOST_EXAMPLES])
+        count = sum(texts[text] for text in words)
+        yield (
+            f"{name} mixes numbers and texts: it is a text in {count:,} of {sum(texts.values()):,} experiments "
+            f"({examples}); {consequence}"
+        )
 
 
-def _read_amount(condition: Condition) -> float | None:
-    """Return the value as a number; the column `time` also takes `90s`, `10m`, `2h` and `1d`."""
-    unit = _SECONDS.get(condition.value[-1:])
-    if condition.name == "time" and unit is not None:
-        number = read_number(condition.value[:-1])
-        return None if number is None else number * unit
-    return read_number(condition.value)
+def _describe_equal(name: str, value: str, texts: Mapping[str, int]) -> Iterator[str]:
+    number = read_exact(value)
+    equal = [text for text in texts if number is not None and text != value and read_exact(text) == number]
+    if equal:
+        count = sum(texts[text] for text in equal)
+        yield (
+            f"{name}={value} is the text {value}; the number is also written {', '.join(equal[:_MOST_EXAMPLES])} in "
+            f"{count:,} of {sum(texts.values()):,} experiments: '{name}>={value} and {name}<={value}' finds all"
+        )
+
+
+def _make_test(condition: Condition, rows: Sequence[ResultRow], columns: Columns, now: datetime) -> RowTest:
+    kind, name, _ = columns.resolve(condition.name)
+    if kind == "fixed" and name in _MOMENTS:
+        return _make_moment_test(condition, columns, now)
+    if kind == "fixed" and name == "state":
+        condition = _check_state(condition)
+    read = columns.find_comparable(condition.name)
+    if condition.sign in _ORDER:
+        return _make_order_test(condition, read)
+    of_parameter = kind == "parameters"
+    equals = _make_parameter_test(condition, name, rows) if of_parameter else _make_value_test(condition, read)
+    return equals if condition.sign == "=" else lambda row: not equals(row)
+
+
+def _make_moment_test(condition: Condition, columns: Columns, now: datetime) -> RowTest:
+    try:
+        period = read_period(condition.value, now)
+    except UsageError as error:
+        written = f"{condition.name}{condition.sign}{condition.value[:80]}"
+        raise UsageError(f"--where {written}: {error.message}", error.hint) from error
+    read = columns.find_reader(condition.name)
+
+    def test(row: ResultRow) -> bool:
+        moment = read(row)
+        if not isinstance(moment, str):
+            return condition.sign == "!="
+        return period.meets(datetime.fromisoformat(moment), condition.sign)
+
+    return test
+
+
+def _check_state(condition: Condition) -> Condition:
+    """Return a condition of the state with the word as the table shows it.
+
+    Raises:
+        UsageError: no state has this word.
+    """
+    word = condition.value.upper()
+    if word in _STATES:
+        return Condition(condition.name, condition.sign, word)
+    written = f"{condition.name}{condition.sign}{condition.value[:80]}"
+    raise UsageError(f"--where {written}: there is no such state", f"there are {', '.join(sorted(_STATES))}")
+
+
+def _make_order_test(condition: Condition, read: ComparableReader) -> RowTest:
+    compare = _ORDER[condition.sign]
+    exact = _read_amount(condition)
+    amounts = {Decimal: exact, float: None if exact is None else float(exact)}
+
+    def test(row: ResultRow) -> bool:
+        value = read(row)
+        if value is None or isinstance(value, str):
+            return False
+        return compare(value, amounts[Decimal if isinstance(value, Decimal) else float])
+
+    return test
+
+
+def _make_parameter_test(condition: Condition, name: str, rows: Sequence[ResultRow]) -> RowTest:
+    """Return the test for a parameter that equals the text of a condition, or its number where no row has the text."""
+    text = condition.value
+    number = read_exact(text)
+    if condition.quoted or number is None or any(row.parameters.get(name) == text for row in rows):
+        return lambda row: row.parameters.get(name) == text
+    return lambda row: (value := row.parameters.get(name)) is not None and read_exact(value) == number
+
+
+def _make_value_test(condition: Condition, read: ComparableReader) -> RowTest:
+    exact = _read_amount(condition)
+    amount = None if exact is None else float(exact)
+
+    def test(row: ResultRow) -> bool:
+        value = read(row)
+        return value == condition.value if isinstance(value, str) else value is not None and value == amount
+
+    return test
+
+
+def _read_amount(condition: Condition) -> Decimal | None:
+    """Return the value as a number; the column `time` also takes durations: `90s`, `10m`, `1h30m`."""
+    number = read_exact(condition.value)
+    if number is None and condition.name == "time":
+        try:
+            return Decimal(repr(parse_duration(condition.value)))
+        except BadText:
+            return None
+    return number

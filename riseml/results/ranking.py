@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 
 from riseml.base.records import dataclass
 from riseml.results.column_names import split_names
-from riseml.results.rows import Columns, Reader, ResultRow, Value, find_best
+from riseml.results.filters import describe_mixed
+from riseml.results.rows import Columns, ComparableReader, ResultRow, find_best
 from riseml.spec.config.types import Goal
 
 _MOST_KEYS = 10
@@ -68,26 +71,35 @@ def sort_rows(rows: Sequence[ResultRow], keys: Sequence[SortKey], columns: Colum
         if key.name == "id":  # 144.9 is before 144.10
             ordered.sort(key=lambda row: row.number, reverse=key.descending)
             continue
-        read = columns.find_reader(key.name)
+        read = columns.find_comparable(key.name)
         ordered = _sort_by(ordered, read, descending=key.descending)
     return ordered
 
 
-def _sort_by(rows: Sequence[ResultRow], read: Reader, *, descending: bool) -> list[ResultRow]:
-    numbers: list[tuple[float, ResultRow]] = []
+def _sort_by(rows: Sequence[ResultRow], read: ComparableReader, *, descending: bool) -> list[ResultRow]:
+    numbers: list[tuple[float | Decimal, ResultRow]] = []
     texts: list[tuple[str, ResultRow]] = []
     missing: list[ResultRow] = []
     for row in rows:
-        value: Value = read(row)
-        if isinstance(value, float) and not math.isnan(value):
-            numbers.append((value, row))
-        elif isinstance(value, str):
+        value = read(row)
+        if isinstance(value, str):
             texts.append((value, row))
-        else:
+        elif value is None or math.isnan(value):
             missing.append(row)
+        else:
+            numbers.append((value, row))
     numbers.sort(key=lambda pair: pair[0], reverse=descending)
     texts.sort(key=lambda pair: pair[0], reverse=descending)
     return [*(row for _, row in numbers), *(row for _, row in texts), *missing]
+
+
+def list_sort_notes(rows: Sequence[ResultRow], keys: Sequence[SortKey], columns: Columns) -> Iterator[str]:
+    """Yield a sentence about each parameter that sorts the rows and mixes numbers and texts."""
+    for key in keys:
+        kind, name, _ = columns.resolve(key.name)
+        if kind == "parameters":
+            texts = Counter(text for row in rows if (text := row.parameters.get(name)) is not None)
+            yield from describe_mixed(name, texts, "the numbers come first")
 
 
 def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, int]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
+from riseml.base.state_words import name_state
 from riseml.results.column_names import needs_quotes, quote_name, split_exact
+from riseml.results.numbers import read_exact
 from riseml.spec.config.types import Goal
 
 Value = str | float | None
-"""The value of one column: a text, a number, or None where the row has none."""
+"""The value of one column: a text, a number, or None where the row has none. A parameter is the text that its author
+wrote."""
+
+Comparable = str | float | Decimal | None
+"""A value as rows are chosen and sorted by it: a parameter that is written as a number is that number, exactly."""
 
 
 class MetricValues(Protocol):
@@ -72,9 +77,11 @@ class ResultRow(NamedTuple):
 Reader = Callable[[ResultRow], Value]
 """Reads one column of a row."""
 
+ComparableReader = Callable[[ResultRow], Comparable]
+
 FIXED: Mapping[str, Reader] = {
     "id": lambda row: row.name,
-    "state": lambda row: row.state,
+    "state": lambda row: name_state(row.state, row.reason),  # the word of the table, in each format and condition
     "reason": lambda row: row.reason,
     "time": lambda row: row.seconds,
     "host": lambda row: ",".join(row.hosts) or None,
@@ -95,14 +102,6 @@ _METRIC_PARTS: Mapping[str, Callable[[MetricValues], float | None]] = {
 }
 PARTS = ("best", *_METRIC_PARTS)
 """What `metric.PART` may name."""
-
-_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
-_LONGEST_NUMBER = 40  # characters
-
-
-def read_number(text: str) -> float | None:
-    """Return the number that a text is; None for any other text (`nan`, `1_000`, `0x10`)."""
-    return float(text) if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text) else None
 
 
 def list_parameters(rows: Iterable[ResultRow]) -> list[str]:
@@ -147,10 +146,21 @@ class Columns:
         if kind == "fixed":
             return FIXED[inner]
         if kind == "parameters":
-            return lambda row: _read_parameter(row, inner)
+            return lambda row: row.parameters.get(inner)
         if kind == "metrics":
             return self._read_part(inner, part or ("best" if inner in self.goals else "last"))
         raise UsageError(f"there is no column {name[:80]!r}", self._suggest(name))
+
+    def find_comparable(self, name: str) -> ComparableReader:
+        """Return what reads a column for choosing and sorting rows.
+
+        Raises:
+            UsageError: as `find_reader`.
+        """
+        read = self.find_reader(name)
+        if self.resolve(name)[0] != "parameters":
+            return read
+        return lambda row: _read_comparable(read(row))
 
     def resolve(self, name: str) -> tuple[str, str, str]:
         """Return what a name stands for: `fixed`, `parameters`, `metrics` or empty; then the name there, and the part.
@@ -229,17 +239,11 @@ class Columns:
         return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(columns[:30])}"
 
 
-def _read_parameter(row: ResultRow, name: str) -> Value:
-    text = row.parameters.get(name)
-    if text is None:
-        return None
-    number = read_number(text)
-    return text if number is None else number
-
-
-def is_number(value: Value) -> bool:
-    """Return True for a number that can be compared; False for a text, NaN and None."""
-    return isinstance(value, float) and not math.isnan(value)
+def _read_comparable(value: Value) -> Comparable:
+    if not isinstance(value, str):
+        return value
+    number = read_exact(value)
+    return value if number is None else number
 
 
 def find_varying(rows: Sequence[ResultRow]) -> tuple[list[str], dict[str, str]]:

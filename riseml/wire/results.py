@@ -45,3 +45,4 @@ class ResultList(TypedDict):
     metrics: list[str]  # names of all metrics that these have reported
     best: ResultView | None  # the best of these; null: nothing is ranked
     experiments: list[ResultView]  # in the requested order, at most the requested number
+    notes: list[str]  # what conditions and order may not be expected to do: a parameter that mixes numbers and texts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.records import dataclass
 from riseml.cli.output.text import clean_text, format_parameters
-from riseml.results.rows import read_number
+from riseml.results.numbers import are_numbers, read_number
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -93,18 +93,19 @@ def _list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tupl
 def make_scatter(
     metric: str, parameter: str, points: Sequence[tuple[str, float]], best: tuple[str, tuple[str, float]] | None = None
 ) -> Chart:
-    """Return the values of a metric over those of a parameter; a parameter with texts has them in a row.
+    """Return the values of a metric over those of a parameter; a parameter with texts has them in a row, and so has one
+    whose texts are one number in other digits, such as 2.1 and 2.10.
 
     Args:
         metric: its name.
         parameter: its name.
-        found: the parameter as written and the metric, of each experiment.
+        points: the parameter as written and the metric, of each experiment.
         best: the ID of the best experiment, and its own.
     """
     numbers = {text: read_number(text) for text, _ in points}
     name = clean_text(parameter)
     title = f"{clean_text(metric)} over {name}"
-    texts = sorted(numbers) if None in numbers.values() else []
+    texts = [] if are_numbers(numbers) else sorted(numbers)
     places = {text: float(texts.index(text) + 1) if texts else number or 0.0 for text, number in numbers.items()}
     series: tuple[ChartSeries, ...] = (ChartSeries("", tuple(sorted((places[text], value) for text, value in points))),)
     if best is not None and best[1] in points and len(points) > 1:

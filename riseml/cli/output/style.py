@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from riseml.base.records import dataclass
+from riseml.base.state_words import name_state as name_state  # re-exported: views import all words from here
 
 ENDED_STATES = frozenset({"FAILED", "KILLED", "FINISHED"})
 """States in which nothing of an experiment or a job runs any more."""
@@ -29,16 +30,6 @@ def paint(text: str, code: str, *, colour: bool) -> str:
         '\\x1b[1;31merror:\\x1b[0m'
     """
     return f"\x1b[{code}m{text}\x1b[0m" if colour and code and text else text
-
-
-def name_state(state: str, reason: str) -> str:
-    """Return the state of an experiment for tables; a trial that its search stopped early did not finish by itself.
-
-    Example:
-        >>> name_state("FINISHED", "STOPPED_EARLY")
-        'STOPPED_EARLY'
-    """
-    return reason if (state, reason) == ("FINISHED", "STOPPED_EARLY") else state
 
 
 def paint_state(state: str, text: str, *, colour: bool) -> str:

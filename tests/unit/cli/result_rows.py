@@ -60,6 +60,7 @@ FOUND: wire.ResultList = {
     "metrics": ["accuracy", "loss"],
     "best": BEST,
     "experiments": ROWS,
+    "notes": [],
 }
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from riseml.results.filters import filter_rows, parse_where
 from riseml.results.rows import Columns, ResultRow
 
 
@@ -41,7 +44,8 @@ def make_row(sub: int, accuracy: tuple[float, ...] = (), state: str = "FINISHED"
         "hosts": ("h1",),
     }
     # mypy cannot see that the names of a mapping are fields.
-    return ResultRow(f"144.{sub}", state, "COMPLETED", (144, sub), **{**fields, **changes})  # type: ignore[arg-type]  # a test names fields
+    reason = changes.pop("reason", "COMPLETED")
+    return ResultRow(f"144.{sub}", state, reason, (144, sub), **{**fields, **changes})  # type: ignore[arg-type]  # a test names fields
 
 
 ROWS = [
@@ -55,6 +59,14 @@ ROWS = [
 
 
 COLUMNS = Columns(frozenset({"lr", "opt", "layers"}), frozenset({"accuracy", "val/loss.mean"}))
+
+
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+
+
+def choose(rows: Sequence[ResultRow], where: str, columns: Columns = COLUMNS) -> list[ResultRow]:
+    """Return the rows that meet the conditions of a text."""
+    return filter_rows(rows, parse_where(where), columns, NOW)
 
 
 def names(rows: list[ResultRow]) -> list[str]:

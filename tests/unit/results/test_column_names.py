@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from riseml.base.metric_names import LONGEST, is_metric_name
 from riseml.results.column_names import quote_name, split_exact, split_names
-from riseml.results.filters import filter_rows, parse_where
+from riseml.results.filters import parse_where
 from riseml.results.ranking import choose_objective, parse_sort, sort_rows
 from riseml.results.rows import PARTS, Columns, ResultRow
 from riseml.spec.config.types import Goal
 from riseml.store.metrics.metric_summary import MetricCount
+from tests.unit.results.result_rows import choose
 
 NAMES = st.text(
     st.sampled_from("ab.\"'\\,<>= &()-損é") | st.characters(codec="utf-8"), min_size=1, max_size=LONGEST
@@ -64,7 +65,7 @@ def test_names_that_a_part_of_another_has_are_two_columns() -> None:
 def test_conditions_and_orders_take_names_of_any_script(where: str, sort: str) -> None:
     rows = [make_row(number, **{"val loss": number / 2, "损失": number / 2}) for number in range(4)]
     columns = Columns(frozenset(), frozenset({"val loss", "损失"}))
-    kept = filter_rows(rows, parse_where(where), columns)
+    kept = choose(rows, where, columns)
     assert [row.name for row in sort_rows(kept, parse_sort(sort), columns)] == ["1", "0"]
     objective = choose_objective(parse_sort(sort), frozenset({"val loss", "损失"}))
     assert objective is not None

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
+from riseml.results.ranking import (
+    Objective,
+    choose_objective,
+    list_sort_notes,
+    parse_sort,
+    rank_rows,
+    sort_by_rank,
+    sort_rows,
+)
 from riseml.spec.config.types import Goal
 from tests.unit.results.result_rows import COLUMNS, ROWS, names
 
@@ -25,6 +33,11 @@ BEST = Objective("accuracy", Goal.MAXIMIZE)
 )
 def test_rows_are_sorted_and_those_without_a_value_come_last(sort: str, wanted: list[str]) -> None:
     assert names(sort_rows(ROWS[::-1], parse_sort(sort), COLUMNS)) == wanted
+
+
+def test_an_order_of_numbers_and_texts_is_said() -> None:
+    (note,) = list_sort_notes(ROWS, parse_sort("-lr,opt,time"), COLUMNS)
+    assert note == "lr mixes numbers and texts: it is a text in 1 of 6 experiments ('auto'); the numbers come first"
 
 
 def test_ranks_leave_out_what_failed_and_what_has_no_value() -> None:

@@ -10,8 +10,16 @@ from riseml import wire
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.base.records import dataclass
-from riseml.results.filters import filter_rows, parse_where
-from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
+from riseml.results.filters import filter_rows, list_filter_notes, parse_where
+from riseml.results.ranking import (
+    Objective,
+    choose_objective,
+    list_sort_notes,
+    parse_sort,
+    rank_rows,
+    sort_by_rank,
+    sort_rows,
+)
 from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import count_run_seconds
@@ -64,11 +72,12 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
     objective = choose_objective(keys, metrics, _find_objective(sources, stores), parameters)
     columns = Columns(parameters, metrics, {objective.metric: objective.goal} if objective else {})
     conditions = [condition for text in query.where for condition in parse_where(text)]
-    matched = sort_rows(filter_rows(rows, conditions, columns), keys, columns)
+    matched = sort_rows(filter_rows(rows, conditions, columns, moment), keys, columns)
     ranks = rank_rows(matched, objective) if objective else {}
     if objective and not keys:
         matched = sort_by_rank(matched, ranks)
     varying, same = find_varying(matched)
+    notes = [*list_filter_notes(rows, conditions, columns), *list_sort_notes(matched, keys, columns)]
     names = [row.name for row in matched[: query.limit]]
     best = next((row.name for row in matched if ranks.get(row.name) == 1), None)
     views = _show_results([*names, *([] if best is None else [best])], sources, ranks, stores)
@@ -81,6 +90,7 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
         "metrics": list_metrics(matched),
         "best": None if best is None else views[best],
         "experiments": [views[name] for name in names],
+        "notes": list(dict.fromkeys(notes)),
     }
 
 

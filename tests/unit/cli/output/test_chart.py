@@ -24,6 +24,14 @@ def test_axes_have_round_numbers() -> None:
 
 
 @pytest.mark.parametrize(
+    ("texts", "names"),
+    [(["2.1", "2.10"], ("2.1", "2.10")), (["01", "1"], ("01", "1")), (["0.001", "1e-3"], ()), (["1", "2"], ())],
+)
+def test_texts_that_differ_have_places_of_their_own(texts: list[str], names: tuple[str, ...]) -> None:
+    assert make_scatter("a", "v", [(text, 0.5) for text in texts]).x_names == names
+
+
+@pytest.mark.parametrize(
     ("low", "high", "names"),
     [
         (1.0, 1e35, ["0", "1.7e+34", "3.3e+34", "5.0e+34", "6.7e+34", "8.3e+34", "1.0e+35"]),

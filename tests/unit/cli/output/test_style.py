@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.cli.output.style import name_state, paint, paint_state
+from riseml.cli.output.style import paint, paint_state
 
 
 @pytest.mark.parametrize(
@@ -23,15 +23,3 @@ def test_a_state_has_its_colour(state: str, shown: str) -> None:
 def test_nothing_is_painted_without_a_colour_or_a_text() -> None:
     assert paint("error:", "", colour=True) == "error:"
     assert paint("", "1;31", colour=True) == ""
-
-
-@pytest.mark.parametrize(
-    ("state", "reason", "name"),
-    [
-        ("FINISHED", "STOPPED_EARLY", "STOPPED_EARLY"),
-        ("FINISHED", "COMPLETED", "FINISHED"),
-        ("KILLED", "STOPPED_EARLY", "KILLED"),
-    ],
-)
-def test_a_trial_that_its_search_stopped_did_not_finish(state: str, reason: str, name: str) -> None:
-    assert name_state(state, reason) == name

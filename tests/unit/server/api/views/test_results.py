@@ -28,16 +28,22 @@ NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 ACCURACIES = ((0.5, 0.75), (0.25, 0.96875, 0.9375), (0.99,), ())
 """What the four experiments of the set have reported; the third one fails."""
 
+TEXTS = ["2.1", "2.10", "01", "9007199254740993", "1e5"]
+
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    """A server with a set of four experiments, 1, and a single one of another project, 2. The tests only read it."""
+    """A server with a set of four experiments, 1, a single one of another project, 2, and a set of texts that look like
+    numbers, 3. The tests only read it.
+    """
     home = tmp_path_factory.mktemp("results")
     settings = Settings(home, home / "output", home / "data", executor="process")
     made = make_application(settings, threading.Event())
     config = single("t {{lr}}", parameters={"lr": [0.1, 0.01, 0.001, "auto"], "epochs": 20}, concurrency=2)
     add(made.services, config)
     add(made.services, single("t").replace("toaster", "other"))
+    add(made.services, single("t {{v}}", parameters={"v": TEXTS}))
+    finish(made.services, 6, State.FINISHED, Reason.STOPPED_EARLY)
     for sub, values in enumerate(ACCURACIES, 1):
         state = State.FAILED if sub == 3 else State.FINISHED if values else State.CREATED
         finish(made.services, sub, state)
@@ -60,13 +66,13 @@ def add(services: Services, config: str) -> None:
     services.stores.experiments.add_experiments(new, NOW)
 
 
-def finish(services: Services, identity: int, state: State) -> None:
+def finish(services: Services, identity: int, state: State, reason: Reason = Reason.COMPLETED) -> None:
     if state is State.CREATED:
         return
     before = services.stores.experiments.get_experiment(identity).experiment
     jobs = tuple(replace(job, host=HostName("gpu1")) for job in before.jobs)
     ended = NOW + timedelta(seconds=100 * identity)
-    after = replace(before, state=state, reason=Reason.COMPLETED, jobs=jobs, started_at=NOW, ended_at=ended)
+    after = replace(before, state=state, reason=reason, jobs=jobs, started_at=NOW, ended_at=ended)
     assert services.stores.experiments.save_decision(before, after, NOW)
 
 
@@ -101,6 +107,27 @@ def test_rows_are_chosen_and_limited(services: Services) -> None:
     assert (found["total"], found["matched"], len(found["experiments"]), found["best"]) == (4, 4, 1, None)
 
 
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_of_the_store_is_found_as_it_was_written(services: Services, text: str) -> None:
+    assert ask(services, "3", where=(f"v={text}",)) == [f"3.{TEXTS.index(text) + 1}"]
+
+
+def test_the_answer_says_what_mixes_numbers_and_texts(services: Services) -> None:
+    found = read_results(ResultQuery(("3",), where=("v>=2.1",), sort="v"), services.stores, NOW)
+    assert [one["parameters"]["v"] for one in found["experiments"]] == ["2.1", "2.10", "1e5", "9007199254740993"]
+    note = "v mixes numbers and texts: it is a text in 1 of 5 experiments ('01'); >= compares the numbers alone"
+    assert found["notes"] == [note]
+    assert read_results(ResultQuery(("3",), sort="id"), services.stores, NOW)["notes"] == []
+
+
+def test_states_and_moments_choose_rows(services: Services) -> None:
+    assert ask(services, "3", where=("state=STOPPED_EARLY",)) == ["3.1"]
+    assert ask(services, "3", where=("state=FINISHED",)) == []
+    assert ask(services, "1", where=("started>now-1h and ended>=2026-08-31T07:26",)) == ["1.2", "1.3"]
+    assert ask(services, "1", where=("started>2026-08-31",)) == []
+    assert ask(services, "1", where=("time>2m",)) == ["1.2", "1.3"]
+
+
 @pytest.mark.parametrize(
     ("query", "error", "message"),
     [
@@ -112,6 +139,8 @@ def test_rows_are_chosen_and_limited(services: Services) -> None:
         (ResultQuery(), UsageError, "neither an experiment nor a project is named"),
         (ResultQuery(("1",), where=("speed>1",)), UsageError, "there is no column 'speed'"),
         (ResultQuery(("1",), sort="-speed"), UsageError, "there is no column 'speed'"),
+        (ResultQuery(("1",), where=("state=DONE",)), UsageError, "state=DONE: there is no such state"),
+        (ResultQuery(("1",), where=("started>2h",)), UsageError, "'2h' is no moment"),
     ],
 )
 def test_what_has_no_answer_is_refused(
