@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from statistics import fmean
 
@@ -79,30 +79,58 @@ def sort_scaling(scaling: Scaling, keys: Sequence[SortKey]) -> Scaling:
     """
     rows = list(scaling.rows)
     for key in reversed(keys):  # sorting is stable, so that the first key is applied last
-        values = {row.workers: _read_column(row, scaling, key.name) for row in rows}
+        read = find_scaling_reader(scaling, key.name)
+        values = {row.workers: read(row) for row in rows}
         measured = [row for row in rows if values[row.workers] is not None]
         measured.sort(key=lambda row: values[row.workers] or 0.0, reverse=key.descending)
         rows = [*measured, *(row for row in rows if values[row.workers] is None)]
     return replace(scaling, rows=tuple(rows))
 
 
-def _read_column(row: ScalingRow, scaling: Scaling, name: str) -> float | None:
-    fixed = {
-        "workers": float(row.workers),
-        "runs": float(row.runs),
-        "time": row.seconds,
-        "speed-up": row.speed_up,
-        "efficiency": row.efficiency,
-        **({scaling.rate: row.rate} if scaling.rate else {}),
-    }
-    metrics = {name for scaling_row in scaling.rows for name in scaling_row.metrics}
-    if name in fixed:
-        return fixed[name]
-    if name in metrics:
-        return row.metrics.get(name)
+def list_scaling_names(scaling: Scaling) -> list[str]:
+    """Return the names of the columns, each once: a metric with the name of another column is `metrics.time`."""
+    own = ["workers", "runs", "time"]
+    shares = ["speed-up", "efficiency"]
+    rate = [_name_metric(scaling.rate)] if scaling.rate else []
+    return [*own, *rate, *shares, *(_name_metric(metric) for metric in _list_metrics(scaling))]
+
+
+def find_scaling_reader(scaling: Scaling, name: str) -> Callable[[ScalingRow], float | None]:
+    """Return what reads a column; of a metric, its name or `metrics.NAME`.
+
+    Raises:
+        UsageError: there is no such column.
+    """
+    if name in _OWN:
+        return _OWN[name]
+    metrics = [*([scaling.rate] if scaling.rate else []), *_list_metrics(scaling)]
+    written = {_name_metric(metric): metric for metric in metrics}
+    metric = written.get(name, name)
+    if scaling.rate and metric == scaling.rate:
+        return lambda row: row.rate
+    if metric in metrics:
+        return lambda row: row.metrics.get(metric)
     raise UsageError(
-        f"--scaling has no column {name[:80]!r} to sort by", f"there are {', '.join([*fixed, *sorted(metrics)])}"
+        f"--scaling has no column {name[:80]!r} to sort by", f"there are {', '.join(list_scaling_names(scaling))}"
     )
+
+
+def _list_metrics(scaling: Scaling) -> list[str]:
+    return list(dict.fromkeys(name for row in scaling.rows for name in row.metrics))
+
+
+def _name_metric(metric: str) -> str:
+    return f"metrics.{metric}" if metric in _OWN or metric.startswith("metrics.") else metric
+
+
+_OWN: Mapping[str, Callable[[ScalingRow], float | None]] = {
+    "workers": lambda row: float(row.workers),
+    "runs": lambda row: float(row.runs),
+    "time": lambda row: row.seconds,
+    "speed-up": lambda row: row.speed_up,
+    "efficiency": lambda row: row.efficiency,
+}
+"""The columns that every table has."""
 
 
 def _measure_row(rows: Sequence[ResultRow], columns: Columns, rate: str, first: ScalingRow | None) -> ScalingRow:
@@ -118,7 +146,7 @@ def _measure_row(rows: Sequence[ResultRow], columns: Columns, rate: str, first: 
     share = 1.0 if first is None else workers / first.workers
     differing = {
         name: mean
-        for name in columns.metrics
+        for name in sorted(columns.metrics)  # a set has another order in each process
         if name != rate
         if (mean := _average_values(rows, columns, columns.name_metric(name))) is not None
     }

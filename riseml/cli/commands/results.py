@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from riseml.cli.commands.options import JsonOption
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
+    from riseml.cli.output.paper_table import PaperTable
 
 IdsArgument = Annotated[
     list[str] | None,
@@ -41,6 +43,28 @@ RateOption = Annotated[
     str | None, typer.Option("--rate", metavar="METRIC", show_default=False, help="The throughput, for --scaling.")
 ]
 
+
+class ResultFormat(Enum):
+    """What results are printed as."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    MD = "md"
+    LATEX = "latex"
+
+
+FormatOption = Annotated[
+    ResultFormat | None,
+    typer.Option(
+        "--format", show_default=False, help="md and latex are tables for papers, csv and json have all digits."
+    ),
+]
+DigitsOption = Annotated[
+    int | None,
+    typer.Option("--digits", min=1, max=17, metavar="N", show_default=False, help="Significant digits. Default: 6."),
+]
+
 _USUAL = 100  # rows of a table
 
 
@@ -48,11 +72,11 @@ _USUAL = 100  # rows of a table
 class _Presentation:
     """How results are printed."""
 
+    form: ResultFormat
     columns: str = ""  # names, separated by commas; empty: the usual ones
     scaling: bool = False
     rate: str | None = None
-    csv: bool = False
-    json: bool = False
+    digits: int | None = None  # None: the usual ones
     sort: str = ""  # for `scaling`; the server sorts the others
 
 
@@ -67,7 +91,9 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     project: ProjectOption = None,
     scaling: ScalingOption = False,
     rate: RateOption = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with all digits.")] = False,
+    form: FormatOption = None,
+    digits: DigitsOption = None,
+    csv: Annotated[bool, typer.Option("--csv", help="As --format csv.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Show results: parameters, metrics, state, time and host of experiments, the best one marked.
@@ -78,9 +104,10 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     workers, started and ended. A parameter or metric with the name of one of these is parameters.NAME or metrics.NAME.
     """
     command: CommandContext = context.obj
-    output = _check_output(_Presentation(columns, scaling, rate, csv, json, sort))
+    chosen = [*([form] if form else []), *([ResultFormat.CSV] if csv else []), *([ResultFormat.JSON] if json else [])]
+    output = _check_output(_Presentation(_choose_format(chosen), columns, scaling, rate, digits, sort))
     query: dict[str, object] = {"where": where or [], "sort": "" if scaling else sort}
-    most = _USUAL if rows is None and not (csv or json or scaling) else rows
+    most = _USUAL if rows is None and output.form is ResultFormat.TABLE and not scaling else rows
     if most:
         query["limit"] = most
     query |= _choose_experiments(command, identities or [], project)
@@ -89,12 +116,24 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     _print_results(command, results, output)
 
 
+def _choose_format(chosen: list[ResultFormat]) -> ResultFormat:
+    """Return the format that the options ask for.
+
+    Raises:
+        UsageError: they ask for several.
+    """
+    if len(set(chosen)) > 1:
+        first, second, *_ = (f"--{form.value}" if form.value in ("csv", "json") else form.value for form in set(chosen))
+        names = " and ".join(sorted([first, second]))
+        raise UsageError(f"{names} exclude each other", "leave one of them out")
+    return chosen[0] if chosen else ResultFormat.TABLE
+
+
 def _check_output(output: _Presentation) -> _Presentation:
-    if output.csv and (output.json or output.scaling):
-        other = "--json" if output.json else "--scaling"
-        raise UsageError(f"--csv and {other} exclude each other", "leave one of them out")
     if output.rate is not None and not output.scaling:
         raise UsageError("--rate is for --scaling", "add --scaling")
+    if output.digits is not None and output.form in (ResultFormat.CSV, ResultFormat.JSON):
+        raise UsageError(f"--digits is for tables, and {output.form.value} has all digits", "leave --digits out")
     return output
 
 
@@ -113,30 +152,49 @@ def _choose_experiments(command: CommandContext, identities: list[str], project:
 
 
 def _print_results(command: CommandContext, results: wire.ResultList, output: _Presentation) -> None:
-    from riseml.cli.output.results_view import list_csv, list_results
+    from riseml.cli.output.results_view import list_csv, list_results, make_paper_table
     from riseml.results.column_names import split_names
 
     printer = command.printer
-    chosen = list(split_names(output.columns))
-    if output.scaling:
-        _print_scaling(command, results, output)
-    elif output.json:
-        printer.print_json(results)
-    else:
-        printer.print_lines(list_csv(results, chosen) if output.csv else list_results(results, printer.style, chosen))
+    names = list(split_names(output.columns))
+    match output.form:
+        case _ if output.scaling:
+            _print_scaling(command, results, output)
+        case ResultFormat.JSON:
+            printer.print_json(results)
+        case ResultFormat.TABLE:
+            printer.print_lines(list_results(results, printer.style, names, output.digits))
+        case ResultFormat.CSV:
+            printer.print_lines(list_csv(results, names))
+        case _:
+            printer.print_lines(_list_paper_lines(make_paper_table(results, names, output.digits), output.form))
+    if output.scaling or output.form not in (ResultFormat.TABLE, ResultFormat.JSON):
+        printer.print_notes(results["notes"])
+
+
+def _list_paper_lines(table: PaperTable, form: ResultFormat) -> list[str]:
+    from riseml.cli.output.paper_table import list_latex, list_markdown
+
+    return list_latex(table) if form is ResultFormat.LATEX else list_markdown(table)
 
 
 def _print_scaling(command: CommandContext, results: wire.ResultList, output: _Presentation) -> None:
     from riseml.cli.output.results_view import make_columns, make_row
-    from riseml.cli.output.scaling_view import list_scaling, show_scaling
+    from riseml.cli.output.scaling_view import list_scaling, list_scaling_csv, make_scaling_table, show_scaling
     from riseml.results.ranking import parse_sort
     from riseml.results.scaling import measure_scaling, sort_scaling
 
+    printer = command.printer
     scaling = measure_scaling(
         [make_row(experiment) for experiment in results["experiments"]], make_columns(results), output.rate
     )
     scaling = sort_scaling(scaling, parse_sort(output.sort))
-    if output.json:
-        command.printer.print_json(show_scaling(scaling))
-    else:
-        command.printer.print_lines(list_scaling(scaling, command.printer.style))
+    match output.form:
+        case ResultFormat.JSON:
+            printer.print_json(show_scaling(scaling))
+        case ResultFormat.TABLE:
+            printer.print_lines(list_scaling(scaling, printer.style, output.digits))
+        case ResultFormat.CSV:
+            printer.print_lines(list_scaling_csv(scaling))
+        case _:
+            printer.print_lines(_list_paper_lines(make_scaling_table(scaling, output.digits), output.form))

@@ -1,34 +1,31 @@
-"""Results of experiments as a table or as CSV. Pure."""
+"""Results of experiments as a table, as CSV, or as a table for a paper. Pure."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.records import dataclass
-from riseml.cli.output.style import Style, name_state
+from riseml.cli.output.csv_table import list_csv_lines
+from riseml.cli.output.paper_table import PaperTable
+from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric, format_parameters, format_seconds
 from riseml.results.column_names import quote_name
-from riseml.results.rows import Columns, ResultRow
+from riseml.results.rows import FIXED, Columns, ResultRow, Value
 from riseml.spec.config.types import Goal
 
 if TYPE_CHECKING:
     from riseml import wire
 
-# A spreadsheet computes a cell that begins so; in some countries a semicolon or a tab begins a cell, too.
-_SIGNS = "=+@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b-"  # ASCII, of full width, and small ones
-_FORMULA = re.compile(rf"(?:^|(?<=[;\t]))(?=\t|[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*+[{_SIGNS}])")
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)", re.ASCII)
 _MISSING = "-"
 _BEST = "*"
 _MOST_COLUMNS = 8  # the most parameters, and the most metrics, with columns of their own
 _NARROWEST = 8  # columns of a terminal that a shortened column keeps
 _LONGEST_SAME = 200  # characters
+_DIGITS = 6  # of a metric
+_BEST_PARTS = {Goal.MAXIMIZE: "max", Goal.MINIMIZE: "min"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,12 @@ class _Field:
     """One column and how it reads an experiment."""
 
     column: Column
-    read: Callable[[_Entry], str]
+    read: Callable[[_Entry], Value]
+    ranks: bool = False  # by this column the experiments are ranked
+
+    def show(self, entry: _Entry, digits: int | None = None) -> str:
+        """Return the text of a cell."""
+        return format_metric(self.read(entry), digits or _DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +110,16 @@ def make_columns(results: wire.ResultList) -> Columns:
     return Columns(frozenset((*results["parameters"], *results["same"])), frozenset(results["metrics"]), goals)
 
 
-def list_results(results: wire.ResultList, style: Style, chosen: Sequence[str] = ()) -> list[str]:
+def list_results(
+    results: wire.ResultList, style: Style, chosen: Sequence[str] = (), digits: int | None = None
+) -> list[str]:
     """Return the table with the best row marked, then the values that all rows share, and what is left out.
 
     Args:
-        found: the answer of the server.
+        results: the answer of the server.
         style: of the terminal.
         chosen: names of the columns; empty: the usual ones, as many as the terminal has room for.
+        digits: of a metric; None: six.
 
     Raises:
         UsageError: there is no such column.
@@ -124,7 +129,7 @@ def list_results(results: wire.ResultList, style: Style, chosen: Sequence[str] =
     entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
     fitted = _Fitted(_choose_fields(results, chosen)) if chosen else _fit_fields(results, entries, style)
     fields = fitted.fields
-    cells = [[field.read(entry) for field in fields] for entry in entries]
+    cells = [[field.show(entry, digits) for field in fields] for entry in entries]
     columns = [field.column for field in fields]
     if results["best"]:
         best = results["best"]["id"]
@@ -159,6 +164,7 @@ def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
     left = results["total"] - results["matched"]
     if left > 0:
         notes.append(f"Left out by the conditions: {left:,} of {count_noun(results['total'], 'experiment')}")
+    notes += [f"Note: {note}" for note in results["notes"]]
     return ["", *map(clean_text, notes)] if notes else []
 
 
@@ -204,7 +210,7 @@ def _fits(fields: Sequence[_Field], entries: Sequence[_Entry], style: Style) -> 
 def _measure_least(fields: Sequence[_Field], entries: Sequence[_Entry]) -> int:
     """Return the fewest terminal columns that a table needs, including the mark of the best row."""
     rows = [
-        [cell[:_NARROWEST] if _is_flexible(field.column) else cell for field in fields for cell in [field.read(entry)]]
+        [cell[:_NARROWEST] if _is_flexible(field.column) else cell for field in fields for cell in [field.show(entry)]]
         for entry in entries
     ]
     return measure_table([field.column for field in fields], rows) + len(_BEST) + 2
@@ -215,13 +221,8 @@ def _is_flexible(column: Column) -> bool:
 
 
 def _list_heads(*, ranked: bool) -> list[_Field]:
-    rank = _Field(Column("RANK", right=True), _read_rank)
+    rank = _Field(Column("RANK", right=True), lambda entry: entry.view["rank"])
     return [*([rank] if ranked else []), _Field(Column("ID"), lambda entry: entry.view["id"])]
-
-
-def _read_rank(entry: _Entry) -> str:
-    rank = entry.view["rank"]
-    return _MISSING if rank is None else str(rank)
 
 
 def _list_parameters(results: wire.ResultList, *, together: bool) -> list[_Field]:
@@ -241,8 +242,8 @@ def _join_parameters(result: wire.ResultView, names: Iterable[str]) -> str:
     return format_parameters({name: result["parameters"][name] for name in names if name in result["parameters"]})
 
 
-def _parameter_reader(name: str) -> Callable[[_Entry], str]:
-    return lambda entry: entry.view["parameters"].get(name, _MISSING)
+def _parameter_reader(name: str) -> Callable[[_Entry], str | None]:
+    return lambda entry: entry.view["parameters"].get(name)
 
 
 def _list_metrics(results: wire.ResultList) -> list[_Field]:
@@ -259,9 +260,9 @@ def _list_metrics(results: wire.ResultList) -> list[_Field]:
 
 def _list_ends() -> list[_Field]:
     return [
-        _Field(Column("STATE", states=True), lambda entry: name_state(entry.view["state"], entry.view["reason"])),
+        _Field(Column("STATE", states=True), lambda entry: FIXED["state"](entry.row)),
         _Field(Column("TIME", right=True), lambda entry: format_time(entry.row.seconds)),
-        _Field(Column("HOST", shrinks=True), lambda entry: ",".join(entry.row.hosts) or _MISSING),
+        _Field(Column("HOST", shrinks=True), lambda entry: FIXED["host"](entry.row)),
     ]
 
 
@@ -274,7 +275,9 @@ def _choose_fields(results: wire.ResultList, chosen: Sequence[str]) -> list[_Fie
 def _make_field(name: str, columns: Columns) -> _Field:
     reader = columns.find_reader(name)
     right = not (name in columns.parameters or name in ("id", "reason"))
-    return _Field(Column(clean_text(name), right=right), lambda entry: format_metric(reader(entry.row)))
+    kind, metric, part = columns.resolve(name)
+    ranks = kind == "metrics" and metric in columns.goals and part in ("", "best", _BEST_PARTS[columns.goals[metric]])
+    return _Field(Column(clean_text(name), right=right), lambda entry: reader(entry.row), ranks)
 
 
 def format_time(seconds: float | None) -> str:
@@ -296,29 +299,39 @@ def list_csv(results: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
         UsageError: there is no such column.
     """
     columns = make_columns(results)
-    names = list(chosen) or _list_csv_names(results, columns)
+    names = list(chosen) or list_all_names(results, columns)
     readers = [None if name == "rank" else columns.find_reader(name) for name in names]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(_show_csv, names))
-    for experiment in results["experiments"]:
-        row = make_row(experiment)
-        values = (experiment["rank"] if read is None else read(row) for read in readers)
-        writer.writerow(["" if value is None else _show_csv(value) for value in values])
-    return text.getvalue().splitlines()
+    entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
+    return list_csv_lines(
+        names,
+        ([entry.view["rank"] if read is None else read(entry.row) for read in readers] for entry in entries),
+    )
 
 
-def _show_csv(value: str | float) -> str:
-    """Return the content of a cell. A text that a spreadsheet would compute gets an apostrophe; a number does not."""
-    if isinstance(value, str):
-        text = " ".join(value.splitlines())
-        return text if _NUMBER.fullmatch(text) else _FORMULA.sub("'", text)
-    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e15 else repr(value)
-
-
-def _list_csv_names(results: wire.ResultList, columns: Columns) -> list[str]:
+def list_all_names(results: wire.ResultList, columns: Columns) -> list[str]:
+    """Return the name of every column: each parameter, and of each metric the last, smallest and largest value."""
     parameters = map(columns.name_parameter, (*results["same"], *results["parameters"]))
     metrics = [
         columns.name_metric(name, part) for name in results["metrics"] for part in ("last", "min", "max", "step")
     ]
     return ["rank", "id", *parameters, *metrics, "state", "reason", "time", "workers", "host", "started", "ended"]
+
+
+def make_paper_table(results: wire.ResultList, chosen: Sequence[str] = (), digits: int | None = None) -> PaperTable:
+    """Return the results for a paper, the best value of the metric that ranks them in bold.
+
+    Raises:
+        UsageError: there is no such column.
+    """
+    metrics = _list_metrics(results)
+    usual = [*_list_heads(ranked=results["objective"] is not None), *_list_parameters(results, together=False)]
+    fields = _choose_fields(results, chosen) if chosen else [*usual, *metrics, *_list_ends()]
+    entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
+    bold = [
+        (at, place)
+        for at, entry in enumerate(entries)
+        for place, field in enumerate(fields)
+        if field.ranks and entry.view["rank"] == 1
+    ]
+    rows = [[field.read(entry) for field in fields] for entry in entries]
+    return PaperTable([field.column.title for field in fields], rows, frozenset(bold), digits)

@@ -4,47 +4,65 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from riseml.cli.output.csv_table import list_csv_lines
+from riseml.cli.output.paper_table import PaperTable
 from riseml.cli.output.results_view import format_time
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric
-from riseml.results.scaling import Scaling, ScalingRow
+from riseml.results.scaling import Scaling, ScalingRow, find_scaling_reader, list_scaling_names
 
 if TYPE_CHECKING:
     from riseml import wire
 
-_MISSING = "-"
+_DIGITS = 6  # of a metric
+_TITLES = frozenset({"workers", "runs", "time", "speed-up", "efficiency"})
 
 
-def list_scaling(scaling: Scaling, style: Style) -> list[str]:
+def list_scaling(scaling: Scaling, style: Style, digits: int | None = None) -> list[str]:
     """Return a row for each number of workers; metrics that the terminal has no room for are left out."""
     if not scaling.rows:
         return ["No experiment has finished: there is nothing to compare."]
-    metrics = list(dict.fromkeys(name for row in scaling.rows for name in row.metrics))
+    names = list_scaling_names(scaling)
+    fewest = 5 + bool(scaling.rate)
     while True:
-        columns = [
-            *(Column(title, right=True) for title in ("WORKERS", "RUNS", "TIME")),
-            *([Column(clean_text(scaling.rate), right=True)] if scaling.rate else []),
-            *(Column(title, right=True) for title in ("SPEED-UP", "EFFICIENCY")),
-            *(Column(clean_text(name), right=True) for name in metrics),
-        ]
-        rows = [_make_cells(row, scaling, metrics) for row in scaling.rows]
-        if not metrics or style.width is None or measure_table(columns, rows) <= style.width:
+        columns = [Column(clean_text(_name_title(name)), right=True) for name in names]
+        rows = [[_show_value(row, scaling, name, digits or _DIGITS) for name in names] for row in scaling.rows]
+        if len(names) == fewest or style.width is None or measure_table(columns, rows) <= style.width:
             return [*build_table(columns, rows, style), "", *_list_notes(scaling)]
-        metrics.pop()
+        names.pop()
 
 
-def _make_cells(row: ScalingRow, scaling: Scaling, metrics: list[str]) -> list[str]:
-    efficiency = _MISSING if row.efficiency is None else f"{row.efficiency:.0%}"
-    return [
-        str(row.workers),
-        str(row.runs),
-        format_time(row.seconds),
-        *([format_metric(row.rate)] if scaling.rate else []),
-        _MISSING if row.speed_up is None else f"{row.speed_up:.2f}",
-        efficiency,
-        *(format_metric(row.metrics.get(name)) for name in metrics),
-    ]
+def list_scaling_csv(scaling: Scaling) -> list[str]:
+    """Return the table as lines of CSV: all digits, `time` in seconds, `efficiency` as a fraction of 1."""
+    names = list_scaling_names(scaling)
+    readers = [find_scaling_reader(scaling, name) for name in names]
+    return list_csv_lines(names, ([read(row) for read in readers] for row in scaling.rows))
+
+
+def make_scaling_table(scaling: Scaling, digits: int | None = None) -> PaperTable:
+    """Return the table for a paper: times and percentages as people read them."""
+    names = list_scaling_names(scaling)
+    rows = [[_read_value(row, scaling, name) for name in names] for row in scaling.rows]
+    return PaperTable(list(map(_name_title, names)), rows, digits=digits)
+
+
+def _name_title(name: str) -> str:
+    return name.upper() if name in _TITLES else name
+
+
+def _read_value(row: ScalingRow, scaling: Scaling, name: str) -> str | float | None:
+    value = find_scaling_reader(scaling, name)(row)
+    if name == "time":
+        return format_time(value)
+    return f"{value:.0%}" if name == "efficiency" and value is not None else value
+
+
+def _show_value(row: ScalingRow, scaling: Scaling, name: str, digits: int) -> str:
+    value = _read_value(row, scaling, name)
+    if name == "speed-up" and isinstance(value, float):
+        return f"{value:.2f}"
+    return format_metric(value, digits)
 
 
 def _list_notes(scaling: Scaling) -> list[str]:

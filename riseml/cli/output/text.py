@@ -140,8 +140,8 @@ def format_gib(size: int | None) -> str:
     return "N/A" if size is None else f"{size / 2**30:.1f}"
 
 
-def format_metric(value: float | str | None) -> str:
-    """Return a number with six digits, a text as it is, and `-` for nothing.
+def format_metric(value: float | str | None, digits: int = 6) -> str:
+    """Return a number with so many digits, a text as it is, and `-` for nothing.
 
     Example:
         >>> format_metric(0.98123456)
@@ -153,7 +153,18 @@ def format_metric(value: float | str | None) -> str:
         return value
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
-    return f"{value:.6g}"
+    return f"{value:.{digits}g}"
+
+
+def escape_controls(text: str) -> str:
+    """Return text without what could rewrite the terminal; nothing is lost: control characters are shown as `\\x07`,
+    line breaks and tabs stay.
+
+    Example:
+        >>> escape_controls("a\\r\\nb\\x1b[2J")
+        'a\\\\x0d\\nb\\\\x1b[2J'
+    """
+    return "\n".join(_compile(_ODD).sub(_show_odd, line) for line in text.split("\n"))
 
 
 def format_parameters(parameters: Mapping[str, str]) -> str:

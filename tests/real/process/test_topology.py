@@ -61,6 +61,11 @@ def test_each_experiment_of_a_set_has_the_jobs_and_the_results_of_its_point(tmp_
             ("1.2", "0.23", "200"),
             ("1.3", "0.33", "300"),
         ]
+        recent = ("results", "1", "--where", "started>now-1h and ended>2026-01-01 and state=finished", "--sort", "id")
+        markdown = riseml(rig, folder, *recent, "--format", "md", "--columns", "id,cpus").out.splitlines()
+        assert markdown[2:] == ["| 1.1 | 0.2 |", "| 1.2 | 0.2 |"]
+        (scaling,) = csv.DictReader(riseml(rig, folder, "results", "1", "--scaling", "--csv").out.splitlines())
+        assert (scaling["workers"], scaling["runs"], scaling["rate"], scaling["speed-up"]) == ("1", "2", "150", "1")
         curve = json.loads(riseml(rig, folder, "plot", "1.1", "accuracy", "--json").out)
         assert [y for _, y in curve["series"][0]["points"]] == [0.11, 0.12, 0.13, 0.05]
         different = json.loads(riseml(rig, folder, "compare", "1.1", "1.2", "--json").out)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from riseml.base.errors import UsageError
 from riseml.results.rows import Columns, ResultRow
-from riseml.results.scaling import measure_scaling
+from riseml.results.scaling import Scaling, ScalingRow, find_scaling_reader, list_scaling_names, measure_scaling
 from tests.unit.results.result_rows import Numbers, make_row
 
 
@@ -41,6 +43,21 @@ def test_without_a_rate_the_times_are_compared() -> None:
     half = [workers(1, 1, None, 0.5), workers(2, 1, 7, 0.5)]
     missing = measure_scaling(half, Columns(frozenset(), frozenset({"rate"})))
     assert [(row.rate, row.speed_up) for row in missing.rows] == [(None, None), (7.0, None)]
+
+
+@given(
+    st.lists(st.sampled_from(["time", "metrics.time", "runs", "speed-up", "a", "rate"]), unique=True),
+    st.sampled_from(["", "time", "rate"]),
+)
+def test_each_column_has_a_name_that_finds_it(metrics: list[str], rate: str) -> None:
+    values = {name: float(at) for at, name in enumerate(metrics) if name != rate}
+    scaling = Scaling(rate, (ScalingRow(1, 2, 50.0, 99.0 if rate else None, 1.0, 1.0, values),), 0)
+    columns = list_scaling_names(scaling)
+    assert len(set(columns)) == len(columns) == 5 + bool(rate) + len(values)
+    found = {name: find_scaling_reader(scaling, name)(scaling.rows[0]) for name in columns}
+    assert sorted(value for value in found.values() if value is not None) == sorted(
+        [1.0, 2.0, 50.0, 1.0, 1.0, *([99.0] if rate else []), *values.values()]
+    )
 
 
 def workers(count: int, seconds: float, rate: float | None, accuracy: float, state: str = "FINISHED") -> ResultRow:
