@@ -1,6 +1,8 @@
 // @ts-check
 /** The filter of the experiments: `state:running lr<0.1 project:toaster`. Words without a sign match anything. */
 
+import { areEqualNumbers, readNumber } from "./numbers.js";
+
 /** @import { ExperimentView, MetricView } from "../wire.js" */
 
 /**
@@ -61,9 +63,10 @@ function listTexts({ view }) {
  */
 function readField({ view, metrics, lasts }, name) {
   switch (name) {
+    case "state":
+      return view.reason === "STOPPED_EARLY" ? [view.state, view.reason] : [view.state];
     case "id":
     case "project":
-    case "state":
     case "user":
     case "type":
     case "reason":
@@ -88,16 +91,18 @@ function readField({ view, metrics, lasts }, name) {
  * @param {string} wanted
  */
 function compare(value, sign, wanted) {
-  const [left, right] = [Number(value), Number(wanted)];
-  const areNumbers = String(value) !== "" && wanted !== "" && !Number.isNaN(left) && !Number.isNaN(right);
+  const left = typeof value === "number" ? value : readNumber(value);
+  const right = readNumber(wanted);
+  const areNumbers = !Number.isNaN(left) && !Number.isNaN(right);
   const [text, sought] = [String(value).toLowerCase(), wanted.toLowerCase()];
+  const isEqual = text === sought || (typeof value === "number" ? left === right : areEqualNumbers(value, wanted));
   switch (sign) {
     case ":":
       return text.includes(sought);
     case "=":
-      return areNumbers ? left === right : text === sought;
+      return isEqual;
     case "!=":
-      return areNumbers ? left !== right : text !== sought;
+      return !isEqual;
     case "<":
       return areNumbers && left < right;
     case ">":

@@ -3,6 +3,7 @@
 
 import { draw, fill, make, setText } from "./dom.js";
 import { formatNumber } from "./format.js";
+import { areNumbers } from "./numbers.js";
 
 const MOST_AXES = 12;
 const MOST_TICKS = 6; // of an axis with few numbers, or with words
@@ -120,12 +121,15 @@ function findHeight(points, x) {
 /** @param {string} name @param {(string | number | null)[]} values @returns {Axis} */
 function makeAxis(name, values) {
   const known = values.filter((value) => value !== null && value !== "");
-  const numbers = known.map(Number);
-  return numbers.every(Number.isFinite) && known.length ? makeNumberAxis(name, numbers) : makeWordAxis(name, known.map(String));
+  const texts = known.filter((value) => typeof value === "string");
+  const isNumeric = known.length > 0 && areNumbers(texts);
+  return isNumeric ? makeNumberAxis(name, known) : makeWordAxis(name, known.map(String));
 }
 
-/** @param {string} name @param {number[]} numbers @returns {Axis} */
-function makeNumberAxis(name, numbers) {
+/** @param {string} name @param {(string | number | null)[]} known numbers, and texts that are numbers @returns {Axis} */
+function makeNumberAxis(name, known) {
+  const numbers = known.map(Number);
+  const written = new Map(known.map((value) => [Number(value), typeof value === "string" ? shorten(value, 12) : formatNumber(Number(value?.toPrecision(4)))]));
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   const isLog = low > 0 && high / low >= 100;
   const transform = isLog ? Math.log10 : (/** @type {number} */ value) => value;
@@ -137,7 +141,7 @@ function makeNumberAxis(name, numbers) {
   return {
     name: isLog ? `${name} (log)` : name,
     place: (value) => (value === null || value === "" || !Number.isFinite(Number(value)) ? null : place(Number(value))),
-    ticks: marks.map((value) => [place(value), formatNumber(Number(value.toPrecision(4)))]),
+    ticks: marks.map((value) => [place(value), written.get(value) ?? formatNumber(Number(value.toPrecision(4)))]),
   };
 }
 

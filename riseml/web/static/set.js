@@ -16,6 +16,7 @@ import { makeDuration, makeLink, makeProblem, makeState, makeTable } from "./par
 /** @import { Curve, ResultList, ResultView } from "../wire.js" */
 
 const PAUSE = 1000; // milliseconds between two readings at least: a set prints without a pause
+const OWN_HEADS = ["Rank", "ID", "State", "Duration"]; // of the leaderboard
 const FEW_ROWS = 100; // of the leaderboard, before the user asks for all
 
 /** @type {import("./experiment.js").Tab} */
@@ -120,7 +121,7 @@ class SetView {
     trials.sort((one, other) => value(one) - value(other));
     this.parallel.element.hidden = !found.parameters.length || trials.length < 2;
     const best = { minimize: "least ", maximize: "best " }[goal] ?? "last ";
-    this.parallel.show([...found.parameters, `${best}${metric}`], trials);
+    this.parallel.show([...nameColumns(found.parameters, "parameters", found.metrics), `${best}${metric}`], trials);
   }
 
   /** @param {ResultList} found @param {string} metric */
@@ -196,9 +197,20 @@ function listBest(experiments, metric, goal) {
   });
 }
 
+/**
+ * Return the heads of columns: a name that another column has, too, gets that of its kind before it.
+ * @param {string[]} names
+ * @param {"metrics" | "parameters"} kind
+ * @param {string[]} others names of the other kind
+ */
+function nameColumns(names, kind, others) {
+  const taken = new Set([...OWN_HEADS, ...others].map((name) => name.toLowerCase()));
+  return names.map((name) => (taken.has(name.toLowerCase()) ? `${kind}.${name}` : name));
+}
+
 /** @param {ResultList} found */
-function listHeads(found) {
-  const heads = ["Rank", "ID", "State", ...found.metrics, ...found.parameters, "Duration"];
+export function listHeads(found) {
+  const heads = ["Rank", "ID", "State", ...nameColumns(found.metrics, "metrics", found.parameters), ...nameColumns(found.parameters, "parameters", found.metrics), "Duration"];
   const first = 3 + found.metrics.length;
   const numbers = heads.map((_, at) => at).filter((at) => at === 0 || (at >= 3 && at < first) || at === heads.length - 1);
   return { heads, numbers };
