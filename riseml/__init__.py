@@ -3,7 +3,19 @@
 Users' containers import this package too, so it must not import anything heavy.
 """
 
+from typing import TYPE_CHECKING
+
 __version__ = "2.0.0.dev0"
+
+if not TYPE_CHECKING:  # a type checker would accept any name of this package
+
+    def __getattr__(name):
+        """Return `results`, which is imported when it is first used: `riseml.results(144).to_pandas()`."""
+        if name == "results":
+            from importlib import import_module
+
+            return import_module("riseml.results")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def report(*positional: object, **values: object) -> None:
