@@ -9,6 +9,7 @@ from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric, format_moment, format_seconds
 from riseml.cli.output.widths import pad_to_width, shorten_to_width, wrap_to_width
+from riseml.results.rows import Columns
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -70,16 +71,21 @@ def _list_differences(differences: Sequence[wire.Difference], names: Sequence[st
 
 
 def _flatten_metrics(differences: Sequence[wire.MetricDifference]) -> list[wire.Difference]:
-    """Return a row for the last value of each metric, and rows for its smallest and largest one where they differ."""
+    """Return a row for the last value of each metric, and rows for its smallest and largest one where they differ.
+
+    No two rows have one name, as no two columns of results: beside a metric `g.last`, the last value of `g` is
+    `"g".last`.
+    """
     rows: list[wire.Difference] = []
+    columns = Columns(frozenset(), frozenset(difference["name"] for difference in differences))
     for difference in differences:
-        name = difference["name"]
+        titles = {part: columns.name_metric(difference["name"], part) for part in ("last", "min", "max")}
         last = _format_values(metric and metric["last"] for metric in difference["metrics"])
         least = _format_values(metric and metric["min"] for metric in difference["metrics"])
         most = _format_values(metric and metric["max"] for metric in difference["metrics"])
-        rows.append({"name": f"{name}.last", "values": last})
-        rows += [{"name": f"{name}.min", "values": least}] if least != last else []
-        rows += [{"name": f"{name}.max", "values": most}] if most != last else []
+        rows.append({"name": titles["last"], "values": last})
+        rows += [{"name": titles["min"], "values": least}] if least != last else []
+        rows += [{"name": titles["max"], "values": most}] if most != last else []
     return rows
 
 

@@ -9,6 +9,7 @@ from riseml.cli.output.comparison_view import list_comparison
 from riseml.cli.output.style import Style
 from riseml.cli.output.widths import measure_width
 from tests.unit.cli.comparisons import FOUND
+from tests.unit.cli.result_rows import make_metric
 
 
 def test_several_experiments_have_a_column_each() -> None:
@@ -46,3 +47,14 @@ def test_the_view_fits_and_shows_no_foreign_control_characters(width: int | None
             assert max(map(measure_width, plain)) <= width
         if width == 80:
             assert max(map(measure_width, plain[4:])) <= 80
+
+
+def test_no_two_metrics_have_one_row() -> None:
+    names = ("g", "g.last")
+    found: wire.ComparisonView = {
+        **FOUND,
+        "metrics": [{"name": name, "metrics": [make_metric(name, 1.0), make_metric(name, 2.0)]} for name in names],
+    }
+    lines = list_comparison(found, Style())
+    titles = [line.split()[0] for line in lines if line.split()[1:] == ["1", "2"]]
+    assert titles[-2:] == ['"g".last', "g.last.last"]
