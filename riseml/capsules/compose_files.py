@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from riseml.capsules.exported_run import (
     EXIT_ON_SIGNALS,
     ExportedFile,
@@ -18,6 +16,7 @@ from riseml.capsules.exported_run import (
     name_dockerfile,
     write_dockerfiles,
 )
+from riseml.capsules.exported_yaml import write_yaml
 from riseml.job_programs.group_shell import wait_for_group
 
 _RUN = """\
@@ -63,7 +62,7 @@ def choose_data(run: ExportedRun) -> str:
 def write_compose(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
     """Yield compose.yaml, the Dockerfiles and run.sh."""
     services = {job.hostname: _make_service(run, job) for job in run.jobs}
-    text = yaml.safe_dump({"services": services}, sort_keys=False, allow_unicode=True, width=2**20)
+    text = write_yaml({"services": services})
     yield "compose.yaml", ExportedFile(f"# {describe_run(run)}: ./run.sh\n{text}")
     yield from write_dockerfiles(run)
     deciders = " ".join(job.hostname for job in run.deciders)

@@ -10,8 +10,6 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import yaml
-
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
 from riseml.capsules.exported_run import (
@@ -26,6 +24,7 @@ from riseml.capsules.exported_run import (
     name_dockerfile,
     write_dockerfiles,
 )
+from riseml.capsules.exported_yaml import write_yaml
 
 LAUNCHER_VARIABLES = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 
@@ -82,7 +81,7 @@ def write_kubeflow(run: ExportedRun, kind: KubeflowKind) -> Iterator[tuple[str, 
         "metadata": {"name": run.title},
         "spec": {"runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 0}, kind.specs: replicas},
     }
-    text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=2**20)
+    text = write_yaml(manifest)
     yield f"{kind.kind.lower()}.yaml", ExportedFile(_write_head(run) + text)
     yield from write_dockerfiles(run)
 
