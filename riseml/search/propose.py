@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 _MOST_TRIES = 8  # proposals for one trial; when all were tried before, a point is chosen at random
+_WITH_VALUE = (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)  # trials that samplers learn from
 _MOST_DRAWS = 500  # random points for one trial of a space with too many points to list
 
 
@@ -145,9 +146,8 @@ def freeze_trial(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> Froze
         TrialOutcome.STOPPED: TrialState.PRUNED,
         TrialOutcome.FAILED: TrialState.FAIL,
     }
-    judged = trial.outcome in (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)
     values = read_point(plan.parameters, trial.point), space
-    value = trial.value if judged else None
+    value = trial.value if trial.outcome in _WITH_VALUE else None
     return make_frozen_trial(trial.number - 1, states[trial.outcome], value, values, dict(trial.reached))
 
 
@@ -240,8 +240,8 @@ class _Replay:
         for trial in order[self._told : until]:
             state = load_optuna().trial.TrialState
             number = self._numbers[trial.number - 1]
-            if trial.outcome is TrialOutcome.COMPLETE and trial.value is not None:
-                self._study.tell(number, trial.value)
+            if trial.outcome in _WITH_VALUE and trial.value is not None:
+                self._study.tell(number, trial.value)  # its rank in the generation counts, also of a stopped trial
             else:
                 self._study.tell(number, state=state.FAIL)
         self._told = max(self._told, until)

@@ -102,3 +102,35 @@ def test_points_do_not_depend_on_what_a_proposer_remembers() -> None:
         proposer.propose_point(trials)  # as one that runs
         trials[-1] = replace(trials[-1], outcome=stopped, value=score(point), told=number, reached=reached)
         assert proposer.propose_point(trials) == Proposer(plan).propose_point(trials)
+
+
+@pytest.mark.parametrize(
+    ("method", "from_values", "from_points"),
+    [(SearchMethod.CMA_ES, True, True), (SearchMethod.TPE, False, True), (SearchMethod.RANDOM, False, False)],
+)
+def test_points_depend_on_stopped_trials_as_the_documents_say(
+    method: SearchMethod, *, from_values: bool, from_points: bool
+) -> None:
+    """The same search, with the sign of every stopped trial's values changed, and with those trials failed instead;
+    docs/search.md has this table."""
+    points = _run_with_stops(method)
+    assert (points != _run_with_stops(method, sign=-1.0)) is from_values
+    assert (points != _run_with_stops(method, TrialOutcome.FAILED)) is from_points
+
+
+def _run_with_stops(
+    method: SearchMethod, second: TrialOutcome = TrialOutcome.STOPPED, sign: float = 1.0
+) -> list[Point]:
+    """Return the points of a search of which each second trial has this outcome."""
+    plan = SearchPlan(make_search(method, 40), (LR, DROPOUT))
+    proposer = Proposer(plan)
+    trials = list[Trial]()
+    for number in range(1, 41):
+        point = proposer.propose_point(trials)
+        assert point is not None
+        value = score(point)
+        trial = Trial(number, number, point, number - 1, told=number, value=value, outcome=TrialOutcome.COMPLETE)
+        if number % 2 == 0:
+            trial = replace(trial, outcome=second, value=sign * value, reached=((2, sign * value),))
+        trials.append(trial)
+    return [trial.point for trial in trials]

@@ -120,3 +120,19 @@ def test_hyperband_stops_some() -> None:
     judge.follow(trials)
     stopped = [judge.compare(trial.number, ((1, 1 / trial.number),)) for trial in trials]
     assert 0 < sum(stopped) < 30
+
+
+@pytest.mark.parametrize(("method", "learns"), [(StopMethod.ASHA, True), (StopMethod.MEDIAN, False)])
+def test_stopped_trials_are_compared_with_as_the_documents_say(method: StopMethod, learns: bool) -> None:
+    """Six trials that were stopped with small values, or with large ones; docs/search.md has this table."""
+    plan = SearchPlan(make_search(stop=StopRule(method, after=2)), (LR,))
+    verdicts = []
+    for sign in (1.0, -1.0):
+        stopped = [
+            replace(trial, outcome=TrialOutcome.STOPPED, stopped=True, value=0.1, told=trial.number)
+            for trial in make_trials(*(sign * value for value in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)))
+        ]
+        judge = StopJudge(plan)
+        judge.follow([*stopped, Trial(7, 7, (), 0)])
+        verdicts.append(judge.compare(7, ((2, 0.05),)))
+    assert verdicts == ([True, False] if learns else [False, False])
