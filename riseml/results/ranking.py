@@ -10,8 +10,8 @@ from decimal import Decimal
 from riseml.base.records import dataclass
 from riseml.results.column_names import split_names
 from riseml.results.filters import describe_mixed
-from riseml.results.rows import Columns, ComparableReader, ResultRow, find_best
-from riseml.spec.config.types import Goal
+from riseml.results.rows import Columns, ComparableReader, ResultRow
+from riseml.spec.config.types import BEST_VALUE, Goal, SearchSection, ValueKind, ValueRule
 
 _MOST_KEYS = 10
 
@@ -30,6 +30,12 @@ class Objective:
 
     metric: str
     goal: Goal
+    rule: ValueRule = BEST_VALUE  # which value of a run counts
+
+
+def find_objective(search: SearchSection) -> Objective:
+    """Return what a search compares its trials by."""
+    return Objective(search.metric, search.goal, search.objective)
 
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:
@@ -57,7 +63,8 @@ def choose_objective(
         return objective
     if objective is not None and objective.metric == metric:
         return objective
-    return Objective(metric, Goal.MAXIMIZE if first.descending else Goal.MINIMIZE)
+    rule = ValueRule(ValueKind.LAST) if part == "last" else BEST_VALUE
+    return Objective(metric, Goal.MAXIMIZE if first.descending else Goal.MINIMIZE, rule)
 
 
 def sort_rows(rows: Sequence[ResultRow], keys: Sequence[SortKey], columns: Columns) -> list[ResultRow]:
@@ -105,13 +112,12 @@ def list_sort_notes(rows: Sequence[ResultRow], keys: Sequence[SortKey], columns:
 def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, int]:
     """Return the rank of each row by its name, the best one first. Equal values have equal ranks.
 
-    An experiment that failed or was killed has no rank, and neither has one that has reported no finite value.
+    An experiment that failed or was killed has no rank, and neither has one without a value.
     """
     ranked: list[tuple[float, str]] = []
     for row in rows:
-        best = find_best(row.metrics.get(objective.metric), objective.goal)
-        if best is not None and row.state not in ("FAILED", "KILLED"):
-            ranked.append((best, row.name))
+        if row.value is not None and row.state not in ("FAILED", "KILLED"):
+            ranked.append((row.value, row.name))
     ranked.sort(key=lambda pair: pair[0], reverse=objective.goal is Goal.MAXIMIZE)
     ranks: dict[str, int] = {}
     last: tuple[float, int] | None = None

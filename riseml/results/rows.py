@@ -48,13 +48,6 @@ class MetricValues(Protocol):
         """The largest finite value; None: no value is finite."""
 
 
-def find_best(values: MetricValues | None, goal: Goal) -> float | None:
-    """Return the best finite value; None when no value is finite."""
-    if values is None:
-        return None
-    return values.maximum if goal is Goal.MAXIMIZE else values.minimum
-
-
 class ResultRow(NamedTuple):
     """One experiment and what came out of it.
 
@@ -72,6 +65,7 @@ class ResultRow(NamedTuple):
     ended: str = ""
     hosts: tuple[str, ...] = ()  # hosts of its jobs
     workers: int = 1  # jobs that train: without parameter servers and what only watches
+    value: float | None = None  # by which it is ranked; None: it has none, or nothing ranks
 
 
 Reader = Callable[[ResultRow], Value]
@@ -125,7 +119,7 @@ class Columns:
 
     A name is one of `BUILT_IN`, a parameter, or a metric, in this order. `lr` and `parameters.lr` are the same, and so
     are `accuracy` and `metrics.accuracy`; only the long name finds what has the name of a column before it. A metric
-    alone is its best value where its goal is known, else its last one; `accuracy.last`, `.best`, `.min`, `.max`,
+    alone is the value that ranks where its goal is known, else its last one; `accuracy.last`, `.best`, `.min`, `.max`,
     `.step` (of the last value) and `.count` say which. A name in quotes is exactly that of a parameter or metric:
     `"val loss".max`.
     """
@@ -148,7 +142,9 @@ class Columns:
         if kind == "parameters":
             return lambda row: row.parameters.get(inner)
         if kind == "metrics":
-            return self._read_part(inner, part or ("best" if inner in self.goals else "last"))
+            if not part and inner in self.goals:
+                return lambda row: row.value
+            return self._read_part(inner, part or "last")
         raise UsageError(f"there is no column {name[:80]!r}", self._suggest(name))
 
     def find_comparable(self, name: str) -> ComparableReader:

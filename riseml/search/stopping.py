@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from optuna.pruners import BasePruner
 
 Reached = tuple[tuple[int, float], ...]
-"""Checkpoints and the first value that a trial reported at or after each of them."""
+"""Checkpoints, and the value that counts of a trial up to its first report at or after each of them."""
 
 _ALL_CHECKPOINTS = 128
 """Multiples of `after` that are all checkpoints of the median; each of them is stored and compared."""
@@ -30,7 +31,7 @@ def find_checkpoints(rule: StopRule, reports: Iterable[tuple[int, float]], reach
 
     Args:
         rule: of the search.
-        reports: steps and values, in the order in which they came.
+        reports: steps and the values that count up to them, in the order in which they came.
         reached: the checkpoints that are known.
     """
     return tuple(_find_new(rule, reports, reached[-1][0] if reached else 0))
@@ -72,6 +73,7 @@ class StopJudge:
     def __init__(self, plan: SearchPlan) -> None:
         rule = plan.search.stop
         assert rule is not None, "a judge needs a rule"
+        self._rule = rule
         self._study = make_study(plan, pruner=_make_pruner(rule), sampler=load_optuna().samplers.RandomSampler(seed=0))
         self._trials: list[optuna.Trial] = []
         self._known: list[int] = []  # how many checkpoints of each trial were compared
@@ -93,9 +95,18 @@ class StopJudge:
         stops = False
         for step, value in new:
             trial.report(value, step)
-            stops = bool(trial.should_prune()) or stops  # some pruners answer with a number of numpy
+            stops = bool(self._is_worse(trial, step, value)) or stops  # some pruners answer with a number of numpy
         self._known[number - 1] += len(new)
         return stops
+
+    def _is_worse(self, trial: optuna.Trial, step: int, value: float) -> bool:
+        """Ask the pruner. The median would take the best value of the steps so far; here each has the value that counts
+        up to it."""
+        if self._rule.method is not StopMethod.MEDIAN:
+            return trial.should_prune()
+        frozen = copy.copy(self._study.get_trials(deepcopy=False)[trial.number])
+        frozen.intermediate_values = {step: value}
+        return self._study.pruner.prune(self._study, frozen)
 
     def _add_result(self, index: int, trial: Trial) -> None:
         self._told.add(index)

@@ -75,6 +75,7 @@ from riseml.store.journal import ExperimentJournal
 from riseml.store.logs.log_store import LogStore
 from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
+from riseml.store.metrics.run_values import RunValues
 from riseml.store.milestones import MilestoneStore
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.projects.snapshots import SnapshotStore
@@ -148,7 +149,7 @@ def _make_search_loop(services: Services) -> SearchLoop:
     desk = SearchLoopParts(
         experiments=services.stores.experiments,
         searches=services.stores.searches,
-        metrics=StoredMetrics(services.stores.metrics),
+        metrics=StoredMetrics(services.stores.metrics, services.stores.run_values),
         notifier=services.loops.notifier,
         wake=services.loops.search_wake,
         loop_wake=services.loops.wake,
@@ -223,18 +224,21 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
 
 def _open_stores(settings: Settings, database: Database, experiments: ExperimentStore, seals: VariableSeals) -> Stores:
     logs = LogStore(settings.home / "logs", settings.log_limit)
+    outcomes = OutcomeStore(database)
+    metrics = MetricStore(database, logs, experiments.find_patterns)
     return Stores(
         owner=_find_owner(),
         experiments=experiments,
         pages=ExperimentPages(database),
-        outcomes=OutcomeStore(database),
+        outcomes=outcomes,
         names=ExperimentNames(database),
         searches=SearchStore(database, _make_journal(settings.home)),
         totals=StoreTotals(database),
         drained=DrainedHosts(database),
         kept_outputs=KeptOutputs(database),
         written=WrittenStore(database),
-        metrics=MetricStore(database, logs, experiments.find_patterns),
+        metrics=metrics,
+        run_values=RunValues(metrics, outcomes),
         logs=logs,
         snapshots=SnapshotStore(settings.snapshots, settings.upload_limit),
         capsules=CapsuleStore(settings.home / "capsules"),

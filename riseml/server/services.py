@@ -39,6 +39,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
+from riseml.store.metrics.run_values import RunValues
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.sealed_variables import VariableSeals
@@ -73,6 +74,7 @@ class Stores:
     kept_outputs: KeptOutputs  # outputs that nothing removes
     written: WrittenStore  # what jobs wrote outside of OUTPUT_DIR
     metrics: MetricStore  # what jobs report, counted from their logs
+    run_values: RunValues  # the values by which runs are ranked
     logs: LogStore  # the output of jobs
     snapshots: SnapshotStore  # project archives
     capsules: CapsuleStore  # what is needed to run an experiment again

@@ -81,6 +81,18 @@ class OutcomeStore:
                     runs[identity] = ExperimentRun(started, ended, _list_hosts(hosts), workers)
         return runs
 
+    def read_attempts(self, keys: Iterable[int]) -> dict[int, int]:
+        """Return the last attempt of each of these experiments that had several, by their keys."""
+        ids = list(keys)
+        attempts: dict[int, int] = {}
+        attempt = jobs.c.record["attempt"].as_integer()
+        with self._database.read_transaction() as connection:
+            for start in range(0, len(ids), _IDS_PER_QUERY):
+                some = jobs.c.experiment_id.in_(ids[start : start + _IDS_PER_QUERY])
+                query = sa.select(jobs.c.experiment_id, sa.func.max(attempt)).where(some, attempt > 1)
+                attempts |= {row[0]: row[1] for row in connection.execute(query.group_by(jobs.c.experiment_id))}
+        return attempts
+
 
 def _list_hosts(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, text.split(",")))) if "," in text else (text,) if text else ()

@@ -24,6 +24,7 @@ from riseml.model import (
     TrialOutcome,
 )
 from riseml.planning.trial_plan import Template
+from riseml.results.ranking import Objective, find_objective
 from riseml.spec.config.types import EnvVariable
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
@@ -99,6 +100,25 @@ class SearchStore:
                 some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(sorted_ids[start : start + _IDS_PER_QUERY]))
                 texts += connection.execute(sa.select(sets.c.search).where(some)).scalars()
         return tuple(from_json(text, SearchPlan) for text in texts)
+
+    def load_values(self, ids: Collection[int], objective: Objective) -> dict[int, float | None]:
+        """Return the values of the trials of these sets whose results are stored, by the keys of their experiments;
+        of the sets that search for this objective.
+
+        None: the trial has no value.
+        """
+        values: dict[int, float | None] = {}
+        with self._database.read_transaction() as connection:
+            plans = connection.execute(
+                sa.select(sets.c.id, sets.c.search).where(sets.c.search.isnot(None), sets.c.id.in_(sorted(ids)))
+            ).all()
+            for identity, text in plans:
+                if find_objective(from_json(text, SearchPlan).search) != objective:
+                    continue
+                told = sa.and_(trials.c.set_id == identity, trials.c.outcome.isnot(None))
+                columns = (trials.c.experiment_id, trials.c.value)
+                values |= {row[0]: row[1] for row in connection.execute(sa.select(*columns).where(told))}
+        return values
 
     def list_members(self, set_id: int) -> tuple[int, ...]:
         """Return the ids of the experiments of a set, in the order of their numbers."""

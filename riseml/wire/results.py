@@ -15,6 +15,8 @@ class ObjectiveView(TypedDict):
 
     metric: str
     goal: Literal["maximize", "minimize"]
+    rule: str  # which value of a run counts, as `search.objective` has it: `best`, `mean(5)`
+    words: str  # all of this for people: `the largest mean of the last 5 values of accuracy`
 
 
 class ResultView(TypedDict):
@@ -23,6 +25,7 @@ class ResultView(TypedDict):
     id: str  # `144.3`
     project: str
     rank: int | None  # 1 is the best; equal values have equal ranks. null: it failed, has no value, or nothing ranks
+    value: float | None  # the value of the objective; null: it has none, or nothing ranks
     state: StateName
     reason: str  # name of a Reason: `EXIT_CODE`
     parameters: dict[str, str]

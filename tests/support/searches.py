@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -12,6 +11,8 @@ from riseml.base.states import JobDuty, Reason, State
 from riseml.model import Image, Owner, Plan, PlannedJob, SearchPlan, SearchRecord, Trial
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
+from riseml.results.ranking import Objective
+from riseml.results.run_value import RunValue
 from riseml.search.propose import choose_first_point
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
@@ -48,18 +49,20 @@ class ReportedMetrics:
     read: dict[int, int] = field(default_factory=dict)
     unreadable: int | None = None  # the experiment whose metrics cannot be read
 
-    def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
-        found: dict[int, float] = {}
-        better = max if goal is Goal.MAXIMIZE else min
-        for experiment, _, value in self.reports:
-            if experiment in experiments:
-                found[experiment] = better(found.get(experiment, value), value)
-        return found
+    def find_value(self, experiment: int, objective: Objective) -> float | None:
+        run = RunValue(objective.goal, objective.rule)
+        for _, step, value in filter(lambda report: report[0] == experiment, self.reports):
+            run.add(value, step)
+        return run.find_value()
 
-    def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
+    def read_steps(self, experiment: int, objective: Objective) -> tuple[tuple[int, float], ...]:
         if experiment == self.unreadable:
             raise StoreError("the metrics cannot be read")
-        mine = [(step, value) for one, step, value in self.reports if one == experiment]
+        run = RunValue(objective.goal, objective.rule)
+        mine = list[tuple[int, float]]()
+        for _, step, value in filter(lambda report: report[0] == experiment, self.reports):
+            run.add(value, step)
+            mine.append((step, run.find_so_far()))
         new = mine[self.read.get(experiment, 0) :]
         self.read[experiment] = len(mine)
         return tuple(new)

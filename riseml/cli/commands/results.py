@@ -99,9 +99,9 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     """Show results: parameters, metrics, state, time and host of experiments, the best one marked.
 
     A set that searches is ranked by its goal. Elsewhere --sort says what is good: --sort -accuracy ranks by the largest
-    accuracy, --sort loss by the smallest loss. Columns are parameters, metrics (the best value where it is ranked, else
-    the last one; accuracy.last, .best, .min, .max, .step and .count say which), id, rank, state, reason, time, host,
-    workers, started and ended. A parameter or metric with the name of one of these is parameters.NAME or metrics.NAME.
+    accuracy, --sort loss by the smallest loss. Columns are parameters, metrics (the value that ranks, else the last
+    one; accuracy.last, .best, .min, .max, .step and .count say which), id, rank, state, reason, time, host, workers,
+    started and ended. A parameter or metric with the name of one of these is parameters.NAME or metrics.NAME.
     """
     command: CommandContext = context.obj
     chosen = [*([form] if form else []), *([ResultFormat.CSV] if csv else []), *([ResultFormat.JSON] if json else [])]

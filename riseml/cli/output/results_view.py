@@ -89,6 +89,7 @@ def make_row(result: wire.ResultView) -> ResultRow:
         ended=result["ended_at"] or "",
         hosts=tuple(result["hosts"]),
         workers=result["workers"],
+        value=result["value"],
     )
 
 
@@ -143,8 +144,7 @@ def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
     objective = results["objective"]
     best = results["best"]
     if objective and best:
-        better = "largest" if objective["goal"] == "maximize" else "smallest"
-        notes.append(f"* {describe_best(best, objective)}: the {better} {objective['metric']}")
+        notes.append(f"* {describe_best(best, objective)}: {objective['words']}")
     elif results["metrics"] and not objective:
         metric = results["metrics"][0]
         column = make_columns(results).write_metric(metric)
@@ -170,10 +170,8 @@ def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
 
 def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:
     """Return `144.3 accuracy 0.981 (lr=0.01)`."""
-    metric = next((reported for reported in best["metrics"] if reported["name"] == objective["metric"]), None)
-    value = None if metric is None else metric["max" if objective["goal"] == "maximize" else "min"]
     parameters = f" ({format_parameters(best['parameters'])})" if best["parameters"] else ""
-    return f"{best['id']} {objective['metric']} {format_metric(value)}{parameters}"
+    return f"{best['id']} {objective['metric']} {format_metric(best['value'])}{parameters}"
 
 
 def _fit_fields(results: wire.ResultList, entries: Sequence[_Entry], style: Style) -> _Fitted:

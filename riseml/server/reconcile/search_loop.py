@@ -9,6 +9,7 @@ repeated step finds its work done.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 
 from riseml.base.errors import StoreError
@@ -18,6 +19,7 @@ from riseml.control.search_steps import AskTrial, EndSearch, SearchStep, TellTri
 from riseml.model import SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import Template, plan_trial
+from riseml.results.ranking import find_objective
 from riseml.search.propose import Proposer
 from riseml.search.stopping import StopJudge, find_checkpoints
 from riseml.server.clock import now
@@ -25,7 +27,7 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.trial_metrics import TrialMetrics
 from riseml.server.reconcile.wake import Wake
-from riseml.spec.config.types import StopRule
+from riseml.spec.config.types import SearchSection, StopRule, ValueKind
 from riseml.store.experiments import ExperimentStore
 from riseml.store.searches import NewTrial, SearchStore, ToldTrial
 
@@ -165,8 +167,8 @@ class SearchLoop(threading.Thread):
 
     def _store_result(self, record: SearchRecord, trial: Trial) -> bool:
         search = record.plan.search
-        best = self._desk.metrics.read_best((trial.experiment,), search.metric, search.goal)
-        result = judge_end(trial, best.get(trial.experiment), search.metric)
+        value = self._desk.metrics.find_value(trial.experiment, find_objective(search))
+        result = judge_end(trial, value, search)
         reach(Point.TELLING)
         is_new = self._desk.searches.tell_trial(record.id, result)
         reach(Point.TOLD)
@@ -202,7 +204,7 @@ class SearchLoop(threading.Thread):
 
     def _judge_trial(self, record: SearchRecord, trial: Trial, rule: StopRule) -> None:
         running = self._running[record.id]
-        steps = self._desk.metrics.read_steps(trial.experiment, record.plan.search.metric)
+        steps = self._desk.metrics.read_steps(trial.experiment, find_objective(record.plan.search))
         new = find_checkpoints(rule, steps, trial.reached)
         if not new:
             return
@@ -232,10 +234,17 @@ class SearchLoop(threading.Thread):
         write_line(log, LogLine(text, experiment=str(record.number)))
 
 
-def judge_end(trial: Trial, value: float | None, metric: str) -> ToldTrial:
-    """Return the result of a trial that has ended."""
+def judge_end(trial: Trial, value: float | None, search: SearchSection) -> ToldTrial:
+    """Return the result of a trial that has ended. One that was stopped has a result also where no value counts yet."""
     if not trial.finished:
         return ToldTrial(trial.number, TrialOutcome.FAILED, None, "its experiment did not finish")
-    if value is None:
-        return ToldTrial(trial.number, TrialOutcome.FAILED, None, f"it reported no {metric}")
+    was_compared = any(math.isfinite(reached) for _, reached in trial.reached)
+    if value is None and not (trial.stopped_early and was_compared):
+        return ToldTrial(trial.number, TrialOutcome.FAILED, None, _explain_no_value(search))
     return ToldTrial(trial.number, TrialOutcome.STOPPED if trial.stopped_early else TrialOutcome.COMPLETE, value)
+
+
+def _explain_no_value(search: SearchSection) -> str:
+    if search.objective.kind is ValueKind.AT:
+        return f"it reported no finite {search.metric} at step {search.objective.number} or later"
+    return f"it reported no {search.metric}, or ended with nan or infinity"

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from riseml.spec.config.types import Goal
-from riseml.store.logs.read_position import ReadPosition
+from riseml.results.ranking import Objective
 from riseml.store.metrics.metric_store import MetricStore
-
-
-class _ReadSteps(NamedTuple):
-    """The position up to which the steps of an experiment were read."""
-
-    position: ReadPosition = ReadPosition()
-    values: int = 0  # so far
-    last: int | None = None  # step; None: none came with a value
+from riseml.store.metrics.run_values import RunFollower, RunValues
 
 
 class TrialMetrics(Protocol):
     """Reads metrics of experiments for a search. The ids are those of records."""
 
-    def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
-        """Return the best finite value of each experiment that has reported one."""
+    def find_value(self, experiment: int, objective: Objective) -> float | None:
+        """Return the value of an experiment that counts; None where it has none."""
 
-    def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
-        """Return the steps and values that came since the last call, in their order. A report without a step gets the
-        step of the report before it, or its own number if no report had a step.
+    def read_steps(self, experiment: int, objective: Objective) -> tuple[tuple[int, float], ...]:
+        """Return the steps that came since the last call, in their order, each with the value that counts up to there:
+        nan where the last one is not finite. A report without a step gets the step of the report before it, or its own
+        number if no report of its attempt had a step.
         """
 
     def forget(self, experiment: int) -> None:
@@ -38,35 +30,18 @@ class StoredMetrics:
 
     Args:
         store: counts what jobs report.
+        values: the values of runs.
     """
 
-    def __init__(self, store: MetricStore) -> None:
-        self._store = store
-        self._read: dict[int, _ReadSteps] = {}
+    def __init__(self, store: MetricStore, values: RunValues) -> None:
+        self._values = values
+        self._steps = RunFollower(store)
 
-    def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
-        best_values: dict[int, float] = {}
-        for experiment, summaries in self._store.read_summaries(experiments).items():
-            summary = summaries.get(metric)
-            best = None if summary is None else summary.maximum if goal is Goal.MAXIMIZE else summary.minimum
-            if best is not None:
-                best_values[experiment] = best
-        return best_values
+    def find_value(self, experiment: int, objective: Objective) -> float | None:
+        return self._values.find_value(experiment, objective)
 
-    def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
-        position, count, last = self._read.get(experiment, _ReadSteps())
-        steps: list[tuple[int, float]] = []
-        complete = False
-        while not complete:
-            page = self._store.read_values(experiment, metric, position)
-            for entry in page.values:
-                count += 1
-                last = last if entry.step is None else entry.step
-                steps.append((count if last is None else last, entry.value))
-            position = page.end
-            complete = page.complete
-        self._read[experiment] = _ReadSteps(position, count, last)
-        return tuple(steps)
+    def read_steps(self, experiment: int, objective: Objective) -> tuple[tuple[int, float], ...]:
+        return tuple(self._steps.read_new(experiment, objective))
 
     def forget(self, experiment: int) -> None:
-        self._read.pop(experiment, None)
+        self._steps.forget(experiment)

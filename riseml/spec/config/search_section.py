@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 
 from riseml.base.metric_names import is_metric_name
 from riseml.spec.config.types import (
+    BEST_VALUE,
     Distribution,
     Goal,
     Parameter,
@@ -16,6 +18,8 @@ from riseml.spec.config.types import (
     SearchSection,
     StopMethod,
     StopRule,
+    ValueKind,
+    ValueRule,
 )
 from riseml.spec.scalars.placeholders import find_placeholders
 from riseml.spec.scalars.texts import NO_METRIC_NAME, quote_text
@@ -28,6 +32,9 @@ _LARGEST = 1e300  # largest absolute value of a number; computations with larger
 _LARGEST_INT = 2**53  # largest absolute value of a whole number; a float holds every smaller one exactly
 # largest number of steps from min to max: above it, a float is no longer exact
 _MOST_STEPS = 2**53
+_OBJECTIVE = re.compile(r"(best|last)|(mean|at) *\( *([0-9]{1,15}) *\)")
+_MOST_AVERAGED = 10_000  # values whose mean counts
+_OBJECTIVES = "write best, last, mean(5) for the mean of the last five values, or at(1000) for the value at step 1000"
 
 
 def read_distribution(file: SourceFile, path: KeyPath) -> Distribution | None:
@@ -125,7 +132,25 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
         seed=file.value_at((*_PATH, "seed")),
         stop=_read_stop(file),
         max_failed=file.value_at((*_PATH, "max_failed")),
+        objective=_read_objective(file),
     )
+
+
+def _read_objective(file: SourceFile) -> ValueRule:
+    path = (*_PATH, "objective")
+    text = file.value_at(path)
+    if text is None or path in file.bad:
+        return BEST_VALUE
+    match = _OBJECTIVE.fullmatch(text)
+    if match is None:
+        file.refuse(path, f"{quote_text(text)} says no value of a run", _OBJECTIVES)
+        return BEST_VALUE
+    if match[1]:
+        return ValueRule(ValueKind(match[1]))
+    rule = ValueRule(ValueKind(match[2]), int(match[3]))
+    if rule.kind is ValueKind.MEAN and not 1 <= rule.number <= _MOST_AVERAGED:
+        file.refuse(path, f"mean needs 1 to {_MOST_AVERAGED:,} values, not {rule.number}", "write `mean(5)`")
+    return rule
 
 
 def _is_fixed(file: SourceFile, parameters: Sequence[Parameter]) -> bool:

@@ -222,6 +222,31 @@ class Goal(enum.Enum):
     MINIMIZE = "minimize"
 
 
+class ValueKind(enum.Enum):
+    """Which of the values that a run reports of a metric counts."""
+
+    BEST = "best"
+    LAST = "last"
+    MEAN = "mean"
+    AT = "at"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRule:
+    """A kind of value with its number: `best`, `last`, `mean(5)`, `at(1000)`."""
+
+    kind: ValueKind = ValueKind.BEST
+    number: int = 0  # of `mean`: how many values; of `at`: the step
+
+    def __str__(self) -> str:
+        """Return the rule as riseml.yml has it."""
+        has_number = self.kind in (ValueKind.MEAN, ValueKind.AT)
+        return f"{self.kind.value}({self.number})" if has_number else self.kind.value
+
+
+BEST_VALUE = ValueRule()
+
+
 class StopMethod(enum.Enum):
     """Which trials are stopped early."""
 
@@ -251,6 +276,7 @@ class SearchSection:
     seed: int | None = None  # None: riseml chooses one
     stop: StopRule | None = None  # None: every trial runs to its end
     max_failed: int | None = None  # failed trials after which no further one is made; None: no limit
+    objective: ValueRule = BEST_VALUE  # which value of the metric counts
 
 
 class Relation(enum.Enum):

@@ -49,7 +49,7 @@ _BOUNDS = _list_words(
 _SEARCH_KEYS = _list_words(
     ("ntrials numsamples count runcap maxtrials numtrials samples iterations niter budget maxevals", "trials"),
     ("direction mode optimize optimization aim", "goal"),
-    ("objective monitor target score scoring", "metric"),
+    ("monitor target score scoring", "metric"),
     ("sampler algorithm algo searchalg searcher strategy type optimizer tuner", "method"),
     ("pruner scheduler earlystopping earlyterminate earlystop pruning", "stop"),
     ("maxfailures maxfail allowedfailures maxfailedtrials", "max_failed"),

@@ -75,7 +75,7 @@ class SetView {
     this.showBoard(found);
     this.showEarly(found, metric);
     if (!metric) return;
-    const goal = view.search?.goal ?? (found.objective?.metric === metric ? found.objective.goal : "");
+    const goal = found.objective?.metric === metric ? found.objective.goal : "";
     this.showTrials(found, metric, goal);
     await this.drawCurves(found, metric, goal);
     if (view.search) await this.importance.update(view.search);
@@ -170,8 +170,7 @@ function findMetric(experiment, name) {
 
 /** @param {ResultView} experiment @param {string} metric @param {string} goal @returns {number | null} */
 function bestOf(experiment, metric, goal) {
-  const found = findMetric(experiment, metric);
-  const value = goal === "minimize" ? found?.min : goal ? found?.max : found?.last;
+  const value = goal ? experiment.value : findMetric(experiment, metric)?.last;
   return typeof value === "number" ? value : null;
 }
 

@@ -32,6 +32,7 @@ def make_result(sub: int, rank: int | None, *metrics: wire.MetricView, **changes
         "id": f"144.{sub}",
         "project": "toaster",
         "rank": rank,
+        "value": metrics[0]["max"] if metrics and rank else None,
         "state": "FINISHED",
         "reason": "COMPLETED",
         "parameters": {"lr": f"0.{sub}", "epochs": "20"},
@@ -52,7 +53,7 @@ ROWS = [
     make_result(3, None, state="FAILED", seconds=None, hosts=[]),
 ]
 FOUND: wire.ResultList = {
-    "objective": {"metric": "accuracy", "goal": "maximize"},
+    "objective": {"metric": "accuracy", "goal": "maximize", "rule": "best", "words": "the largest accuracy"},
     "total": 4,
     "matched": 3,
     "parameters": ["lr"],

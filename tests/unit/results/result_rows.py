@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 from riseml.results.filters import filter_rows, parse_where
 from riseml.results.rows import Columns, ResultRow
+from riseml.results.run_value import summarize_value
+from riseml.spec.config.types import BEST_VALUE, Goal
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ def make_row(sub: int, accuracy: tuple[float, ...] = (), state: str = "FINISHED"
         "metrics": metrics,
         "seconds": 60.0 * sub,
         "hosts": ("h1",),
+        "value": summarize_value(metrics["accuracy"], Goal.MAXIMIZE, BEST_VALUE) if metrics else None,
     }
     # mypy cannot see that the names of a mapping are fields.
     reason = changes.pop("reason", "COMPLETED")

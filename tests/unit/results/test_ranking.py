@@ -13,10 +13,11 @@ from riseml.results.ranking import (
     sort_by_rank,
     sort_rows,
 )
-from riseml.spec.config.types import Goal
+from riseml.spec.config.types import Goal, ValueKind, ValueRule
 from tests.unit.results.result_rows import COLUMNS, ROWS, names
 
 BEST = Objective("accuracy", Goal.MAXIMIZE)
+LAST = Objective("accuracy", Goal.MAXIMIZE, ValueRule(ValueKind.LAST))
 
 
 @pytest.mark.parametrize(
@@ -42,11 +43,12 @@ def test_an_order_of_numbers_and_texts_is_said() -> None:
 
 def test_ranks_leave_out_what_failed_and_what_has_no_value() -> None:
     ranks = rank_rows(ROWS, BEST)
-    assert ranks == {"144.2": 1, "144.1": 2, "144.10": 2}
-    assert names(sort_by_rank(ROWS, ranks)) == ["2", "1", "10", "3", "4", "5"]
-    assert rank_rows(ROWS, Objective("accuracy", Goal.MINIMIZE)) == {"144.1": 1, "144.10": 2, "144.2": 3}
-    killed = [row._replace(state="KILLED") if row.name == "144.2" else row for row in ROWS]
-    assert rank_rows(killed, BEST) == {"144.1": 1, "144.10": 1}
+    assert ranks == {"144.1": 1, "144.10": 1}, "144.2 has the largest accuracy, and ended with nan"
+    assert names(sort_by_rank(ROWS, ranks)) == ["1", "10", "2", "3", "4", "5"]
+    rows = [row._replace(value=0.1) if row.name == "144.1" else row for row in ROWS]
+    assert rank_rows(rows, Objective("accuracy", Goal.MINIMIZE)) == {"144.1": 1, "144.10": 2}
+    killed = [row._replace(state="KILLED") if row.name == "144.1" else row for row in ROWS]
+    assert rank_rows(killed, BEST) == {"144.10": 1}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,8 @@ def test_ranks_leave_out_what_failed_and_what_has_no_value() -> None:
         ("time", BEST, BEST),
         ("time", None, None),
         ("-accuracy", None, BEST),
-        ("accuracy.last,time", None, Objective("accuracy", Goal.MINIMIZE)),
+        ("accuracy.last,time", None, Objective("accuracy", Goal.MINIMIZE, ValueRule(ValueKind.LAST))),
+        ("-accuracy.max", LAST, LAST),
         ("accuracy", BEST, BEST),
     ],
 )

@@ -123,7 +123,7 @@ def test_hyperband_stops_some() -> None:
 
 
 @pytest.mark.parametrize(("method", "learns"), [(StopMethod.ASHA, True), (StopMethod.MEDIAN, False)])
-def test_stopped_trials_are_compared_with_as_the_documents_say(method: StopMethod, learns: bool) -> None:
+def test_stopped_trials_are_compared_with_as_the_documents_say(method: StopMethod, *, learns: bool) -> None:
     """Six trials that were stopped with small values, or with large ones; docs/search.md has this table."""
     plan = SearchPlan(make_search(stop=StopRule(method, after=2)), (LR,))
     verdicts = []

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
+from typing import NamedTuple
 
 from riseml import wire
 from riseml.base.errors import NotFound, UsageError
@@ -14,6 +15,7 @@ from riseml.results.filters import filter_rows, list_filter_notes, parse_where
 from riseml.results.ranking import (
     Objective,
     choose_objective,
+    find_objective,
     list_sort_notes,
     parse_sort,
     rank_rows,
@@ -21,9 +23,11 @@ from riseml.results.ranking import (
     sort_rows,
 )
 from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
+from riseml.results.run_value import describe_value
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import count_run_seconds
 from riseml.server.services import Stores
+from riseml.spec.config.types import Goal
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
 
@@ -57,6 +61,13 @@ class _RowSources:
     moment: datetime  # now
 
 
+class _Placed(NamedTuple):
+    """The place of one experiment among the others."""
+
+    rank: int | None  # None: it has none
+    value: float | None  # that ranks it; None: it has none
+
+
 def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.ResultList:
     """Return the results of experiments.
 
@@ -71,6 +82,8 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
     keys = parse_sort(query.sort)
     objective = choose_objective(keys, metrics, _find_objective(sources, stores), parameters)
     columns = Columns(parameters, metrics, {objective.metric: objective.goal} if objective else {})
+    if objective:
+        rows = _add_values(rows, sources, objective, stores)
     conditions = [condition for text in query.where for condition in parse_where(text)]
     matched = sort_rows(filter_rows(rows, conditions, columns, moment), keys, columns)
     ranks = rank_rows(matched, objective) if objective else {}
@@ -80,9 +93,11 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
     notes = [*list_filter_notes(rows, conditions, columns), *list_sort_notes(matched, keys, columns)]
     names = [row.name for row in matched[: query.limit]]
     best = next((row.name for row in matched if ranks.get(row.name) == 1), None)
-    views = _show_results([*names, *([] if best is None else [best])], sources, ranks, stores)
+    shown = [*names, *([] if best is None else [best])]
+    by_name = {row.name: _Placed(ranks.get(row.name), row.value) for row in matched}
+    views = _show_results({name: by_name[name] for name in shown}, sources, stores)
     return {
-        "objective": {"metric": objective.metric, "goal": objective.goal.value} if objective else None,
+        "objective": _show_objective(objective) if objective else None,
         "total": len(rows),
         "matched": len(matched),
         "parameters": varying,
@@ -98,8 +113,33 @@ def _find_objective(sources: _RowSources, stores: Stores) -> Objective | None:
     """Return the objective of the sets among the experiments; None when they differ, or no set has a search."""
     sets = {outcome.set_id for outcome in sources.outcomes.values()} - {None}
     plans = stores.searches.load_plans([identity for identity in sets if identity is not None])
-    objectives = {Objective(plan.search.metric, plan.search.goal) for plan in plans}
+    objectives = {find_objective(plan.search) for plan in plans}
     return objectives.pop() if len(objectives) == 1 else None
+
+
+def _show_objective(objective: Objective) -> wire.ObjectiveView:
+    return {
+        "metric": objective.metric,
+        "goal": "maximize" if objective.goal is Goal.MAXIMIZE else "minimize",
+        "rule": str(objective.rule),
+        "words": describe_value(objective.metric, objective.goal, objective.rule),
+    }
+
+
+def _add_values(
+    rows: Sequence[ResultRow], sources: _RowSources, objective: Objective, stores: Stores
+) -> list[ResultRow]:
+    """Return the rows with the values that rank them: of trials those that their searches have."""
+    outcomes = [sources.outcomes[row.name] for row in rows]
+    judged = stores.searches.load_values({outcome.set_id for outcome in outcomes if outcome.set_id}, objective)
+    summaries = {
+        outcome.id: summary
+        for outcome in outcomes
+        if outcome.id not in judged
+        if (summary := sources.metrics.get(outcome.id, _NO_METRICS).get(objective.metric)) is not None
+    }
+    values = {**judged, **stores.run_values.read_values(summaries, objective)}
+    return [row._replace(value=values.get(outcome.id)) for row, outcome in zip(rows, outcomes, strict=True)]
 
 
 def _load_rows(query: ResultQuery, stores: Stores, moment: datetime) -> _RowSources:
@@ -159,11 +199,9 @@ def _show_moment(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment.isoformat()[:19]}Z"
 
 
-def _show_results(
-    names: Collection[str], sources: _RowSources, ranks: Mapping[str, int], stores: Stores
-) -> dict[str, wire.ResultView]:
+def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: Stores) -> dict[str, wire.ResultView]:
     """Return the answers for some of the experiments, by their names."""
-    outcomes = {name: sources.outcomes[name] for name in names}
+    outcomes = {name: sources.outcomes[name] for name in placed}
     runs = sources.runs or stores.outcomes.read_runs([outcome.id for outcome in outcomes.values()])
     views: dict[str, wire.ResultView] = {}
     for name, outcome in outcomes.items():
@@ -172,7 +210,8 @@ def _show_results(
         views[name] = {
             "id": name,
             "project": outcome.project,
-            "rank": ranks.get(name),
+            "rank": placed[name].rank,
+            "value": placed[name].value,
             "state": outcome.state.value,
             "reason": outcome.reason,
             "parameters": dict(outcome.parameters),

@@ -84,7 +84,7 @@ OWN = {name: f"own-{name}" for name in BUILT_IN}
 ROW = make_result(2, 1, make_metric("loss", 0.5), make_metric("time", 7.5), parameters={**OWN, "lr": "0.1"})
 CLASH: Any = {
     **FOUND,
-    "objective": {"metric": "loss", "goal": "minimize"},
+    "objective": {"metric": "loss", "goal": "minimize", "rule": "best", "words": "the smallest loss"},
     "parameters": ["rank", "lr"],
     "same": {name: text for name, text in OWN.items() if name != "rank"},
     "metrics": ["loss", "time"],

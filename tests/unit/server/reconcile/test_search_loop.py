@@ -71,7 +71,10 @@ def test_a_trial_without_the_metric_counts_as_failed_and_says_why(database: Data
     rig = SearchRig(database, make_search(trials=2), SPACE)
     rig.end(1)
     rig.loop.run_pass()
-    assert (rig.trial(1).outcome, rig.trial(1).message) == (TrialOutcome.FAILED, "it reported no accuracy")
+    assert (rig.trial(1).outcome, rig.trial(1).message) == (
+        TrialOutcome.FAILED,
+        "it reported no accuracy, or ended with nan or infinity",
+    )
     rig.end(2, State.FAILED)
     rig.loop.run_pass()
     assert rig.trial(2).message == "its experiment did not finish"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from riseml.spec.config.loader import Overrides, check_config, load_config
 from riseml.spec.config.types import (
+    BEST_VALUE,
     Distribution,
     Goal,
     Scale,
@@ -11,6 +14,8 @@ from riseml.spec.config.types import (
     SearchSection,
     StopMethod,
     StopRule,
+    ValueKind,
+    ValueRule,
 )
 
 
@@ -70,3 +75,26 @@ train:
     assert [problem.problem for problem in checked.problems] == [
         "every parameter has one value, so that one experiment runs without a search"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("best", BEST_VALUE),
+        ("last", ValueRule(ValueKind.LAST)),
+        ("mean(5)", ValueRule(ValueKind.MEAN, 5)),
+        ("at(1000)", ValueRule(ValueKind.AT, 1000)),
+    ],
+)
+def test_an_objective_says_which_value_counts(text: str, rule: ValueRule) -> None:
+    file = f"""\
+project: x
+train:
+  image: python:3.11
+  run: t {{{{layers}}}}
+  parameters: {{layers: [2, 3]}}
+  search: {{method: grid, metric: loss, goal: minimize, objective: {text}}}
+"""
+    search = load_config(file).train.search
+    assert search is not None
+    assert (search.objective, str(search.objective)) == (rule, text)

@@ -83,7 +83,12 @@ def ask(services: Services, *names: str, **query: object) -> list[str]:
 
 def test_a_set_is_ranked_by_the_metric_that_it_is_sorted_by(services: Services) -> None:
     found = read_results(ResultQuery(("1",), sort="-accuracy"), services.stores, NOW)
-    assert found["objective"] == {"metric": "accuracy", "goal": "maximize"}
+    assert found["objective"] == {
+        "metric": "accuracy",
+        "goal": "maximize",
+        "rule": "best",
+        "words": "the largest accuracy",
+    }
     assert [(one["id"], one["rank"]) for one in found["experiments"]] == [
         ("1.3", None),
         ("1.2", 1),
