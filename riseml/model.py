@@ -527,6 +527,7 @@ class SearchPlan:
 
     search: SearchSection  # its seed is set
     parameters: tuple[Parameter, ...]
+    seeds: tuple[str, ...] = ()  # values of the parameter `seed` with which each point runs; empty: each runs once
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,6 +550,12 @@ class Trial:
     # the best value of the metric; None: the search has no result yet, or no value was reported
     value: float | None = None
     message: str = ""  # why it counts as failed
+    runs: tuple[int, ...] = ()  # of a trial that `planning.repetition` has folded: the numbers of its runs
+
+    @property
+    def first_run(self) -> int:
+        """The number of its first run within the set."""
+        return self.runs[0] if self.runs else self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -561,8 +568,8 @@ class SearchRecord:
     plan: SearchPlan
     concurrency: int  # trials at the same time
     wanted: Wanted  # names: of the stored record
-    most_trials: int  # grows when the user adds trials
-    trials: tuple[Trial, ...] = ()  # by number
+    most_trials: int  # points; grows when the user adds trials
+    trials: tuple[Trial, ...] = ()  # runs, by number
     end: SearchEnd | None = None  # None: it goes on
     variables: tuple[EnvVariable, ...] = ()  # `train.env`: what the trials get, without the caller's values
 

@@ -103,7 +103,9 @@ def describe_spec(spec: Spec) -> str:
     search = spec.train.search
     count = math.prod(len(parameter.values) for parameter in spec.train.parameters)
     if search is not None:
-        summary = f"{search.method.value} search of {count_noun(search.trials, 'trial')} to {search.goal.value}"
+        seeds = f" with {len(spec.train.seeds)} seeds each" if len(spec.train.seeds) > 1 else ""
+        trials = f"{count_noun(search.trials, 'trial')}{seeds}"
+        summary = f"{search.method.value} search of {trials} to {search.goal.value}"
         parts.append(f"{summary} {search.metric}, {spec.train.concurrency} at the same time")
     elif count > 1:
         parts.append(f"{count} experiments, {spec.train.concurrency} at the same time")

@@ -16,6 +16,7 @@ from __future__ import annotations
 from riseml.base.records import dataclass
 from riseml.base.states import Wanted
 from riseml.model import SearchEnd, SearchRecord, Trial, TrialOutcome
+from riseml.planning.repetition import find_next_run, fold_record, is_complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def decide_search(record: SearchRecord) -> tuple[SearchStep, ...]:
         return () if live else (EndSearch(record.id, end),)
     if len(live) >= record.concurrency or any(_waits(trial) for trial in live):
         return ()
-    return (AskTrial(record.id, len(record.trials) + 1),)
+    return () if find_next_run(record) is None else (AskTrial(record.id, len(record.trials) + 1),)
 
 
 def find_search_end(record: SearchRecord) -> SearchEnd | None:
@@ -66,9 +67,9 @@ def find_search_end(record: SearchRecord) -> SearchEnd | None:
     if record.wanted is Wanted.KILL:
         return SearchEnd.KILLED
     limit = record.plan.search.max_failed
-    if limit is not None and record.count(TrialOutcome.FAILED) > limit:
+    if limit is not None and fold_record(record).count(TrialOutcome.FAILED) > limit:
         return SearchEnd.TOO_MANY_FAILED
-    return SearchEnd.COMPLETED if len(record.trials) >= record.most_trials else None
+    return SearchEnd.COMPLETED if is_complete(record) else None
 
 
 def _waits(trial: Trial) -> bool:

@@ -23,6 +23,7 @@ from riseml.model import (
     Trial,
     TrialOutcome,
 )
+from riseml.planning.repetition import strip_seed
 from riseml.planning.trial_plan import Template
 from riseml.results.ranking import Objective, find_objective
 from riseml.spec.config.types import EnvVariable
@@ -48,6 +49,7 @@ class NewTrial:
     plan: Plan
     jobs: tuple[Job, ...]  # their first records
     asked_after: int  # trials whose results the search had when its point was chosen
+    point_number: int  # of its point among those of the search; with `repeat` a point has several trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class SearchStore:
             going = sa.and_(sets.c.id == set_id, sets.c.search_end.is_(None), sets.c.wanted == Wanted.RUN.value)
             row = connection.execute(sa.select(sets.c.environment, sets.c.most_trials).where(going)).mappings().first()
             last = connection.execute(sa.select(sa.func.max(trials.c.number)).where(trials.c.set_id == set_id)).scalar()
-            if row is None or new.number != 1 + (last or 0) or new.number > row["most_trials"]:
+            if row is None or new.number != 1 + (last or 0) or new.point_number > row["most_trials"]:
                 return None
             first = experiments.c.set_id == set_id, experiments.c.sub == 1
             first_row = connection.execute(sa.select(experiments).where(*first)).mappings().one()
@@ -231,13 +233,14 @@ class SearchStore:
         """
         values = {"search_end": None, "wanted": Wanted.RUN.value}
         with self._database.write_transaction() as connection:
-            count = sa.select(sa.func.count()).select_from(trials).where(trials.c.set_id == set_id)
-            columns = (sets.c.user, sets.c.number, sets.c.search_end, sets.c.most_trials)
-            user, number, ended, most = connection.execute(sa.select(*columns).where(sets.c.id == set_id)).one()
-            total = most if ended is None else connection.execute(count).scalar_one()
-            if total + more > MOST_TRIALS:
+            columns = (sets.c.user, sets.c.number, sets.c.search_end, sets.c.most_trials, sets.c.search)
+            user, number, ended, most, plan = connection.execute(sa.select(*columns).where(sets.c.id == set_id)).one()
+            repeat = max(1, len(from_json(plan, SearchPlan).seeds))
+            total = most if ended is None else _count_points(connection, set_id)
+            if (total + more) * repeat > MOST_TRIALS:
+                runs = f" with {repeat} runs each" if repeat > 1 else ""
                 raise Refused(
-                    f"set {number} has {total} trials with those to come, and a set has at most {MOST_TRIALS:,}",
+                    f"set {number} has {total} trials{runs} with those to come, and a set has at most {MOST_TRIALS:,}",
                     "run `riseml train` for a new set",
                 )
             sealed = to_json(seal(user, number, environment))
@@ -268,6 +271,11 @@ class SearchStore:
         for row in tried:
             by_set.setdefault(row["set_id"], []).append(_to_trial(row))
         return tuple(_to_record(row, tuple(by_set.get(row["id"], ()))) for row in rows)
+
+
+def _count_points(connection: sa.Connection, set_id: int) -> int:
+    points = connection.execute(sa.select(trials.c.point).where(trials.c.set_id == set_id)).scalars()
+    return len({strip_seed(_read_pairs(point)) for point in points})
 
 
 def _to_record(row: sa.RowMapping, tried: tuple[Trial, ...]) -> SearchRecord:

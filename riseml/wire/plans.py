@@ -64,6 +64,7 @@ class PlanSearch(TypedDict):
     metric: str  # the name of the metric
     goal: Literal["maximize", "minimize"]
     trials: int  # in all
+    repeat: int  # runs of each trial, with another seed each
     concurrency: int  # at the same time
     stop: str | None  # how trials are stopped early: `asha`; None: none is
 

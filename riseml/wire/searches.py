@@ -14,8 +14,9 @@ class BestTrial(TypedDict):
     """The best trial of a search so far."""
 
     id: str  # ID of its experiment: `144.3`
-    value: float  # value of the metric
+    value: float  # value of the metric; of several runs their mean
     parameters: dict[str, str]
+    runs: int  # of this point; above 1, `id` is the first one
 
 
 class SearchView(TypedDict):
@@ -26,8 +27,9 @@ class SearchView(TypedDict):
     goal: Literal["maximize", "minimize"]
     seed: int
     trials: int  # in all
-    made: int  # so far, each with an experiment of the set  # names: of the API
-    running: int  # trials that have not ended
+    repeat: int  # runs of each trial, with another seed each
+    made: int  # so far, each with an experiment of the set, or with several (`repeat`)  # names: of the API
+    running: int  # experiments that have not ended
     complete: int  # trials that ended well, and reported the metric
     stopped: int  # trials that were stopped early
     failed: int  # trials that failed or were killed, or reported no metric

@@ -10,6 +10,7 @@ from riseml.base.names import JobName
 from riseml.base.states import JobDuty, Reason, State
 from riseml.model import Image, Owner, Plan, PlannedJob, SearchPlan, SearchRecord, Trial
 from riseml.planning.plan import first_jobs
+from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.trial_plan import plan_trial
 from riseml.results.ranking import Objective
 from riseml.results.run_value import RunValue
@@ -81,16 +82,21 @@ class SearchRig:
     """One set with a search."""
 
     def __init__(
-        self, database: Database, search: SearchSection, parameters: tuple[Parameter, ...], concurrency: int = 1
+        self,
+        database: Database,
+        search: SearchSection,
+        parameters: tuple[Parameter, ...],
+        concurrency: int = 1,
+        seeds: tuple[str, ...] = (),
     ) -> None:
         self.database = database
         self.experiments = ExperimentStore(database)
         self.searches = SearchStore(database)
         self.metrics = ReportedMetrics()
-        plan = SearchPlan(search, parameters)
+        plan = SearchPlan(search, parameters, seeds)
         job = PlannedJob(JobName("train"), JobDuty.DECIDES, Resources(), Limits(), ("t",))
         templates = (((), Plan("x", Image("python"), (job,), "plain")),)
-        first = plan_trial(templates, choose_first_point(plan))
+        first = plan_trial(templates, add_seed(choose_first_point(plan), find_first_seed(plan)))
         new = NewSearch(plan, templates)
         submitted = NewExperiments(
             Owner("paul", 1000, 1000), "x", "", "", ((first, first_jobs(first)),), concurrency=concurrency, search=new

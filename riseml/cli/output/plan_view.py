@@ -90,7 +90,8 @@ def _describe_save(save: wire.PlanSave | None) -> str | None:
 def _describe_search(search: wire.PlanSearch) -> str:
     """Return `tpe, 40 trials, 4 at the same time, maximize accuracy, stopped early by asha`."""
     stop = f", stopped early by {search['stop']}" if search["stop"] else ""
-    count = f"{count_noun(search['trials'], 'trial')}, {search['concurrency']} at the same time"
+    seeds = f" with {search['repeat']} seeds each" if search["repeat"] > 1 else ""
+    count = f"{count_noun(search['trials'], 'trial')}{seeds}, {search['concurrency']} at the same time"
     return f"{search['method']}, {count}, {search['goal']} {search['metric']}{stop}"
 
 

@@ -18,6 +18,7 @@ from riseml.base.records import dataclass
 from riseml.control.search_steps import AskTrial, EndSearch, SearchStep, TellTrial, decide_search
 from riseml.model import SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.plan import first_jobs
+from riseml.planning.repetition import add_seed, find_next_run, fold_record
 from riseml.planning.trial_plan import Template, plan_trial
 from riseml.results.ranking import find_objective
 from riseml.search.propose import Proposer
@@ -143,8 +144,11 @@ class SearchLoop(threading.Thread):
         """Make the next trial. Return False when none can be made now."""
         reach(Point.ASKING)
         running = self._running[record.id]
+        following = find_next_run(record)
+        if following is None:
+            return False
         try:
-            point = running.proposer.propose_point(record.trials)
+            point = following.point or running.proposer.propose_point(fold_record(record).trials)
         except Exception:
             log.exception("riseml failed to choose a point for set %s", record.number)
             self._running[record.id] = _Running(Proposer(record.plan))
@@ -155,13 +159,14 @@ class SearchLoop(threading.Thread):
             return False
         running.templates = running.templates or self._desk.searches.load_templates(record.id)
         told_count = sum(trial.told is not None for trial in record.trials)
-        plan = plan_trial(running.templates, point)
-        new = NewTrial(len(record.trials) + 1, plan, first_jobs(plan), told_count)
+        plan = plan_trial(running.templates, add_seed(point, following.seed))
+        new = NewTrial(len(record.trials) + 1, plan, first_jobs(plan), told_count, following.point_number)
         identity = self._desk.searches.add_trial(record.id, new, now())
         reach(Point.ASKED)
         if identity is not None:
-            values = ", ".join(f"{name}={value}" for name, value in point)
-            self._log_step(record, f"{record.number}.{new.number} trial {new.number} of {record.most_trials}: {values}")
+            values = ", ".join(f"{name}={value}" for name, value in plan.parameters)
+            trial = f"trial {following.point_number} of {record.most_trials}: {values}"
+            self._log_step(record, f"{record.number}.{new.number} {trial}")
             self._publish(record)
         return identity is not None
 
@@ -192,17 +197,20 @@ class SearchLoop(threading.Thread):
         rule = record.plan.search.stop
         if rule is None:
             return
-        for trial in record.live:
-            if trial.stopped or trial.closed or not trial.placed:
+        folded = fold_record(record)
+        for trial in folded.live:  # of a point with several runs, the first one is compared
+            run = record.trials[trial.first_run - 1]
+            if run.stopped or run.closed or not run.placed:
                 continue
             try:
-                self._judge_trial(record, trial, rule)
+                self._judge_trial(folded, trial, rule)
             except BaseException:  # forget the cache: the comparison was not saved, so the next pass repeats it
                 self._running[record.id].judge = None
                 self._desk.metrics.forget(trial.experiment)
                 raise
 
     def _judge_trial(self, record: SearchRecord, trial: Trial, rule: StopRule) -> None:
+        """Compare one trial of a record with a trial for each point."""
         running = self._running[record.id]
         steps = self._desk.metrics.read_steps(trial.experiment, find_objective(record.plan.search))
         new = find_checkpoints(rule, steps, trial.reached)
@@ -215,13 +223,13 @@ class SearchLoop(threading.Thread):
         if stops:
             reach(Point.STOPPING)
         reached = (*trial.reached, *new)
-        if not self._desk.searches.note_reached(record.id, trial.number, reached, stops=stops):
+        if not self._desk.searches.note_reached(record.id, trial.first_run, reached, stops=stops):
             running.judge = None  # drop the judge: it has compared values that the records do not have
         elif stops:
             reach(Point.STOPPED)
             step, value = new[-1]
             score = f"{record.plan.search.metric} {value:g} at step {step}"
-            self._log_step(record, f"{record.number}.{trial.number} stopped early: {score}, others do better")
+            self._log_step(record, f"{record.number}.{trial.first_run} stopped early: {score}, others do better")
             self._publish(record)
 
     def _publish(self, record: SearchRecord) -> None:

@@ -9,6 +9,7 @@ from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.kernel_limits import check_sizes
 from riseml.spec.config.outputs_key import read_outputs
 from riseml.spec.config.parameters import check_placeholders, find_plugin, is_set_by_riseml, read_parameters
+from riseml.spec.config.repeat import read_repeat
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.roles_section import RoleDefaults, has_own_images, list_role_names, read_role_lines, read_roles
 from riseml.spec.config.search_section import read_search
@@ -61,6 +62,7 @@ def build_spec(file: SourceFile) -> Spec:
     roles = read_roles(file, RoleDefaults(resources, install, shell))
     run = read_lines(file, (*_TRAIN, "run"))
     parameters = read_parameters(file)
+    repeat = read_repeat(file)
     warn_of_bash_words(file, list_role_names(file))
     _check_framework(file, framework, image)
     role_lines = read_role_lines(file)
@@ -78,7 +80,8 @@ def build_spec(file: SourceFile) -> Spec:
         jax=jax,
         roles=roles,
         parameters=parameters,
-        search=read_search(file, parameters),
+        search=read_search(file, parameters, repeat or 0),
+        repeat=repeat,
         concurrency=file.read((*_TRAIN, "concurrency"), int) or 1,
         env=_read_env(file, parameters),
         finish_grace=file.read((*_TRAIN, "finish_grace"), float),

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 
+from riseml.spec.config.repeat import is_made_by_repeat
 from riseml.spec.config.roles_section import list_role_names
 from riseml.spec.config.search_section import read_distribution
 from riseml.spec.config.types import Parameter
@@ -146,7 +147,11 @@ def _check_use(file: SourceFile, used: Container[str], script: str) -> None:
     section = file.value_at(_PATH) or {}
     for name in section:
         variable = name_variable(file, name)
-        if name in used or (variable and re.search(rf"\$\{{?{re.escape(variable)}\b", script)):
+        if (
+            name in used
+            or is_made_by_repeat(file, name)
+            or (variable and re.search(rf"\$\{{?{re.escape(variable)}\b", script))
+        ):
             continue
         if file.find_key_position((*_PATH, name)).file != file.find_position(("train",)).file:
             _refuse_unknown(file, name, [key for key in section if key != name])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from riseml.base.metric_names import is_metric_name
+from riseml.spec.config.repeat import MOST_RUNS, SEED
 from riseml.spec.config.types import (
     BEST_VALUE,
     Distribution,
@@ -103,8 +104,16 @@ def _check_counted(file: SourceFile, parameters: Sequence[Parameter]) -> None:
                 file.refuse(path, problem, "write a list or a range for it")
 
 
-def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSection | None:
-    """Return the `search` section; None when the file has none, or when it is unusable."""
+def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -> SearchSection | None:
+    """Return the `search` section; None when the file has none, or when it is unusable.
+
+    Args:
+        file: the file; problems go there.
+        every: all parameters.
+        repeat: how often each point runs, with the parameter `seed`, which the search does not choose; 0: once, and
+        there is no such parameter.
+    """
+    parameters = [parameter for parameter in every if not repeat or parameter.name != SEED]
     section = file.value_at(_PATH)
     if not isinstance(section, dict):
         return None
@@ -124,11 +133,13 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
     _check_counted(file, parameters)
     if all(path[:2] != ("train", "parameters") for path in file.bad):
         _check_parameters(file, chosen, parameters)
+    trials = _read_trials(file, chosen, parameters)
+    _check_runs(file, trials, repeat)
     return SearchSection(
         method=chosen,
         metric=str(metric),
         goal=Goal(goal),
-        trials=_read_trials(file, chosen, parameters),
+        trials=trials,
         seed=file.value_at((*_PATH, "seed")),
         stop=_read_stop(file),
         max_failed=file.value_at((*_PATH, "max_failed")),
@@ -200,6 +211,13 @@ def _read_trials(file: SourceFile, method: SearchMethod, parameters: Sequence[Pa
         problem = f"the grid has {count} combinations, and each is tried once"
         file.warn((*_PATH, "trials"), problem, "leave trials out to try all of them")
     return min(trials or count, count)
+
+
+def _check_runs(file: SourceFile, trials: int, repeat: int) -> None:
+    if trials * repeat > MOST_RUNS and not file.bad:
+        runs = f"{trials} trials with {repeat} runs each are {trials * repeat:,} experiments"
+        problem = f"{runs}; at most {MOST_RUNS:,} are allowed"
+        file.refuse_key(("train", "repeat"), problem, "use fewer trials, or fewer runs of each")
 
 
 def _read_stop(file: SourceFile) -> StopRule | None:

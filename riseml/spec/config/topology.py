@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from riseml.spec.config.builder import build_spec
 from riseml.spec.config.parameters import MOST_EXPERIMENTS, read_parameters
+from riseml.spec.config.repeat import add_seeds
 from riseml.spec.config.types import Spec, Topology
 from riseml.spec.scalars.placeholders import find_placeholders
 from riseml.spec.schema.contract import CONFIG_CONTRACT, PARAMETER_MARK
@@ -30,6 +31,7 @@ def check_topologies(root: Node) -> tuple[Spec, list[Problem]]:
     """Return the spec of a file, with one topology for each combination of the parameters that counts and resources
     use; and all problems. With an error among them the spec is unusable.
     """
+    root = add_seeds(root)
     places = dict(_find_places(root, ()))
     if not places:
         return _check_file(root, {})

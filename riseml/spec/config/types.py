@@ -392,10 +392,16 @@ class Train:
     roles: tuple[RoleSection, ...] = ()  # the user's own kinds of jobs, in the order of the file
     parameters: tuple[Parameter, ...] = ()
     search: SearchSection | None = None  # None: every combination of the parameters' values
+    repeat: int | None = None  # runs of each point, which differ in the parameter `seed`; None: one, without it
     concurrency: int = 1  # experiments of a set that run at the same time
     env: tuple[EnvVariable, ...] = ()
     finish_grace: float | None = None  # seconds; None: 10 s for workers, 10 min for the evaluator
     policy: RunPolicy = DEFAULT_POLICY
+
+    @property
+    def seeds(self) -> tuple[str, ...]:
+        """The values of the parameter `seed` with which each point runs; empty without `repeat`."""
+        return tuple(str(seed) for seed in range(1, (self.repeat or 0) + 1))
 
 
 @dataclass(frozen=True, slots=True)

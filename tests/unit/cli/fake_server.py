@@ -99,6 +99,7 @@ def make_search(**changes: Any) -> wire.SearchView:
         "goal": "maximize",
         "seed": 0,
         "trials": 2,
+        "repeat": 1,
         "made": 2,
         "running": 0,
         "complete": 0,

@@ -25,7 +25,7 @@ def rig(database: Database) -> SearchRig:
 
 def make_trial(rig: SearchRig, number: int) -> NewTrial:
     plan = plan_trial(rig.searches.load_templates(rig.set_id), (("lr", f"1e-{number}"),))
-    return NewTrial(number, plan, first_jobs(plan), number - 1)
+    return NewTrial(number, plan, first_jobs(plan), number - 1, number)
 
 
 def test_a_trial_is_added_once_and_in_its_turn(rig: SearchRig) -> None:

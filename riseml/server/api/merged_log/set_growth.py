@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from riseml.base.records import dataclass
 from riseml.model import Experiment
+from riseml.planning.repetition import fold_record
 from riseml.server.api.views.search_view import describe_end
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.searches import SearchStore
@@ -30,6 +31,6 @@ class SetGrowth:
     def describe_end(self, members: Sequence[Experiment]) -> str:
         """Return what became of the set: `6 of 8 finished, 2 failed, best 144.3 accuracy 0.981 (lr=0.01)`."""
         record = self.searches.load_searches((self.set_id,)).get(self.set_id)
-        has_best = record is not None and record.find_best() is not None
+        has_best = record is not None and fold_record(record).find_best() is not None
         summaries = {} if has_best else self.metrics.read_summaries([member.id for member in members])
         return describe_end(members, record, {name for metrics in summaries.values() for name in metrics})

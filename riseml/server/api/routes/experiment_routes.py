@@ -17,6 +17,7 @@ from riseml.base.states import TERMINAL, State
 from riseml.control.explain import list_concerned_hosts
 from riseml.control.observation import Observation
 from riseml.model import Environment, SearchRecord, TrialOutcome
+from riseml.planning.repetition import fold_record
 from riseml.search.importance import find_importances
 from riseml.search.space import list_points
 from riseml.server.api.request_log import describe_kill
@@ -127,7 +128,7 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
     def add_trials(name: Name, order: Annotated[wire.TrialRequest, Body()]) -> wire.ExperimentView:
         check_text(order)
         canonical_id = parse_id(name)
-        record = find_search(canonical_id, services.stores, "only a search makes further trials")
+        record = fold_record(find_search(canonical_id, services.stores, "only a search makes further trials"))
         first = find_details(canonical_id, services.stores)[0].experiment
         _check_points(record)
         if first.snapshot and not services.stores.snapshots.has_snapshot(first.snapshot):
@@ -203,7 +204,9 @@ def add_set_routes(router: APIRouter, stores: Stores) -> None:
 
     @router.get("/experiments/{name}/importance")
     def read_importance(name: Name) -> wire.ImportanceView:
-        record = find_search(parse_id(name), stores, "only a search has a metric that its parameters decide")
+        record = fold_record(
+            find_search(parse_id(name), stores, "only a search has a metric that its parameters decide")
+        )
         importances = find_importances(record.plan, record.trials)
         return {
             "id": experiment_name(record.number, None),

@@ -106,6 +106,7 @@ def _show_search(planned: Planned) -> wire.PlanSearch | None:
         "metric": search.metric,
         "goal": "maximize" if search.goal is Goal.MAXIMIZE else "minimize",
         "trials": search.trials,
+        "repeat": len(planned.spec.train.seeds) or 1,
         "concurrency": planned.spec.train.concurrency,
         "stop": None if search.stop is None else search.stop.method.value,
     }

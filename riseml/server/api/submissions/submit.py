@@ -14,11 +14,12 @@ from riseml.base.names import JobName, name_repository
 from riseml.base.records import dataclass
 from riseml.base.settings import PROCESS
 from riseml.control.placement.refusal import describe_refusal, suggest_remedy
-from riseml.model import Environment, Origin, Owner, Plan, Resolved, SearchPlan
+from riseml.model import Environment, Origin, Owner, Plan, Point, Resolved, SearchPlan
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan, make_plans
+from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.template import check_values
 from riseml.planning.trial_plan import make_templates, plan_trial
 from riseml.search.propose import choose_first_point
@@ -28,6 +29,7 @@ from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
+from riseml.spec.config.repeat import SEED
 from riseml.spec.config.resolved import resolve_config
 from riseml.spec.config.types import Resources, Spec, Train
 from riseml.store.insertion import NewExperiments, NewSearch
@@ -63,7 +65,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     snapshot = submission.get("snapshot")
     manifest = snapshots.load_manifest(snapshot) if snapshot else Manifest()
     search = _plan_search(spec.train)
-    points = grid_points(spec.train) if search is None else (choose_first_point(search),)
+    points = grid_points(spec.train) if search is None else (_choose_first_run(search),)
     notebook = submission.get("notebook")
     origin = _find_origin(submission)
     if notebook is None:
@@ -93,7 +95,12 @@ def _plan_search(train: Train) -> SearchPlan | None:
     if search is None:
         return None
     seed = secrets.randbelow(_MOST_SEEDS) if search.seed is None else search.seed
-    return SearchPlan(replace(search, seed=seed), train.parameters)
+    chosen = (parameter for parameter in train.parameters if not train.seeds or parameter.name != SEED)
+    return SearchPlan(replace(search, seed=seed), tuple(chosen), train.seeds)
+
+
+def _choose_first_run(search: SearchPlan) -> Point:
+    return add_seed(choose_first_point(search), find_first_seed(search))
 
 
 def _find_origin(submission: wire.Submission) -> Origin:

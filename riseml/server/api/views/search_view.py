@@ -8,7 +8,8 @@ from riseml import wire
 from riseml.base.names import experiment_name
 from riseml.control.rollup import SetMember, describe_set_end
 from riseml.control.search_steps import find_search_end
-from riseml.model import END_SENTENCES, SearchEnd, SearchRecord, TrialOutcome
+from riseml.model import END_SENTENCES, SearchEnd, SearchRecord, Trial, TrialOutcome
+from riseml.planning.repetition import find_next_run, fold_record
 from riseml.spec.config.types import Goal
 
 _MOST_NAMES = 5  # names of metrics that are listed
@@ -20,38 +21,53 @@ def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.Searc
     """Return the settings, progress and best trial of a search; `names` are the metrics that its trials have
     reported."""
     search = record.plan.search
+    running = len(record.live)
+    following = describe_next_step(record)
+    record = fold_record(record)
     best = record.find_best()
     best_trial: wire.BestTrial | None = None
     if best is not None and best.value is not None:
-        name = experiment_name(record.number, best.number)
-        best_trial = {"id": name, "value": best.value, "parameters": dict(best.point)}
+        name = experiment_name(record.number, best.first_run)
+        runs = len(best.runs) or 1
+        best_trial = {"id": name, "value": best.value, "parameters": dict(best.point), "runs": runs}
     return {
         "method": search.method.value,
         "metric": search.metric,
         "goal": "maximize" if search.goal is Goal.MAXIMIZE else "minimize",
         "seed": search.seed or 0,
         "trials": record.most_trials,
+        "repeat": len(record.plan.seeds) or 1,
         "made": len(record.trials),
-        "running": len(record.live),
+        "running": running,
         "complete": record.count(TrialOutcome.COMPLETE),
         "stopped": record.count(TrialOutcome.STOPPED),
         "failed": record.count(TrialOutcome.FAILED),
         "best": best_trial,
         "end": None if record.end is None else record.end.value,
         "message": describe_search(record, names),
-        "next": describe_next_step(record),
+        "next": following,
         "variables": [variable.name for variable in record.variables if variable.value is None],
     }
 
 
 def describe_best_trial(record: SearchRecord | None) -> str:
     """Return `best 144.3 accuracy 0.981 (lr=0.01)`; empty without a good trial."""
+    record = None if record is None else fold_record(record)
     best = None if record is None else record.find_best()
     if record is None or best is None:
         return ""
     point = ", ".join(f"{name}={value}" for name, value in best.point)
-    name = experiment_name(record.number, best.number)
-    return f"best {name} {record.plan.search.metric} {best.value:g}{point and f' ({point})'}"
+    return f"{_name_best(record, best)}{point and f' ({point})'}"
+
+
+def _name_best(record: SearchRecord, best: Trial) -> str:
+    """Return `best 144.3 accuracy 0.981`; of several runs `best 144.6 and 4 more seeds, mean accuracy 0.97`."""
+    name = experiment_name(record.number, best.first_run)
+    if len(best.runs) < 2:
+        return f"best {name} {record.plan.search.metric} {best.value:g}"
+    more = len(best.runs) - 1
+    seeds = "seed" if more == 1 else "seeds"
+    return f"best {name} and {more} more {seeds}, mean {record.plan.search.metric} {best.value:g}"
 
 
 def describe_end(members: Sequence[SetMember], record: SearchRecord | None, names: Collection[str] = ()) -> str:
@@ -72,7 +88,7 @@ def describe_end(members: Sequence[SetMember], record: SearchRecord | None, name
 
 def describe_search(record: SearchRecord, names: Collection[str] = ()) -> str:
     """Return `trial 7 of 40, best 144.3 accuracy 0.981`."""
-    return "; ".join([", ".join(_describe_parts(record)), *_explain_no_value(record, names)])
+    return "; ".join([", ".join(_describe_parts(fold_record(record))), *_explain_no_value(record, names)])
 
 
 def describe_next_step(record: SearchRecord) -> str:
@@ -80,20 +96,26 @@ def describe_next_step(record: SearchRecord) -> str:
     if record.end is not None:
         return f"makes no further trial: {END_SENTENCES[record.end]}"
     live = record.live
-    number = len(record.trials) + 1
+    following = find_next_run(record)
+    makes = "further runs" if following is None else f"trial {following.point_number} of {record.most_trials}"
+    if following is not None and following.point is not None:
+        makes = f"seed {following.seed} of {makes}"
     end = find_search_end(record)
-    running = f"{len(live)} of its trials {'runs' if len(live) == 1 else 'run'}"
+    noun = "run" if record.plan.seeds else "trial"
+    running = f"{len(live)} of its {noun}s {'runs' if len(live) == 1 else 'run'}"
     if end is not None:
         why = "all trials are made" if end is SearchEnd.COMPLETED else END_SENTENCES[end]
         return f"makes no further trial: {why}; {running}" if live else f"ends now: {why}"
     waiting = next((trial for trial in live if not trial.placed and not trial.closed), None)
     if waiting is not None:
         name = experiment_name(record.number, waiting.number)
-        return f"makes trial {number} of {record.most_trials} when {name} has got a place"
+        return f"makes {makes} when {name} has got a place"
     if len(live) >= record.concurrency:
         allowed = f"concurrency: {record.concurrency}"
-        return f"makes trial {number} of {record.most_trials} when a trial ends: {running} ({allowed})"
-    return f"chooses trial {number} of {record.most_trials} now"
+        return f"makes {makes} when a {noun} ends: {running} ({allowed})"
+    if following is None:
+        return f"makes {makes} when the first one of a trial has ended: {running}"
+    return f"makes {makes} now" if following.point is not None else f"chooses {makes} now"
 
 
 def _explain_no_value(record: SearchRecord, names: Collection[str]) -> Iterator[str]:
@@ -119,6 +141,6 @@ def _describe_parts(record: SearchRecord) -> Iterator[str]:
         yield f"{valueless} without a value"
     best = record.find_best()
     if best is not None:
-        yield f"best {experiment_name(record.number, best.number)} {record.plan.search.metric} {best.value:g}"
+        yield _name_best(record, best)
     if record.end not in (None, SearchEnd.COMPLETED):
         yield END_SENTENCES[record.end]

@@ -54,6 +54,7 @@ def test_a_dry_run_of_a_search_names_the_search(riseml: Riseml, fake_server: Fak
         "metric": "accuracy",
         "goal": "maximize",
         "trials": 40,
+        "repeat": 1,
         "concurrency": 4,
         "stop": "asha",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from riseml.base.errors import Refused, StoreError
 from riseml.base.states import Reason, State, Wanted
 from riseml.model import SearchEnd, SearchRecord, TrialOutcome
 from riseml.planning.plan import first_jobs
+from riseml.planning.repetition import fold_record
 from riseml.planning.trial_plan import plan_trial
 from riseml.server.api.routes.experiment_routes import _check_points
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.wake import Wake
-from riseml.spec.config.types import SearchMethod, StopMethod, StopRule
+from riseml.spec.config.types import BEST_VALUE, SearchMethod, StopMethod, StopRule, ValueKind, ValueRule
 from riseml.store.database import Database
 from riseml.store.marks import KeptOutputs
 from riseml.store.schema import experiments, sets
@@ -270,7 +272,7 @@ def test_a_number_is_stored_once(database: Database) -> None:
     rig.loop.run_pass()
     assert len(rig.record().trials) == 2
     plan = plan_trial(other.load_templates(record.id), record.trials[0].point)
-    assert other.add_trial(record.id, NewTrial(2, plan, first_jobs(plan), 0), NOW) is None
+    assert other.add_trial(record.id, NewTrial(2, plan, first_jobs(plan), 0, 2), NOW) is None
     assert len(rig.record().trials) == 2
 
 
@@ -349,3 +351,50 @@ def test_a_server_that_dies_after_each_trial_makes_the_same_ones(method: SearchM
         database.close()
     assert points[0] == points[1]
     assert len(set(points[0])) == 16
+
+
+def test_points_run_with_all_their_seeds_and_are_compared_by_their_means(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=2), SPACE, concurrency=2, seeds=("1", "2"))
+    rig.loop.run_pass()
+    rig.place(1)
+    rig.loop.run_pass()
+    first, second = (dict(trial.point) for trial in rig.record().trials)
+    assert (first.pop("seed"), second.pop("seed")) == ("1", "2")
+    assert first == second
+    for number, value in ((1, 0.5), (2, 0.7), (3, 0.9), (4, 0.1)):
+        rig.loop.run_pass()
+        rig.report(number, value)
+        rig.end(number)
+    rig.restart()
+    rig.loop.run_pass()
+    best = fold_record(rig.record()).find_best()
+    assert best is not None
+    assert best.value == pytest.approx(0.6)
+    assert (best.runs, rig.record().end) == ((1, 2), SearchEnd.COMPLETED)
+
+
+def test_a_trial_that_diverges_counts_as_failed(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=1), SPACE)
+    rig.report(1, 0.9)
+    rig.report(1, math.nan, 2)
+    rig.end(1)
+    rig.loop.run_pass()
+    assert (rig.trial(1).outcome, rig.trial(1).value) == (TrialOutcome.FAILED, None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        (BEST_VALUE, 0.9),
+        (ValueRule(ValueKind.LAST), 0.3),
+        (ValueRule(ValueKind.MEAN, 2), pytest.approx(0.4)),
+        (ValueRule(ValueKind.AT, 2), 0.5),
+    ],
+)
+def test_the_objective_says_which_value_a_search_is_told(database: Database, rule: ValueRule, value: float) -> None:
+    rig = SearchRig(database, make_search(trials=1, objective=rule), SPACE)
+    for step, reported in enumerate((0.9, 0.5, 0.3), 1):
+        rig.report(1, reported, step)
+    rig.end(1)
+    rig.loop.run_pass()
+    assert rig.trial(1).value == value
