@@ -584,6 +584,7 @@ class SearchRecord:
 
     def find_best(self) -> Trial | None:
         """Return the trial with the best value, the first of several; None while the search has no result."""
-        good = [trial for trial in self.trials if trial.value is not None and trial.outcome is not TrialOutcome.FAILED]
+        bad = (TrialOutcome.FAILED, TrialOutcome.STOPPED) if self.plan.seeds else (TrialOutcome.FAILED,)  # one seed
+        good = [trial for trial in self.trials if trial.value is not None and trial.outcome not in bad]
         sign = -1.0 if self.plan.search.goal is Goal.MAXIMIZE else 1.0
         return min(good, key=lambda trial: sign * (trial.value or 0.0), default=None)

@@ -15,7 +15,7 @@ from statistics import fmean
 from riseml.base.records import dataclass
 from riseml.base.states import Wanted
 from riseml.model import Point, SearchPlan, SearchRecord, Trial, TrialOutcome
-from riseml.spec.config.repeat import SEED
+from riseml.spec.config.types import SEED
 
 _CUT_OFF = "its search ended before all its seeds had run"
 
@@ -45,18 +45,19 @@ def find_first_seed(plan: SearchPlan) -> str:
 
 
 def fold_record(record: SearchRecord) -> SearchRecord:
-    """Return the record with one trial for each point; the record itself where each point runs once."""
-    if not record.plan.seeds:
+    """Return the record with one trial for each point; the record itself where each point runs once, or
+    where it is folded."""
+    if not record.plan.seeds or any(trial.runs for trial in record.trials):
         return record
     is_over = record.end is not None or record.wanted is Wanted.KILL
     folded = [_fold_runs(record.plan, runs, is_over=is_over) for runs in _group_runs(record.trials)]
     order = sorted(trial.told for trial in folded if trial.told is not None)
-    places = {told: place for place, told in enumerate(order, 1)}
+    places = {position: place for place, position in enumerate(order, 1)}
     trials = (
         replace(
             trial,
             number=number,
-            asked_after=sum(told <= trial.asked_after for told in order),
+            asked_after=sum(position <= trial.asked_after for position in order),
             told=None if trial.told is None else places[trial.told],
         )
         for number, trial in enumerate(folded, 1)
@@ -123,11 +124,11 @@ def _fold_runs(plan: SearchPlan, runs: Sequence[Trial], *, is_over: bool) -> Tri
     is_open = _is_open(plan, runs)
     if any(run.outcome is None for run in runs) or (is_open and not is_over):
         return trial
-    told = max(run.told or 0 for run in runs)
+    position = max(run.told or 0 for run in runs)
     failed = next((run for run in runs if run.outcome is TrialOutcome.FAILED), None)
     if failed is not None or is_open:
         message = _CUT_OFF if failed is None else failed.message
-        return replace(trial, outcome=TrialOutcome.FAILED, told=told, message=message)
+        return replace(trial, outcome=TrialOutcome.FAILED, told=position, message=message)
     values = [run.value for run in runs if run.value is not None]
     value = fmean(values) if len(values) == len(runs) else None
-    return replace(trial, outcome=first.outcome, told=told, value=value)
+    return replace(trial, outcome=first.outcome, told=position, value=value)

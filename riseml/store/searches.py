@@ -117,9 +117,9 @@ class SearchStore:
             for identity, text in plans:
                 if find_objective(from_json(text, SearchPlan).search) != objective:
                     continue
-                told = sa.and_(trials.c.set_id == identity, trials.c.outcome.isnot(None))
+                has_result = sa.and_(trials.c.set_id == identity, trials.c.outcome.isnot(None))
                 columns = (trials.c.experiment_id, trials.c.value)
-                values |= {row[0]: row[1] for row in connection.execute(sa.select(*columns).where(told))}
+                values |= {row[0]: row[1] for row in connection.execute(sa.select(*columns).where(has_result))}
         return values
 
     def list_members(self, set_id: int) -> tuple[int, ...]:

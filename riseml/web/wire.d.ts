@@ -42,6 +42,9 @@ export type GoneHost = { host: string; jobs: Array<string>; seconds_left: number
 export type GpuList = { gpus: Array<GpuView>; troubles: Array<GpuTrouble> };
 export type GpuTrouble = { host: string; message: string };
 export type GpuView = { host: string; id: string; uuid: string; name: string; driver: string; bus: string; mem_total: number | null; mem_used: number | null; percent: number | null; temperature: number | null; power: number | null; power_limit: number | null; jobs: Array<string> };
+export type GroupList = { objective: ObjectiveView | null; column: string; total: number; matched: number; parameters: Array<string>; same: Record<string, string>; best_run: GroupRunView | null; groups: Array<GroupView> };
+export type GroupRunView = { id: string; seed: string | null; value: number };
+export type GroupView = { ids: Array<string>; rank: number | null; parameters: Record<string, string>; n: number; mean: number | null; deviation: number | null; low: number | null; high: number | null; runs: Array<GroupRunView>; failed: number; stopped: number; unfinished: number };
 export type HostFinding = { host: string; outcome: "ok" | "slow" | "failed"; id: string | null; message: string; measures: Array<MeasureView>; gpus: Array<TestedGpuView> };
 export type HostFindings = { findings: Array<HostFinding>; links: Array<LinkFinding> };
 export type HostFitView = { host: string; obstacle: "silent" | "lost" | "drained" | "stale" | null; text: string; jobs: Array<JobFitView> };
@@ -175,6 +178,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /metrics/values` ? MetricLastValues :
   Request extends `GET /pool/queue` ? QueueView :
   Request extends `GET /pool/usage` ? PoolUsage :
+  Request extends `GET /results/groups` ? GroupList :
   Request extends `GET /web/sessions` ? WebSessions :
   Request extends `POST /files/folder` ? FileView :
   Request extends `POST /files/link` ? FileView :

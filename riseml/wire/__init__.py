@@ -34,6 +34,7 @@ from riseml.wire.command_output import (
     ExportedFolder as ExportedFolder,
     Forwards as Forwards,
     ForwardView as ForwardView,
+    GroupComparisonView as GroupComparisonView,
     KeyRotation as KeyRotation,
     Kill as Kill,
     Kills as Kills,
@@ -136,7 +137,14 @@ from riseml.wire.pool import (
     TestedGpuView as TestedGpuView,
 )
 from riseml.wire.pool_changes import AddedHost as AddedHost, NewHost as NewHost, RemovedHost as RemovedHost
-from riseml.wire.results import ObjectiveView as ObjectiveView, ResultList as ResultList, ResultView as ResultView
+from riseml.wire.results import (
+    GroupList as GroupList,
+    GroupRunView as GroupRunView,
+    GroupView as GroupView,
+    ObjectiveView as ObjectiveView,
+    ResultList as ResultList,
+    ResultView as ResultView,
+)
 from riseml.wire.samples import (
     JobSamples as JobSamples,
     Stragglers as Stragglers,

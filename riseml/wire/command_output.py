@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
+from riseml.wire.results import GroupView
 from riseml.wire.state_names import StateName
 
 CopyView = TypedDict(
@@ -124,11 +125,26 @@ class ScalingView(TypedDict):
     left_out: int  # experiments that have not finished
 
 
+class GroupComparisonView(TypedDict):
+    """What `riseml results --compare --json` prints: whether two groups differ."""
+
+    column: str  # whose values were compared
+    groups: list[GroupView]  # both of them
+    test: str | None  # `paired` (Student's t-test of shared seeds) or `welch`; null: there was nothing to test
+    p: float | None
+    difference: float | None  # of the means: the second one less the first one
+    low: float | None  # 95% interval of the difference
+    high: float | None
+    verdict: str  # for people: `no difference shown (p = 0.31, n = 5 and 5)`
+    notes: list[str]
+
+
 class PlotSeries(TypedDict):
     """One curve, or the points of a chart."""
 
     label: str
     points: list[list[float]]  # x and y of each
+    band: list[list[float]]  # x, low and high at each point of a mean over seeds; empty: it is no mean
 
 
 class PlotView(TypedDict):

@@ -37,6 +37,44 @@ class ResultView(TypedDict):
     ended_at: str | None  # RFC 3339
 
 
+class GroupRunView(TypedDict):
+    """One run of a group that has a value."""
+
+    id: str  # `144.3`
+    seed: str | None  # null: it has none
+    value: float
+
+
+class GroupView(TypedDict):
+    """Runs that differ in their seed alone."""
+
+    ids: list[str]  # all of them, the first run first
+    rank: int | None  # by the mean; null: a run failed, has no value, was stopped or goes on, or nothing ranks
+    parameters: dict[str, str]  # without the seed
+    n: int  # values
+    mean: float | None  # null: there is no value
+    deviation: float | None  # with n - 1; null: there are fewer than two values
+    low: float | None  # 95% interval of the mean, by bootstrap; null: there are fewer than two values
+    high: float | None
+    runs: list[GroupRunView]  # that have finished with a value
+    failed: int  # runs that failed or were killed, or finished without a value
+    stopped: int  # runs that were stopped early
+    unfinished: int
+
+
+class GroupList(TypedDict):
+    """Experiments, grouped by their parameters without the seed."""
+
+    objective: ObjectiveView | None  # null: nothing is ranked
+    column: str  # whose values these are: `accuracy`, `loss.last`
+    total: int  # experiments that were looked at
+    matched: int  # how many of these meet the conditions
+    parameters: list[str]  # whose values differ between the groups
+    same: dict[str, str]  # parameters that all groups have alike, with their values
+    best_run: GroupRunView | None  # the best single run, which may be a lucky seed; null: nothing is ranked
+    groups: list[GroupView]  # by rank; the others after them
+
+
 class ResultList(TypedDict):
     """Experiments with their results."""
 

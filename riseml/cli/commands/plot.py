@@ -25,6 +25,9 @@ AgainstOption = Annotated[
     str | None,
     typer.Option("--against", metavar="PARAMETER", show_default=False, help="Plot over a parameter, not over steps."),
 ]
+GroupOption = Annotated[
+    bool, typer.Option("--group", help="One curve for each point: the mean over its seeds, with a band.")
+]
 SvgOption = Annotated[
     Path | None, typer.Option("--svg", metavar="FILE", show_default=False, help="Write an SVG file instead.")
 ]
@@ -42,6 +45,7 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     ] = None,
     *,
     against: AgainstOption = None,
+    group: GroupOption = False,
     where: WhereOption = None,
     sort: SortOption = "",
     svg: SvgOption = None,
@@ -54,11 +58,16 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     each experiment: its best value where the metric is ranked, else its last one.
     """
     command: CommandContext = context.obj
+    if group and against:
+        raise UsageError("--group and --against exclude each other", "leave one of them out")
     query: dict[str, object] = {"of": [_read_id(identity)], "where": where or [], "sort": sort}
     with command.connect() as client:
         results = client.get_results(query)
         name = _choose_metric(results, metric)
-        chart = _make_scatter(results, name, against) if against else _make_curves(client, results, name)
+        if group:
+            chart = _make_group_curves(client, query, results, name)
+        else:
+            chart = _make_scatter(results, name, against) if against else _make_curves(client, results, name)
     _show_chart(command, chart, svg=svg, png=png, json=json)
 
 
@@ -103,6 +112,28 @@ def _make_curves(client: Client, results: wire.ResultList, metric: str) -> Chart
     return replace(chart, note=f"The {which} {_CURVES} of {len(every):,} experiments; --where and --sort choose others")
 
 
+def _make_group_curves(client: Client, query: dict[str, object], results: wire.ResultList, metric: str) -> Chart:
+    from riseml.cli.output.group_curves import make_group_curves
+    from riseml.cli.output.results_view import make_columns
+
+    groups = client.get_groups({**query, "column": make_columns(results).name_metric(metric)})
+    reporting = {
+        experiment["id"]
+        for experiment in results["experiments"]
+        if any(reported["name"] == metric for reported in experiment["metrics"])
+    }
+    drawn = [group for group in groups["groups"] if reporting.intersection(group["ids"])]
+    histories = [
+        (group, [client.get_metric_history(name, metric) for name in group["ids"] if name in reporting])
+        for group in drawn[:_CURVES]
+    ]
+    chart = make_group_curves(metric, histories, groups["parameters"])
+    if len(drawn) <= _CURVES:
+        return chart
+    which = "best" if groups["objective"] else "first"
+    return replace(chart, note=f"{chart.note}. The {which} {_CURVES} of {len(drawn):,} points")
+
+
 def _make_scatter(results: wire.ResultList, metric: str, parameter: str) -> Chart:
     from riseml.cli.output.chart import make_scatter
     from riseml.cli.output.results_view import make_columns, make_row
@@ -144,6 +175,10 @@ def _show_chart(command: CommandContext, chart: Chart, *, svg: Path | None, png:
         from riseml.cli.output.terminal_plot import draw_chart
 
         printer = command.printer
+        if any(series.band for series in chart.series):
+            from riseml.cli.output.group_curves import NOTE, NOTE_WITHOUT_BANDS
+
+            chart = replace(chart, note=chart.note.replace(NOTE, NOTE_WITHOUT_BANDS))
         encoding = (getattr(printer.out, "encoding", None) or "utf-8").lower()
         command.printer.print_lines(draw_chart(chart, printer.style, unicode=encoding.startswith("utf")))
 
@@ -165,6 +200,13 @@ def _show_json(chart: Chart, files: list[str]) -> wire.PlotView:
         "title": chart.title,
         "x": chart.x_title,
         "y": chart.y_title,
-        "series": [{"label": series.label, "points": [[x, y] for x, y in series.points]} for series in chart.series],
+        "series": [
+            {
+                "label": series.label,
+                "points": [[x, y] for x, y in series.points],
+                "band": [[x, low, high] for x, low, high in series.band],
+            }
+            for series in chart.series
+        ],
         "files": files,
     }

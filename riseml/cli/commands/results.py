@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -64,6 +64,12 @@ DigitsOption = Annotated[
     int | None,
     typer.Option("--digits", min=1, max=17, metavar="N", show_default=False, help="Significant digits. Default: 6."),
 ]
+GroupOption = Annotated[
+    bool, typer.Option("--group", help="One row for each point: mean, deviation and interval over its seeds.")
+]
+CompareOption = Annotated[
+    bool, typer.Option("--compare", help="Whether two sets, or the points of two runs, differ: a t-test over seeds.")
+]
 
 _USUAL = 100  # rows of a table
 
@@ -78,6 +84,9 @@ class _Presentation:
     rate: str | None = None
     digits: int | None = None  # None: the usual ones
     sort: str = ""  # for `scaling`; the server sorts the others
+    group: bool = False
+    compare: bool = False
+    rows: int | None = None  # None: the usual number
 
 
 def show_results(  # noqa: PLR0913  # one parameter for each option of the command
@@ -89,6 +98,8 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     columns: ColumnsOption = "",
     rows: RowsOption = None,
     project: ProjectOption = None,
+    group: GroupOption = False,
+    compare: CompareOption = False,
     scaling: ScalingOption = False,
     rate: RateOption = None,
     form: FormatOption = None,
@@ -105,12 +116,17 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     """
     command: CommandContext = context.obj
     chosen = [*([form] if form else []), *([ResultFormat.CSV] if csv else []), *([ResultFormat.JSON] if json else [])]
-    output = _check_output(_Presentation(_choose_format(chosen), columns, scaling, rate, digits, sort))
+    output = _check_output(
+        _Presentation(_choose_format(chosen), columns, scaling, rate, digits, sort, group, compare, rows)
+    )
     query: dict[str, object] = {"where": where or [], "sort": "" if scaling else sort}
     most = _USUAL if rows is None and output.form is ResultFormat.TABLE and not scaling else rows
     if most:
         query["limit"] = most
     query |= _choose_experiments(command, identities or [], project)
+    if group or compare:
+        _print_groups(command, query, output)
+        return
     with command.connect() as client:
         results = client.get_results(query)
     _print_results(command, results, output)
@@ -130,11 +146,45 @@ def _choose_format(chosen: list[ResultFormat]) -> ResultFormat:
 
 
 def _check_output(output: _Presentation) -> _Presentation:
+    if output.group and output.scaling:
+        raise UsageError("--group and --scaling exclude each other", "leave one of them out")
+    if output.group and "," in output.columns:
+        raise UsageError("with --group, --columns names the one metric that is averaged", "name one")
     if output.rate is not None and not output.scaling:
         raise UsageError("--rate is for --scaling", "add --scaling")
     if output.digits is not None and output.form in (ResultFormat.CSV, ResultFormat.JSON):
         raise UsageError(f"--digits is for tables, and {output.form.value} has all digits", "leave --digits out")
     return output
+
+
+def _print_groups(command: CommandContext, query: dict[str, object], output: _Presentation) -> None:
+    from riseml.cli.output.groups_view import list_group_csv, list_groups, make_group_table
+    from riseml.cli.result_groups import check_compared, print_comparison
+
+    names = [str(name) for name in cast("list[str]", query.get("of", []))]
+    if output.compare:
+        is_other = output.form not in (ResultFormat.TABLE, ResultFormat.JSON)
+        form = {f"--format {output.form.value}": True} if is_other else {}
+        check_compared(names, {"--group": output.group, "--scaling": output.scaling, **form})
+        query["of"] = list(dict.fromkeys(name.partition(".")[0] for name in names))  # all runs of their points
+    query.pop("limit", None)
+    column = {"column": output.columns} if output.columns else {}
+    with command.connect() as client:
+        groups = client.get_groups({**query, **column})
+    printer = command.printer
+    match output.form:
+        case _ if output.compare:
+            print_comparison(command, groups, names, json=output.form is ResultFormat.JSON)
+        case ResultFormat.JSON:
+            printer.print_json(groups)
+        case ResultFormat.TABLE:
+            printer.print_lines(
+                list_groups(groups, printer.style, _USUAL if output.rows is None else output.rows or None)
+            )
+        case ResultFormat.CSV:
+            printer.print_lines(list_group_csv(groups))
+        case _:
+            printer.print_lines(_list_paper_lines(make_group_table(groups, output.digits), output.form))
 
 
 def _choose_experiments(command: CommandContext, identities: list[str], project: str | None) -> dict[str, object]:

@@ -13,7 +13,9 @@ from riseml.results.numbers import are_numbers, read_number
 if TYPE_CHECKING:
     from riseml import wire
 
-_BEST = " (best)"
+BEST = " (best)"
+"""The end of the label of the best series."""
+
 _LEAST_PLAIN = 1e-4  # between these ends of a y axis, its numbers are short without an exponent
 _MOST_PLAIN = 1e7
 _Y_TICKS = 7
@@ -28,6 +30,12 @@ class ChartSeries:
     label: str
     points: tuple[tuple[float, float], ...]  # finite numbers, in order
     is_best: bool = False  # True: marked, and drawn last so that no other series hides it
+    band: tuple[tuple[float, float, float], ...] = ()  # x, low and high around the points; empty: no band
+
+    @property
+    def extent(self) -> list[tuple[float, float]]:
+        """The points, and the edges of the band: what an axis has to hold."""
+        return [*self.points, *((x, y) for x, low, high in self.band for y in (low, high))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +69,8 @@ def make_curves(
     series = tuple(
         ChartSeries(
             _describe_experiment(result, [other for other, _ in histories])
-            + (_BEST if result["id"] == best and len(histories) > 1 else ""),
-            _list_points(history["buckets"], counted=counted),
+            + (BEST if result["id"] == best and len(histories) > 1 else ""),
+            list_points(history["buckets"], counted=counted),
             is_best=result["id"] == best,
         )
         for result, history in histories
@@ -79,7 +87,8 @@ def _describe_experiment(result: wire.ResultView, every: Sequence[wire.ResultVie
     return clean_text(f"{result['id']} {format_parameters(differ)}".strip())
 
 
-def _list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tuple[tuple[float, float], ...]:
+def list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tuple[tuple[float, float], ...]:
+    """Return the mean of each part of a history over its last step, or over the number of its last value."""
     points = []
     count = 0
     for bucket in buckets:
@@ -110,7 +119,7 @@ def make_scatter(
     series: tuple[ChartSeries, ...] = (ChartSeries("", tuple(sorted((places[text], value) for text, value in points))),)
     if best is not None and best[1] in points and len(points) > 1:
         text, value = best[1]
-        label = clean_text(f"{best[0]} {parameter}={text}{_BEST}")
+        label = clean_text(f"{best[0]} {parameter}={text}{BEST}")
         series += (ChartSeries(label, ((places[text], value),), is_best=True),)
     if texts:
         names = tuple(clean_text(text) for text in texts)

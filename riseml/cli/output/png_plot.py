@@ -33,7 +33,10 @@ def write_png(chart: Chart, path: Path) -> None:
         xs = [x for x, _ in series.points]
         ys = [y for _, y in series.points]
         style = "-" if chart.joined and len(xs) > 1 else "o"
-        axes.plot(xs, ys, style, label=_escape_formula(series.label), linewidth=3 if series.is_best else 1.5)
+        lines = axes.plot(xs, ys, style, label=_escape_formula(series.label), linewidth=3 if series.is_best else 1.5)
+        if series.band:
+            steps, low, high = zip(*series.band, strict=True)
+            axes.fill_between(steps, low, high, color=lines[0].get_color(), alpha=0.18, linewidth=0)
     if chart.x_log:
         axes.set_xscale("log")
     if chart.x_names:

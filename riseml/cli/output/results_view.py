@@ -14,7 +14,7 @@ from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric, format_parameters, format_seconds
 from riseml.results.column_names import quote_name
 from riseml.results.rows import FIXED, Columns, ResultRow, Value
-from riseml.spec.config.types import Goal
+from riseml.spec.config.types import SEED, Goal
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -145,6 +145,8 @@ def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
     best = results["best"]
     if objective and best:
         notes.append(f"* {describe_best(best, objective)}: {objective['words']}")
+        if SEED in results["parameters"]:
+            notes.append("One run may have a lucky seed: --group ranks points by their means over seeds")
     elif results["metrics"] and not objective:
         metric = results["metrics"][0]
         column = make_columns(results).write_metric(metric)

@@ -37,7 +37,7 @@ def draw_svg(chart: Chart) -> str:
 
 
 def _draw_lines(chart: Chart) -> Iterator[str]:
-    points = [point for series in chart.series for point in series.points]
+    points = [point for series in chart.series for point in series.extent]
     xs = find_ends([_place_x(x, chart) for x, _ in points])
     ys = find_ends([y for _, y in points])
     labels = [(at, series) for at, series in enumerate(chart.series) if series.label][:_MOST_LABELS]
@@ -49,6 +49,7 @@ def _draw_lines(chart: Chart) -> Iterator[str]:
     yield f'<rect width="{_WIDTH}" height="{height}" fill="white"/>'
     yield _write_text(_WIDTH / 2, 24, chart.title, anchor="middle", more=' font-size="16"')
     yield from _draw_axes(chart, xs, ys)
+    yield from _draw_bands(chart, xs, ys)
     for at, series in chart.drawn:
         colour = _COLOURS[at % len(_COLOURS)]
         width = 4 if series.is_best else 2
@@ -65,6 +66,17 @@ def _draw_lines(chart: Chart) -> Iterator[str]:
     if chart.note:
         yield _write_text(_LEFT, _HEIGHT + _LINE * len(labels) + 4, chart.note)
     yield "</svg>"
+
+
+def _draw_bands(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> Iterator[str]:
+    for at, series in chart.drawn:
+        if not series.band:
+            continue
+        upper = [(x, high) for x, _, high in series.band]
+        lower = [(x, low) for x, low, _ in reversed(series.band)]
+        spots = [(_across(_place_x(x, chart), xs), _down(y, ys)) for x, y in (*upper, *lower)]
+        edge = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+        yield f'<polygon points="{edge}" fill="{_COLOURS[at % len(_COLOURS)]}" fill-opacity="0.18" stroke="none"/>'
 
 
 def _draw_axes(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> Iterator[str]:

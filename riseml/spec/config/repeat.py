@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.spec.config.types import SEED
 from riseml.spec.yaml.document import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
-
-SEED = "seed"
-"""The parameter that `repeat` makes: 1 for the first run of a point, 2 for the second one, ..."""
 
 MOST_RUNS = 1_000
 """Runs of one point, and experiments of a set."""

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from riseml.base.metric_names import is_metric_name
-from riseml.spec.config.repeat import MOST_RUNS, SEED
+from riseml.spec.config.repeat import MOST_RUNS
 from riseml.spec.config.types import (
     BEST_VALUE,
+    SEED,
     Distribution,
     Goal,
     Parameter,

@@ -16,6 +16,9 @@ DEFAULT_MEM = 1024  # MiB
 DEFAULT_TENSORFLOW = "2.21.0"
 DEFAULT_PYTORCH = "2.6.0-cuda12.4-cudnn9-runtime"
 DEFAULT_JAX = "0.10.2"
+SEED = "seed"
+"""The parameter that `repeat` makes: 1 for the first run of a point, 2 for the second one, ..."""
+
 DEFAULT_AFTER = 1  # `search.stop.after`, steps
 DEFAULT_FACTOR = 3  # `search.stop.factor`
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A set: the curves of all its experiments, the best value so far, which parameters decide, what was stopped early, and
- * its leaderboard.
+ * A set: the curves of all its experiments, the best value so far, its points over their seeds, which parameters
+ * decide, what was stopped early, and its leaderboard.
  */
 
 import { get } from "./api.js";
@@ -9,6 +9,7 @@ import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { countNoun, formatNumber } from "./format.js";
+import { GroupPanel } from "./groups.js";
 import { ImportancePanel } from "./importance.js";
 import { ParallelPanel } from "./parallel.js";
 import { makeDuration, makeLink, makeProblem, makeState, makeTable } from "./parts.js";
@@ -41,6 +42,7 @@ class SetView {
     /** @type {ChartPanel | undefined} */
     this.best = undefined;
     this.importance = new ImportancePanel(page.view.id, page.signal);
+    this.groups = new GroupPanel(page.view.id, page.signal);
     this.parallel = new ParallelPanel();
     this.parallel.element.hidden = true;
     this.select = make("select", { id: "metric", onchange: () => this.choose() });
@@ -48,7 +50,7 @@ class SetView {
     this.charts = make("div", { class: "charts" });
     this.early = make("section", { "aria-label": "Stopped early", hidden: true });
     this.board = make("section", { "aria-label": "Leaderboard" });
-    fill(page.place, this.picker, this.charts, this.parallel.element, this.early, this.board);
+    fill(page.place, this.picker, this.charts, this.groups.element, this.parallel.element, this.early, this.board);
   }
 
   choose() {
@@ -78,6 +80,7 @@ class SetView {
     const goal = found.objective?.metric === metric ? found.objective.goal : "";
     this.showTrials(found, metric, goal);
     await this.drawCurves(found, metric, goal);
+    await this.groups.update(found, metric);
     if (view.search) await this.importance.update(view.search);
   }
 

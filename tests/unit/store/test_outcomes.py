@@ -38,3 +38,13 @@ def run_first(experiments: ExperimentStore) -> None:
     jobs = tuple(job if job.part is JobDuty.PREPARES else replace(job, host=HostName("gpu1")) for job in old.jobs)
     new = replace(old, jobs=jobs, state=State.FINISHED, started_at=BEGIN, ended_at=BEGIN + timedelta(minutes=1))
     assert experiments.save_decision(old, new, BEGIN)
+
+
+def test_only_experiments_with_several_attempts_are_named(database: Database, experiments: ExperimentStore) -> None:
+    plan = make_plan("master", "worker.1")
+    for _ in range(2):
+        experiments.add_experiments(NewExperiments(ANN, "toaster", "", "", ((plan, first_jobs(plan)),)), BEGIN)
+    before = experiments.get_experiment(2).experiment
+    again = replace(before, jobs=tuple(replace(job, attempt=3) for job in before.jobs))
+    assert experiments.save_decision(before, again, BEGIN)
+    assert OutcomeStore(database).read_attempts([1, 2, 9]) == {2: 3}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import sqlalchemy as sa
 
@@ -10,6 +12,8 @@ from riseml.base.states import Wanted
 from riseml.model import MOST_TRIALS, SearchEnd, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
+from riseml.results.ranking import find_objective
+from riseml.spec.config.types import ValueKind, ValueRule
 from riseml.store.database import Database
 from riseml.store.marks import KeptOutputs
 from riseml.store.schema import experiments, sets
@@ -102,3 +106,29 @@ def test_only_sets_with_a_search_are_loaded(rig: SearchRig) -> None:
     assert rig.searches.load_searches([rig.set_id, 99]) == {rig.set_id: rig.record()}
     assert rig.searches.load_plans([rig.set_id, 99]) == (rig.record().plan,)
     assert not rig.searches.has_search(99)
+
+
+def test_values_of_trials_are_those_of_their_own_objective(rig: SearchRig) -> None:
+    rig.searches.add_trial(rig.set_id, make_trial(rig, 2), NOW)
+    rig.searches.add_trial(rig.set_id, make_trial(rig, 3), NOW)
+    rig.searches.tell_trial(rig.set_id, ToldTrial(1, TrialOutcome.COMPLETE, 0.5))
+    rig.searches.tell_trial(rig.set_id, ToldTrial(2, TrialOutcome.FAILED, message="exit code 1"))
+    first, second, _ = (trial.experiment for trial in rig.record().trials)
+    objective = find_objective(rig.record().plan.search)
+    assert rig.searches.load_values([rig.set_id, 99], objective) == {first: 0.5, second: None}
+    other = replace(objective, rule=ValueRule(ValueKind.LAST))
+    assert rig.searches.load_values([rig.set_id], other) == {}
+
+
+def test_further_trials_are_points_and_a_set_has_at_most_so_many_runs(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=1), (LR,), seeds=("1", "2", "3", "4"))
+    rig.loop.run_pass()
+    for number in range(1, 5):
+        rig.report(number, 0.5)
+        rig.end(number)
+        rig.loop.run_pass()
+    assert (rig.record().end, len(rig.record().trials)) == (SearchEnd.COMPLETED, 4)
+    rig.searches.continue_search(rig.set_id, 2, ())
+    assert rig.record().most_trials == 3, "one point was made, and two follow"
+    with pytest.raises(Refused, match="has 3 trials with 4 runs each with those to come"):
+        rig.searches.continue_search(rig.set_id, MOST_TRIALS // 4 - 2, ())

@@ -14,6 +14,7 @@ from riseml.base.states import State
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.comparison import compare_experiments
 from riseml.server.api.views.record_views import show_all
+from riseml.server.api.views.result_groups import read_groups
 from riseml.server.api.views.results import ResultQuery, read_results
 from riseml.server.clock import now
 from riseml.server.services import Services, Stores
@@ -166,7 +167,7 @@ def _read_page(
 
 
 def add_result_routes(router: APIRouter, stores: Stores) -> None:
-    """Add /comparison and /results, which put experiments side by side."""
+    """Add /comparison, /results and /results/groups, which put experiments side by side."""
 
     @router.get("/comparison")
     def compare(names: Names) -> wire.ComparisonView:
@@ -183,3 +184,15 @@ def add_result_routes(router: APIRouter, stores: Stores) -> None:
         check_text([project, sort, where])
         query = ResultQuery(tuple(name[:200] for name in names or ()), project, tuple(where or ()), sort, limit)
         return read_results(query, stores, now())
+
+    @router.get("/results/groups")
+    def read_by_point(
+        names: Annotated[list[str] | None, Query(alias="of", max_length=100)] = None,
+        project: Annotated[str | None, Query(max_length=128)] = None,
+        where: Annotated[list[str] | None, Query(max_length=20)] = None,
+        sort: Annotated[str, Query(max_length=1000)] = "",
+        column: Annotated[str | None, Query(max_length=200, description="whose values: accuracy, loss.last")] = None,
+    ) -> wire.GroupList:
+        check_text([project, sort, where, column])
+        query = ResultQuery(tuple(name[:200] for name in names or ()), project, tuple(where or ()), sort)
+        return read_groups(query, column, stores, now())

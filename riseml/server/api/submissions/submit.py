@@ -29,9 +29,8 @@ from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
-from riseml.spec.config.repeat import SEED
 from riseml.spec.config.resolved import resolve_config
-from riseml.spec.config.types import Resources, Spec, Train
+from riseml.spec.config.types import SEED, Resources, Spec, Train
 from riseml.store.insertion import NewExperiments, NewSearch
 from riseml.store.projects.snapshots import SnapshotStore
 

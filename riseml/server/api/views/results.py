@@ -68,8 +68,21 @@ class _Placed(NamedTuple):
     value: float | None  # that ranks it; None: it has none
 
 
-def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.ResultList:
-    """Return the results of experiments.
+@dataclass(frozen=True, slots=True)
+class MatchedRows:
+    """The requested experiments in the requested order."""
+
+    rows: list[ResultRow]
+    total: int  # experiments that were looked at
+    columns: Columns
+    objective: Objective | None  # None: nothing ranks
+    ranks: Mapping[str, int]
+    sources: _RowSources
+    notes: tuple[str, ...]  # what conditions and order mean where a column mixes numbers and texts
+
+
+def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedRows:
+    """Return the experiments that a request wants.
 
     Raises:
         NotFound: there is no such experiment.
@@ -89,23 +102,35 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
     ranks = rank_rows(matched, objective) if objective else {}
     if objective and not keys:
         matched = sort_by_rank(matched, ranks)
-    varying, same = find_varying(matched)
     notes = [*list_filter_notes(rows, conditions, columns), *list_sort_notes(matched, keys, columns)]
-    names = [row.name for row in matched[: query.limit]]
-    best = next((row.name for row in matched if ranks.get(row.name) == 1), None)
-    shown = [*names, *([] if best is None else [best])]
-    by_name = {row.name: _Placed(ranks.get(row.name), row.value) for row in matched}
-    views = _show_results({name: by_name[name] for name in shown}, sources, stores)
+    return MatchedRows(matched, len(rows), columns, objective, ranks, sources, tuple(dict.fromkeys(notes)))
+
+
+def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.ResultList:
+    """Return the results of experiments.
+
+    Raises:
+        NotFound: there is no such experiment.
+        UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
+    """
+    matched = match_rows(query, stores, moment)
+    rows = matched.rows
+    varying, same = find_varying(rows)
+    names = [row.name for row in rows[: query.limit]]
+    best = next((row.name for row in rows if matched.ranks.get(row.name) == 1), None)
+    answered = {*names, *([] if best is None else [best])}
+    placed = {row.name: _Placed(matched.ranks.get(row.name), row.value) for row in rows if row.name in answered}
+    views = _show_results(placed, matched.sources, stores)
     return {
-        "objective": _show_objective(objective) if objective else None,
-        "total": len(rows),
-        "matched": len(matched),
+        "objective": show_objective(matched.objective) if matched.objective else None,
+        "total": matched.total,
+        "matched": len(rows),
         "parameters": varying,
         "same": same,
-        "metrics": list_metrics(matched),
+        "metrics": list_metrics(rows),
         "best": None if best is None else views[best],
         "experiments": [views[name] for name in names],
-        "notes": list(dict.fromkeys(notes)),
+        "notes": list(matched.notes),
     }
 
 
@@ -117,7 +142,8 @@ def _find_objective(sources: _RowSources, stores: Stores) -> Objective | None:
     return objectives.pop() if len(objectives) == 1 else None
 
 
-def _show_objective(objective: Objective) -> wire.ObjectiveView:
+def show_objective(objective: Objective) -> wire.ObjectiveView:
+    """Return an objective as it crosses the wire."""
     return {
         "metric": objective.metric,
         "goal": "maximize" if objective.goal is Goal.MAXIMIZE else "minimize",

@@ -11,6 +11,7 @@ import pytest
 from riseml.cli.output.widths import measure_width
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
+from tests.unit.cli.group_rows import GROUPS, make_group
 from tests.unit.cli.result_rows import FOUND, make_history, make_metric, make_result, serve_plot
 
 
@@ -24,7 +25,11 @@ def test_plot_draws_a_curve_for_each_experiment(riseml: Riseml, fake_server: Fak
     assert max(map(measure_width, lines)) <= 80
     assert riseml("plot", "144").out == result.out  # the metric that ranks the set
     shown = json.loads(riseml("plot", "144", "--json").out)
-    assert shown["series"][0] == {"label": "144.2 lr=0.2 (best)", "points": [[10, 0.2], [20, 0.4], [30, 0.9]]}
+    assert shown["series"][0] == {
+        "label": "144.2 lr=0.2 (best)",
+        "points": [[10, 0.2], [20, 0.4], [30, 0.9]],
+        "band": [],
+    }
 
 
 def test_plot_draws_a_metric_over_a_parameter(riseml: Riseml, fake_server: FakeServer) -> None:
@@ -90,3 +95,24 @@ def test_without_a_goal_one_of_several_metrics_must_be_named(riseml: Riseml, fak
     assert "name one of accuracy, loss" in riseml("plot", "144").err
     fake_server.answers["GET /results"] = (200, {**FOUND, "metrics": []})
     assert riseml("plot", "144").code == 3
+
+
+def test_plot_draws_means_over_seeds_with_bands(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
+    rows = [make_result(at, at, make_metric("accuracy", 0.5)) for at in (1, 2)]
+    fake_server.answers["GET /results"] = (200, {**FOUND, "best": rows[0], "experiments": rows})
+    fake_server.answers["GET /results/groups"] = (200, {**GROUPS, "groups": [make_group(1, "0.1", 0.4, 0.5, rank=1)]})
+    for sub in (1, 2):
+        history = make_history(sub, 0.1 * sub, 0.2 * sub, 0.45 * sub)
+        fake_server.answers[f"GET /experiments/144.{sub}/metrics/history"] = (200, history)
+    assert riseml("plot", "144", "--group").out.splitlines()[-2:] == [
+        "a  lr=0.1 (n = 2) (best)",
+        "Means over seeds; --svg and --png draw their 95% intervals as bands",
+    ]
+    (series,) = json.loads(riseml("plot", "144", "--group", "--json").out)["series"]
+    assert series["points"][0] == [10, pytest.approx(0.15)]
+    assert series["band"][0] == [10, 0.1, 0.2]
+    assert riseml("plot", "144", "--group", "--svg", "a.svg", "--png", "a.png").code == 0
+    drawn = ElementTree.parse(folder / "a.svg").getroot()  # a file of this test
+    assert sum(element.tag.endswith("polygon") for element in drawn) == 1
+    refused = riseml("plot", "144", "--group", "--against", "lr")
+    assert "--group and --against exclude each other" in refused.err

@@ -118,7 +118,13 @@ TEXTS = ["2.1", "2.10", "01", "9007199254740993", "1e5", "-x"]
 
 def serve_texts(fake_server: FakeServer) -> None:
     rows = [make_result(at, at, make_metric("g", 0.5 * at), parameters={"v": text}) for at, text in enumerate(TEXTS, 1)]
-    found = {**FOUND, "objective": {"metric": "g", "goal": "minimize"}, "best": rows[0], "same": {}, "metrics": ["g"]}
+    found = {
+        **FOUND,
+        "objective": {"metric": "g", "goal": "minimize", "rule": "best", "words": "the smallest g"},
+        "best": rows[0],
+        "same": {},
+        "metrics": ["g"],
+    }
     notes = ["v mixes numbers and texts"]
     fake_server.answers["GET /results"] = (200, {**found, "parameters": ["v"], "experiments": rows, "notes": notes})
 
