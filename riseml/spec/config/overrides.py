@@ -1,10 +1,15 @@
-"""Values of the command line that replace those of the file: `-p lr=0.1` and `--set train.resources.gpus=2`."""
+"""Values of the command line that replace those of the file: `-p lr=0.1`, `-p 'lr=[0.1, 0.01]'` and
+`--set train.resources.gpus=2`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from riseml.base.records import dataclass
-from riseml.spec.scalars.texts import quote_text
-from riseml.spec.yaml.document import MappingEntry, MappingNode, Node, ScalarNode, parse_document
+from riseml.spec.scalars.quantities import parse_number
+from riseml.spec.scalars.texts import BadText, quote_text
+from riseml.spec.yaml.document import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode, parse_document
 from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, make_problem
 
 
@@ -12,11 +17,11 @@ from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, make_probl
 class Overrides:
     """Names and texts in the order of the command line; the last one of a name counts."""
 
-    parameters: tuple[tuple[str, str], ...] = ()  # (name, value); the value is used as written
+    parameters: tuple[tuple[str, str], ...] = ()  # (name, value); `[1, 2]` is a list, another value stays as written
     settings: tuple[tuple[str, str], ...] = ()  # (`train.resources.gpus`, text); the text is parsed as YAML
 
 
-_PARAMETERS: KeyPath = ("train", "parameters")
+_PARAMETERS = ("train", "parameters")
 _DEEPEST = 20  # keys of a path; a file may be as deep (document.MAX_DEPTH)
 _LONGEST_LABEL = 100  # characters
 
@@ -38,9 +43,9 @@ def apply_overrides(root: Node, overrides: Overrides) -> tuple[Node, tuple[Probl
         except _BadOverride as refused:
             problems.append(refused.problem)
     for name, text in overrides.parameters:
-        position = FilePosition(_format_option("-p", name, text))
         try:
-            root = _put_value(root, ("train", "parameters", name), (), ScalarNode(position, text, style='"'))
+            value = _read_parameter(name, text, _list_file_values(root, name))
+            root = _put_value(root, (*_PARAMETERS, name), (), value)
         except _BadOverride as refused:
             problems.append(refused.problem)
     return root, tuple(problems)
@@ -51,6 +56,42 @@ def _format_option(option: str, name: str, text: str) -> str:
     written = f"{option} {name}={text}"
     short = written if len(written) <= _LONGEST_LABEL else f"{written[:_LONGEST_LABEL]}..."
     return "".join(char if char.isprintable() else "?" for char in short)
+
+
+def _list_file_values(root: Node, name: str) -> tuple[str, ...]:
+    """Return the values that a parameter has in the file, as written; empty without a value or a list of them."""
+    node: Node | None = root
+    for key in (*_PARAMETERS, name):
+        node = node.get(key) if isinstance(node, MappingNode) else None
+    items = node.items if isinstance(node, SequenceNode) else () if node is None else (node,)
+    return tuple(item.text for item in items if isinstance(item, ScalarNode))
+
+
+def _read_parameter(name: str, text: str, written: Container[str]) -> Node:
+    """Return the value of `-p`: a list for `[0.1, 0.01]`, else one text. A text that the file has is that one: a set
+    repeats its own values in this form.
+    """
+    position = FilePosition(_format_option("-p", name, text))
+    if text in written:
+        return ScalarNode(position, text, style='"')
+    if text.startswith("[") and text.endswith("]"):
+        values = parse_document(text, position.file).root
+        if isinstance(values, SequenceNode) and values.items and all(isinstance(it, ScalarNode) for it in values.items):
+            return _place_at(values, position)
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 1 and all(part in written or _is_number(part) for part in parts):
+        listed = ", ".join(parts)
+        problem = f"{quote_text(text)} may be {len(parts)} values, or one text"
+        hint = f"""write -p '{name}=[{listed}]' for the values, -p '{name}=["{text}"]' for the text"""
+        raise _BadOverride(make_problem(position, (*_PARAMETERS, name), problem, hint))
+    return ScalarNode(position, text, style='"')
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return parse_number(text) is not None
+    except BadText:
+        return False
 
 
 def _setting_path(name: str, text: str) -> tuple[str, ...]:

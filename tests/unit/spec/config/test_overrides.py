@@ -33,6 +33,45 @@ def test_the_last_one_of_a_name_counts() -> None:
     assert spec.project == "012"
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("[64,128]", ("64", "128")),
+        ("[0.10, 1e-6, '0.1, 0.2']", ("0.10", "1e-6", "0.1, 0.2")),
+        ('["64,128"]', ("64,128",)),
+        ("[]", ("[]",)),
+        ("[[1, 2], [3]]", ("[[1, 2], [3]]",)),
+        ("[1, 2", ("[1, 2",)),
+        ("[{a: 1}]", ("[{a: 1}]",)),
+        ("adam,sgd", ("adam,sgd",)),
+        (",", (",",)),
+    ],
+)
+def test_a_list_is_a_grid_and_any_other_text_stays_as_it_is(text: str, values: tuple[str, ...]) -> None:
+    assert load_config(TEXT, overrides=Overrides((("lr", text),))).train.parameters == (Parameter("lr", values),)
+
+
+def test_a_text_with_commas_that_may_be_a_list_is_refused_with_both_forms() -> None:
+    name = "train.parameters.lr: "
+    assert _told(parameter=("lr", "0.1,0.01")) == [
+        f'-p lr=0.1,0.01:1:1 {name}"0.1,0.01" may be 2 values, or one text; '
+        """write -p 'lr=[0.1, 0.01]' for the values, -p 'lr=["0.1,0.01"]' for the text"""
+    ]
+
+
+@pytest.mark.parametrize("text", ["[64,128]", "0.1,0.01", "adam,sgd"])
+def test_a_value_that_the_file_has_is_taken_as_it_is(text: str) -> None:
+    """`riseml rerun` and `riseml diff` name the values of a finished experiment."""
+    file = TEXT.replace("[0.1, 0.2]", f'["{text}", adam, sgd]')
+    assert load_config(file, overrides=Overrides((("lr", text),))).train.parameters == (Parameter("lr", (text,)),)
+
+
+def test_words_of_the_file_with_commas_are_refused_too() -> None:
+    file = TEXT.replace("[0.1, 0.2]", "[adam, sgd, lamb]")
+    problems = check_config(file, overrides=Overrides((("lr", "adam, sgd"),))).problems
+    assert "write -p 'lr=[adam, sgd]' for the values" in str(problems[0])
+
+
 def test_a_setting_is_read_as_yaml() -> None:
     settings = (("train.resources.gpus", "2"), ("train.parameters.lr", "[1e-6, 2]"), ("train.retry.max", "3"))
     train = load_config(TEXT, overrides=Overrides(settings=settings)).train
