@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from riseml.base.errors import UsageError
-from riseml.spec.scalars.placeholders import find_placeholders
+from riseml.spec.scalars.placeholders import find_placeholders, variable_name
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_./:=,@%+-]*")
 _IN_DOUBLE = re.compile(r'([\\"`$])')
@@ -90,7 +90,7 @@ def _quote_for(name: str, value: str, context: ShellContext) -> str:
                 return value
             raise UsageError(
                 f"the value {value!r} of {{{{{name}}}}} needs quoting, which is not safe in nested shell code",
-                f"read it from the environment there: ${name.upper().replace('-', '_')}",
+                f"read it from the environment there: ${variable_name(name)}",
             )
 
 

@@ -22,6 +22,9 @@ class Overrides:
 
 
 _PARAMETERS = ("train", "parameters")
+_PARAMETER_KEYS = frozenset({"range", "uniform", "log", "int"})
+"""The keys below the name of a parameter."""
+
 _DEEPEST = 20  # keys of a path; a file may be as deep (document.MAX_DEPTH)
 _LONGEST_LABEL = 100  # characters
 
@@ -39,7 +42,7 @@ def apply_overrides(root: Node, overrides: Overrides) -> tuple[Node, tuple[Probl
     problems: list[Problem] = []
     for name, text in overrides.settings:
         try:
-            root = _put_value(root, _setting_path(name, text), (), _parse_setting(name, text))
+            root = _put_value(root, _join_parameter(_setting_path(name, text)), (), _parse_setting(name, text))
         except _BadOverride as refused:
             problems.append(refused.problem)
     for name, text in overrides.parameters:
@@ -102,6 +105,14 @@ def _setting_path(name: str, text: str) -> tuple[str, ...]:
     raise _BadOverride(
         make_problem(position, (), f"{quote_text(name)} is not a path of keys", "write it like train.resources.gpus=2")
     )
+
+
+def _join_parameter(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a path whose part `optimizer.lr` is one name: in `parameters`, a name ends at the key of its values."""
+    if path[:2] != _PARAMETERS or len(path) < 4:
+        return path
+    end = next((index for index in range(3, len(path)) if path[index] in _PARAMETER_KEYS), len(path))
+    return (*_PARAMETERS, ".".join(path[2:end]), *path[end:])
 
 
 def _parse_setting(name: str, text: str) -> Node:

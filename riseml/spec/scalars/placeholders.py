@@ -9,7 +9,8 @@ BUILT_IN_PLACEHOLDERS = frozenset(
 )
 """The names that riseml fills in for each job."""
 
-_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+_NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
+_PLACEHOLDER = re.compile(rf"\{{\{{\s*({_NAME}(?:\.{_NAME})*)\s*\}}\}}")
 
 
 def find_placeholders(line: str) -> tuple[tuple[str, int, int], ...]:
@@ -21,5 +22,5 @@ def find_placeholders(line: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def variable_name(parameter: str) -> str:
-    """Return the environment variable of a parameter: `learning-rate` -> `LEARNING_RATE`."""
-    return parameter.upper().replace("-", "_")
+    """Return the environment variable of a parameter: `learning-rate` is LEARNING_RATE, `optimizer.lr` OPTIMIZER_LR."""
+    return parameter.upper().replace("-", "_").replace(".", "_")

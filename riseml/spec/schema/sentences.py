@@ -54,7 +54,7 @@ _PATTERNS = {
     "version": ("{} is not a version", "write the tag of the image, such as 2.21.0"),
     "package-version": ("{} is not a version", "write a version of the package"),
     "variable": ("{} is not an environment variable", "write NAME or NAME=value; names have letters, digits and _"),
-    "parameters": ("{} is not a parameter name", "begin with a letter; use letters, digits, - and _"),
+    "parameters": ("{} is not a parameter name", "begin with a letter; use letters, digits, -, _ and single dots"),
     "env": ("{} is not the name of an environment variable", "begin with a letter; use letters, digits and _"),
     "host": ("{} is not a host name", "use lower-case letters, digits and -"),
     "address": ("{} is not an address", "write a host name or an IP address, without scheme and port"),
@@ -206,6 +206,8 @@ def _suggest_key(key: str, path: KeyPath, properties: Mapping[str, Any], homes: 
         return f'did you mean "{near}"?'
     if near is not None and (key not in homes or _compare_words(key, near) > 0.85):
         return f'did you mean "{near}"?'
+    if path[:2] == ("train", "parameters") and len(path) == 3:
+        return f"known here: {', '.join(properties)}; a nested name is one key: `{path[-1]}.{key}`"
     if key in homes:
         return f"it belongs {_describe_section(homes[key])}"
     far = suggest_word(key, homes)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
+from riseml.planning.launch import list_parameter_variables
+from riseml.planning.plan import make_plans
 from riseml.planning.trial_plan import make_templates, plan_trial
 from riseml.spec.config.loader import load_config
 
@@ -43,3 +46,9 @@ def test_a_point_with_other_values_has_no_plan() -> None:
     templates = make_templates(load_config(ROLES), Manifest())
     with pytest.raises(LookupError, match="actors"):
         plan_trial(templates, (("actors", "2"), ("lr", "0.1")))
+
+
+def test_a_nested_name_is_a_variable_with_underscores() -> None:
+    spec = load_config("project: x\ntrain: {image: a, run: 't {{optimizer.lr}}', parameters: {optimizer.lr: 0.10}}\n")
+    (plan,) = make_plans(spec, grid_points(spec.train), Manifest())
+    assert list_parameter_variables(plan) == {"OPTIMIZER_LR": "0.10"}

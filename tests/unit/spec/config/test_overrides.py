@@ -79,6 +79,17 @@ def test_a_setting_is_read_as_yaml() -> None:
     assert train.parameters == (Parameter("lr", ("1e-6", "2")),)
 
 
+def test_a_setting_and_a_parameter_of_the_command_line_name_a_nested_parameter() -> None:
+    text = TEXT.replace("{lr: [0.1, 0.2]}", "{lr: 1, optimizer.lr: 2, optimizer.n: {range: {min: 1, max: 2, step: 1}}}")
+    settings = (("train.parameters.optimizer.lr", "3"), ("train.parameters.optimizer.n.range.max", "3"))
+    parameters = load_config(text, overrides=Overrides((("lr", "6"),), settings)).train.parameters
+    assert [(parameter.name, parameter.values) for parameter in parameters] == [
+        ("lr", ("6",)),
+        ("optimizer.lr", ("3",)),
+        ("optimizer.n", ("1", "2", "3")),
+    ]
+
+
 def test_a_whole_section_can_be_set() -> None:
     settings = (("train.framework", "tensorflow"), ("train.tensorflow", "{distributed: {worker: 2, ps: 1}}"))
     found = load_config(TEXT, overrides=Overrides(settings=settings)).train.tensorflow
@@ -105,7 +116,7 @@ def test_a_setting_replaces_false_with_a_section() -> None:
             'train.resources.gpus: must be a whole number, not "two"; for example `gpus: 1`',
         ),
         (("train.run.x", "y"), "train.run: has no keys in riseml.yml: it is a single value; set the whole value"),
-        (("train.parameters.lr.x", "y"), "train.parameters.lr: has no keys in riseml.yml: it is a list; set"),
+        (("train.parameters.lr.log", "y"), "train.parameters.lr: has no keys in riseml.yml: it is a list; set"),
         (("train..gpus", "2"), ' "train..gpus" is not a path of keys; write it like train.resources.gpus=2'),
         (
             ("train.env", "[a"),
