@@ -16,7 +16,7 @@ from riseml.files.project.folder import Project, find_project, read_config
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.spec.config.loader import Overrides
-    from riseml.spec.config.types import Spec, Train
+    from riseml.spec.config.types import Parameter, Spec, Train
     from riseml.spec.yaml.problems import Problem
 
 _MOST_TOPOLOGIES = 30  # that `validate` lists
@@ -101,7 +101,7 @@ def describe_spec(spec: Spec) -> str:
     if jobs and len(spec.topologies) <= 1:
         parts.append(jobs)
     search = spec.train.search
-    count = math.prod(len(parameter.values) for parameter in spec.train.parameters)
+    count = _count_experiments(spec.train.parameters)
     if search is not None:
         seeds = f" with {len(spec.train.seeds)} seeds each" if len(spec.train.seeds) > 1 else ""
         trials = f"{count_noun(search.trials, 'trial')}{seeds}"
@@ -110,6 +110,15 @@ def describe_spec(spec: Spec) -> str:
     elif count > 1:
         parts.append(f"{count} experiments, {spec.train.concurrency} at the same time")
     return ", ".join(parts)
+
+
+def _count_experiments(parameters: Sequence[Parameter]) -> int:
+    """Return how many combinations of values a grid has; a parameter with a distribution counts none."""
+    from riseml.spec.config.conditions import combine_values
+
+    if not any(parameter.when for parameter in parameters):
+        return math.prod(len(parameter.values) for parameter in parameters)
+    return sum(1 for _ in combine_values(parameters, [parameter.values for parameter in parameters]))
 
 
 def list_topologies(spec: Spec) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 from riseml.model import Environment
+from riseml.spec.config.conditions import combine_values
 from riseml.spec.config.types import Parameter, Train
 
 
 def grid_points(train: Train) -> tuple[Environment, ...]:
-    """Return every combination of the parameters' values, the last parameter varying fastest.
+    """Return every combination of the parameters' values, the last parameter varying fastest. A parameter whose
+    condition does not hold is not in it.
 
     Example:
         with `lr: [0.1, 0.01]` and `batch: 32`: ((("lr", "0.1"), ("batch", "32")), (("lr", "0.01"), ("batch", "32")))
@@ -17,9 +17,8 @@ def grid_points(train: Train) -> tuple[Environment, ...]:
     Without parameters there is one empty point. A distribution gives its smallest number only: a search chooses the
     values.
     """
-    names = [parameter.name for parameter in train.parameters]
-    rows = itertools.product(*(parameter.values or _stand_in(parameter) for parameter in train.parameters))
-    return tuple(tuple(zip(names, row, strict=True)) for row in rows)
+    values = [parameter.values or _stand_in(parameter) for parameter in train.parameters]
+    return tuple(combine_values(train.parameters, values))
 
 
 def _stand_in(parameter: Parameter) -> tuple[str, ...]:

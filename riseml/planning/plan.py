@@ -14,13 +14,25 @@ from riseml.frameworks.registry import choose_framework
 from riseml.frameworks.tensorboard import tensorboard_steps
 from riseml.model import Environment, Image, Job, Plan, PlannedJob
 from riseml.planning.image import Manifest, plan_image
-from riseml.spec.config.types import Resources, Shell, Spec, Train
+from riseml.planning.template import fill_placeholders
+from riseml.spec.config.conditions import list_defaults
+from riseml.spec.config.types import Parameter, Resources, Shell, Spec, Train
 
 _BUILD_RESOURCES = Resources(cpus=0.0, mem=0, gpus=0)
 
 
 def make_plans(spec: Spec, points: Sequence[Environment], manifest: Manifest) -> tuple[Plan, ...]:
     """Return what will run for each point of the grid; the files are searched once for each environment.
+
+    Raises:
+        UsageError: as `make_plan`.
+    """
+    plans = plan_topologies(spec, points, manifest)
+    return tuple(put_point(plan, spec.train.parameters, plan.parameters) for plan in plans)
+
+
+def plan_topologies(spec: Spec, points: Sequence[Environment], manifest: Manifest) -> tuple[Plan, ...]:
+    """Return what will run for some values of the parameters that change the jobs; `put_point` adds the others.
 
     Raises:
         UsageError: as `make_plan`.
@@ -34,6 +46,19 @@ def make_plans(spec: Spec, points: Sequence[Environment], manifest: Manifest) ->
     return tuple(
         replace(plans[tuple(pair for pair in point if pair[0] in names)], parameters=point) for point in points
     )
+
+
+def put_point(plan: Plan, parameters: Sequence[Parameter], point: Environment) -> Plan:
+    """Return a plan with one point. Where a parameter is not there, the lines of its jobs have its default.
+
+    Raises:
+        UsageError: a default needs quoting in nested shell code, where no quoting is safe.
+    """
+    defaults = list_defaults(parameters, point)
+    if not defaults:
+        return replace(plan, parameters=point)
+    jobs = (replace(job, run=tuple(fill_placeholders(line, defaults) for line in job.run)) for job in plan.jobs)
+    return replace(plan, parameters=point, jobs=tuple(jobs))
 
 
 def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:

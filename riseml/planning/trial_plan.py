@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from riseml.model import Plan, Point
 from riseml.planning.image import Manifest
-from riseml.planning.plan import make_plans
-from riseml.spec.config.types import Spec
+from riseml.planning.plan import plan_topologies, put_point
+from riseml.spec.config.types import Parameter, Spec
 
 Template = tuple[Point, Plan]
 """What runs for the values of some parameters; where no parameter changes the jobs, the values are empty."""
@@ -21,11 +20,16 @@ def make_templates(spec: Spec, manifest: Manifest) -> tuple[Template, ...]:
         UsageError: as `make_plan`.
     """
     values = [topology.values for topology in spec.topologies] or [()]
-    return tuple(zip(values, make_plans(spec, values, manifest), strict=True))
+    return tuple(zip(values, plan_topologies(spec, values, manifest), strict=True))
 
 
-def plan_trial(templates: Sequence[Template], point: Point) -> Plan:
+def plan_trial(templates: Sequence[Template], point: Point, parameters: Sequence[Parameter] = ()) -> Plan:
     """Return what runs for a point.
+
+    Args:
+        templates: of the search.
+        point: the values of the parameters that are there.
+        parameters: all of the search; where one is not there, its placeholders become its default.
 
     Raises:
         LookupError: no template has its values.
@@ -33,5 +37,5 @@ def plan_trial(templates: Sequence[Template], point: Point) -> Plan:
     pairs = set(point)
     for values, plan in templates:
         if pairs.issuperset(values):
-            return replace(plan, parameters=point)
+            return put_point(plan, parameters, point)
     raise LookupError(f"no plan has the values of {point}")

@@ -50,7 +50,8 @@ def find_importances(plan: SearchPlan, trials: Sequence[Trial]) -> Importances:
         trial for trial in trials if trial.outcome in judged and trial.value is not None and math.isfinite(trial.value)
     ]
     importances = Importances(len(completed), sum(trial.outcome is TrialOutcome.STOPPED for trial in completed))
-    space = make_space(plan.parameters)
+    # Optuna compares parameters that every trial has
+    space = make_space([parameter for parameter in plan.parameters if not parameter.when])
     if not space:
         return replace(importances, message="No parameter of this search has more than one value.")
     if len(completed) < FEWEST_TRIALS:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from riseml.model import Point, SearchPlan, Trial, TrialOutcome
-from riseml.search.space import list_points, make_point, make_space, read_point
+from riseml.search.space import list_points, make_space, name_point, read_point, try_point
 from riseml.spec.config.types import Goal, SearchMethod
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MOST_TRIES = 8  # proposals for one trial; when all were tried before, a point is chosen at random
 _WITH_VALUE = (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)  # trials that samplers learn from
+_MOST_ALLOWED_TRIES = 64  # proposals for one trial of a search with constraints
+_MOST_ALLOWED_DRAWS = 5_000  # random points for one trial of a search with constraints
 _MOST_DRAWS = 500  # random points for one trial of a space with too many points to list
 
 
@@ -54,15 +56,16 @@ class Proposer:
             trials: all trials so far, by number.
         """
         plan = self._plan
+        number = len(trials) + 1
         if plan.search.method is SearchMethod.GRID:
-            points = list_points(plan.parameters)
+            points = list_points(plan.parameters, plan.search.constraints)
             return next((point for index, point in enumerate(points or ()) if index == len(trials)), None)
-        tried = {trial.point for trial in trials}
+        tried = list_tried(plan, trials)
         if plan.search.method is SearchMethod.CMA_ES:
-            proposed = self._advance(trials).propose(len(trials) + 1, tried)
+            proposed = self._advance(trials).propose(number, tried)
         else:
-            proposed = _ask_sampler(self._known.build_study(trials), plan, len(trials) + 1, tried)
-        return proposed if proposed not in tried else _find_untried(plan, len(trials) + 1, tried)
+            proposed = _ask_sampler(self._known.build_study(trials), plan, number, tried)
+        return proposed or _find_untried(plan, number, tried)
 
     def _advance(self, trials: Sequence[Trial]) -> _Replay:
         """Return the study of an evolution strategy, which depends on the order of proposals and results."""
@@ -146,42 +149,66 @@ def freeze_trial(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> Froze
         TrialOutcome.STOPPED: TrialState.PRUNED,
         TrialOutcome.FAILED: TrialState.FAIL,
     }
-    values = read_point(plan.parameters, trial.point), space
+    params = read_point(plan.parameters, trial.point)
+    values = params, {name: space[name] for name in params}
     value = trial.value if trial.outcome in _WITH_VALUE else None
     return make_frozen_trial(trial.number - 1, states[trial.outcome], value, values, dict(trial.reached))
 
 
-def _ask_sampler(study: optuna.Study, plan: SearchPlan, number: int, tried: set[Point]) -> Point:
-    """Return a proposal, if possible one that was not tried before. A refused one stays in the study as a trial that
-    runs, from which TPE keeps away.
+def find_given(plan: SearchPlan, number: int) -> Point:
+    """Return what the user has chosen of the point of a trial; empty: nothing."""
+    return plan.search.points[number - 1] if number <= len(plan.search.points) else ()
+
+
+def list_tried(plan: SearchPlan, trials: Sequence[Trial]) -> set[Point]:
+    """Return the points of trials; those that the user has written, as a sampler writes them."""
+    count = len(plan.search.points)
+    return {trial.point if trial.number > count else name_point(plan.parameters, trial.point) for trial in trials}
+
+
+def _is_fresh(plan: SearchPlan, point: Point | None, tried: set[Point]) -> bool:
+    return point is not None and (point if not plan.search.points else name_point(plan.parameters, point)) not in tried
+
+
+def _ask_sampler(study: optuna.Study, plan: SearchPlan, number: int, tried: set[Point]) -> Point | None:
+    """Return a proposal; None when all were tried before, or are not allowed. Such a proposal stays in the study as a
+    trial that runs, from which TPE keeps away.
     """
     space = make_space(plan.parameters)
-    for attempt in range(_MOST_TRIES):
+    user_values = find_given(plan, number)
+    for attempt in range(_count_tries(plan)):
         study.sampler = _make_sampler(plan, derive_seed(plan, number, attempt))
-        point = make_point(plan.parameters, study.ask(space).params)
-        if point not in tried:
-            break
-    return point
+        point = try_point(plan, study.ask(space).params, user_values)
+        if _is_fresh(plan, point, tried):
+            return point
+    return None
+
+
+def _count_tries(plan: SearchPlan) -> int:
+    return _MOST_ALLOWED_TRIES if plan.search.constraints else _MOST_TRIES
 
 
 def _find_untried(plan: SearchPlan, number: int, tried: set[Point]) -> Point | None:
     """Return a point that was not tried, at random but always the same; None when all were tried, or when hundreds of
     random points in a space that is too large to list were.
     """
-    points = list_points(plan.parameters)
-    if points is None:
-        return next((point for point in _draw_points(plan, number) if point not in tried), None)
+    points = list_points(plan.parameters, plan.search.constraints)
+    if points is None or find_given(plan, number):
+        return next((point for point in _draw_points(plan, number) if _is_fresh(plan, point, tried)), None)
     fresh = [point for point in points if point not in tried]
     return fresh[derive_seed(plan, number, _MOST_TRIES) % len(fresh)] if fresh else None
 
 
-def _draw_points(plan: SearchPlan, number: int) -> Iterator[Point]:
-    """Yield random points that depend only on the seed of the search and the number of the trial."""
+def _draw_points(plan: SearchPlan, number: int) -> Iterator[Point | None]:
+    """Yield random points that depend only on the seed of the search and the number of the trial; None for one that is
+    not allowed.
+    """
     study = make_study(plan)
     space = make_space(plan.parameters)
+    user_values = find_given(plan, number)
     study.sampler = load_optuna().samplers.RandomSampler(seed=derive_seed(plan, number, _MOST_TRIES))
-    for _ in range(_MOST_DRAWS):
-        yield make_point(plan.parameters, study.ask(space).params)
+    for _ in range(_MOST_ALLOWED_DRAWS if plan.search.constraints else _MOST_DRAWS):
+        yield try_point(plan, study.ask(space).params, user_values)
 
 
 class _Replay:
@@ -196,7 +223,7 @@ class _Replay:
         self._study = make_study(plan)
         self._space = make_space(plan.parameters)
         self._numbers: list[int] = []  # Optuna's number of each trial
-        self._last: Point = ()  # the newest point
+        self._last: Point | None = ()  # the newest point; None: no proposal was allowed
         self._told = 0
 
     def follow(self, trials: Sequence[Trial]) -> bool:
@@ -208,20 +235,29 @@ class _Replay:
         order = sorted((trial for trial in trials if trial.told is not None), key=lambda finished: finished.told or 0)
         for trial in trials[len(self._numbers) :]:
             self._add_results(order, trial.asked_after)
-            if self.propose(trial.number, {earlier.point for earlier in trials[: len(self._numbers)]}) != trial.point:
+            tried = list_tried(self._plan, trials[: len(self._numbers)])
+            if self.propose(trial.number, tried) != trial.point:
                 self._replace_last(trial)
         self._add_results(order, len(order))
         return True
 
-    def propose(self, number: int, tried: set[Point]) -> Point:
-        """Return the next proposal. The records must contain it, or the study is built again."""
-        for attempt in range(_MOST_TRIES):
+    def propose(self, number: int, tried: set[Point]) -> Point | None:
+        """Return the next proposal; None when no try gave a point that is allowed and was not tried before. The records
+        must contain it, or the study is built again.
+        """
+        user_values = find_given(self._plan, number)
+        fixed = read_point(self._plan.parameters, user_values)
+        point: Point | None = None
+        for attempt in range(_count_tries(self._plan)):
             self._study.sampler = _make_sampler(self._plan, derive_seed(self._plan, number, attempt))
+            if fixed:
+                self._study.enqueue_trial(fixed)
             optuna_trial = self._study.ask(self._space)
-            point = make_point(self._plan.parameters, optuna_trial.params)
-            if point not in tried:
+            point = try_point(self._plan, optuna_trial.params, user_values)
+            if _is_fresh(self._plan, point, tried):
                 break
             self._study.tell(optuna_trial, state=load_optuna().trial.TrialState.FAIL)
+            point = None
         self._numbers.append(optuna_trial.number)
         self._last = point
         return point

@@ -159,7 +159,8 @@ class SearchLoop(threading.Thread):
             return False
         running.templates = running.templates or self._desk.searches.load_templates(record.id)
         told_count = sum(trial.told is not None for trial in record.trials)
-        plan = plan_trial(running.templates, add_seed(point, following.seed))
+        run_point = add_seed(point, following.seed)
+        plan = plan_trial(running.templates, run_point, record.plan.parameters)
         new = NewTrial(len(record.trials) + 1, plan, first_jobs(plan), told_count, following.point_number)
         identity = self._desk.searches.add_trial(record.id, new, now())
         reach(Point.ASKED)

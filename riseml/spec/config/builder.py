@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from riseml.spec.config.command_lines import read_lines, read_shell
+from riseml.spec.config.dependent_parameters import check_dependencies
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.kernel_limits import check_sizes
 from riseml.spec.config.outputs_key import read_outputs
@@ -67,6 +68,7 @@ def build_spec(file: SourceFile) -> Spec:
     _check_framework(file, framework, image)
     role_lines = read_role_lines(file)
     check_placeholders(file, {**run, **role_lines})
+    check_dependencies(file, parameters, {**run, **role_lines})
     train = Train(
         run=tuple(run.values()),
         shell=shell,

@@ -22,7 +22,7 @@ class Overrides:
 
 
 _PARAMETERS = ("train", "parameters")
-_PARAMETER_KEYS = frozenset({"range", "uniform", "log", "int"})
+_PARAMETER_KEYS = frozenset({"values", "range", "uniform", "log", "int", "normal", "when", "default"})
 """The keys below the name of a parameter."""
 
 _DEEPEST = 20  # keys of a path; a file may be as deep (document.MAX_DEPTH)

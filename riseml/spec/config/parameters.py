@@ -8,9 +8,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 
+from riseml.spec.config.dependent_parameters import check_kind, read_when
+from riseml.spec.config.distributions import read_distribution
 from riseml.spec.config.repeat import is_made_by_repeat
 from riseml.spec.config.roles_section import list_role_names
-from riseml.spec.config.search_section import read_distribution
 from riseml.spec.config.types import Parameter
 from riseml.spec.config.variable_names import list_variable_names, name_variable
 from riseml.spec.scalars.known_variables import find_variable_reader
@@ -87,10 +88,12 @@ def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
         if path in file.bad:
             continue
         _check_name(file, path, name, variables)
+        if not check_kind(file, path):
+            continue
         distribution = read_distribution(file, path)
         values = () if distribution else _read_parameter_values(file, path)
         if values or distribution:
-            parameters.append(Parameter(name, values, distribution))
+            parameters.append(Parameter(name, values, distribution, *read_when(file, path)))
     count = math.prod(len(parameter.values) for parameter in parameters if parameter.values)
     if count > MOST_EXPERIMENTS and file.value_at(("train", "search", "method")) in (None, "grid"):
         problem = f"the parameters make {count:,} experiments; at most {MOST_EXPERIMENTS:,} are allowed"
@@ -241,6 +244,8 @@ def _hint_at_name(name: str) -> str:
 
 def _read_parameter_values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
     value = file.value_at(path)
+    if isinstance(value, dict) and "values" in value:
+        return _read_parameter_values(file, (*path, "values"))
     if isinstance(value, dict):
         return _read_range(file, (*path, "range")) if "range" in value else ()
     if not isinstance(value, list):

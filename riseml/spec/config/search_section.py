@@ -1,21 +1,20 @@
-"""The `search` section, and the distributions of parameters from which a search takes its values."""
+"""The `search` section."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
-from decimal import Decimal
 
 from riseml.base.metric_names import is_metric_name
+from riseml.spec.config.conditions import combine_values
 from riseml.spec.config.repeat import MOST_RUNS
+from riseml.spec.config.search_points import read_constraints, read_points
 from riseml.spec.config.types import (
     BEST_VALUE,
     SEED,
-    Distribution,
     Goal,
     Parameter,
-    Scale,
     SearchMethod,
     SearchSection,
     StopMethod,
@@ -30,69 +29,12 @@ from riseml.spec.yaml.values import SourceFile, read_section
 
 _PATH: KeyPath = ("train", "search")
 _STOP: KeyPath = (*_PATH, "stop")
-_LARGEST = 1e300  # largest absolute value of a number; computations with larger ones overflow
-_LARGEST_INT = 2**53  # largest absolute value of a whole number; a float holds every smaller one exactly
-# largest number of steps from min to max: above it, a float is no longer exact
-_MOST_STEPS = 2**53
 _OBJECTIVE = re.compile(r"(best|last)|(mean|at) *\( *([0-9]{1,15}) *\)")
 _MOST_AVERAGED = 10_000  # values whose mean counts
 _OBJECTIVES = "write best, last, mean(5) for the mean of the last five values, or at(1000) for the value at step 1000"
 
-
-def read_distribution(file: SourceFile, path: KeyPath) -> Distribution | None:
-    """Return the distribution of a parameter; None for a parameter with values, or after noting what is wrong."""
-    value = file.value_at(path)
-    scale = next((member for member in Scale if isinstance(value, dict) and member.value in value), None)
-    if scale is None:
-        return None
-    inner = (*path, scale.value)
-    numbers = [_read_number(file, (*inner, key), scale) for key in ("min", "max", "step")]
-    low, high, step = numbers
-    if low is None or high is None:
-        return None
-    if low > high:
-        file.refuse((*inner, "min"), f"min {low} is more than max {high}", "swap them")
-        return None
-    if file.value_at(_PATH) is None and _PATH not in file.bad:
-        problem = f"{scale.value} says from which numbers a search chooses, and there is no train.search"
-        file.refuse_key(inner, problem, "add train.search, or write a list of values")
-        return None
-    by_magnitude = scale is Scale.INT and bool(file.value_at((*inner, "log")))
-    if by_magnitude and not _check_magnitudes(file, inner, low, step):
-        return None
-    if step is not None and (high - low) / step > _MOST_STEPS:
-        file.refuse((*inner, "step"), f"step {step} makes more values than a search can count", "use a larger step")
-        return None
-    if step is not None and (high - low) % step:
-        last = low + (high - low) // step * step
-        file.warn((*inner, "max"), f"max is not reached: the largest value is {last}", "end max on a step")
-    return Distribution(scale, float(low), float(high), None if step is None else float(step), by_magnitude)
-
-
-def _check_magnitudes(file: SourceFile, path: KeyPath, low: Decimal, step: Decimal | None) -> bool:
-    """Refuse whole numbers by magnitude that have steps, or begin below 1, as Optuna does."""
-    if step not in (None, 1):
-        problem = "with `log: true` every whole number is possible, and there are no steps"
-        file.refuse((*path, "step"), problem, "remove step, or write a list of the values")
-    elif low < 1:
-        file.refuse((*path, "min"), f"must be at least 1 with `log: true`, not {low}", "0 has no magnitude")
-    else:
-        return True
-    return False
-
-
-def _read_number(file: SourceFile, path: KeyPath, scale: Scale) -> Decimal | None:
-    """Return the number at a path; None when there is none, or after noting that it is too large to compute with."""
-    value = file.value_at(path)
-    if value is None:
-        return None
-    number = Decimal(value)
-    largest = _LARGEST_INT if scale is Scale.INT else _LARGEST
-    is_tiny = number != 0 and abs(number) < Decimal(1 / _LARGEST)
-    if abs(number) > Decimal(largest) or is_tiny:
-        file.refuse(path, f"{value} is {'too close to 0' if is_tiny else 'too large'}", "no search can use it")
-        return None
-    return number
+Limits = tuple[tuple[tuple[tuple[str, str], ...], ...], tuple[str, ...]]
+"""The points that are tried first, and the constraints of all points."""
 
 
 def _check_counted(file: SourceFile, parameters: Sequence[Parameter]) -> None:
@@ -132,9 +74,13 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
         file.warn(_PATH, "every parameter has one value, so that one experiment runs without a search")
         return None
     _check_counted(file, parameters)
+    constraints: tuple[str, ...] = ()
+    points: tuple[tuple[tuple[str, str], ...], ...] = ()
     if all(path[:2] != ("train", "parameters") for path in file.bad):
         _check_parameters(file, chosen, parameters)
-    trials = _read_trials(file, chosen, parameters)
+        constraints = read_constraints(file, parameters)
+        points = read_points(file, chosen, parameters, constraints)
+    trials = _read_trials(file, chosen, parameters, (points, constraints))
     _check_runs(file, trials, repeat)
     return SearchSection(
         method=chosen,
@@ -145,6 +91,8 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
         stop=_read_stop(file),
         max_failed=file.value_at((*_PATH, "max_failed")),
         objective=_read_objective(file),
+        points=points,
+        constraints=constraints,
     )
 
 
@@ -199,15 +147,34 @@ def _check_numbers(file: SourceFile, parameters: Sequence[Parameter]) -> None:
         file.warn((*_PATH, "method"), problem, "`method: tpe` learns from lists, too")
 
 
-def _read_trials(file: SourceFile, method: SearchMethod, parameters: Sequence[Parameter]) -> int:
+def _read_trials(file: SourceFile, method: SearchMethod, parameters: Sequence[Parameter], limits: Limits) -> int:
     trials = file.value_at((*_PATH, "trials"))
+    points, constraints = limits
     if method is not SearchMethod.GRID:
         if trials is None and (*_PATH, "trials") not in file.bad:
             file.refuse_key(_PATH, "trials is missing: how many points are tried", "write `trials: 40`")
+        elif trials is not None and len(points) > trials:
+            problem = f"there are {len(points)} points to try first, and {trials} trials"
+            file.refuse((*_PATH, "trials"), problem, f"write `trials: {len(points)}` or more")
         return trials or 1
-    count = math.prod(len(parameter.values) for parameter in parameters)
-    if not count or any(path[:2] == ("train", "parameters") for path in file.bad):
+    if any(path[:2] == ("train", "parameters") for path in file.bad):
         return trials or 1  # a parameter is wrong, and `file` already has that problem
+    return _count_grid(file, trials, parameters, constraints)
+
+
+def _count_grid(
+    file: SourceFile, trials: int | None, parameters: Sequence[Parameter], constraints: Sequence[str]
+) -> int:
+    """Return how many trials a grid makes: as many as it has combinations, or fewer."""
+    if any(parameter.when for parameter in parameters) or constraints:
+        values = [parameter.values for parameter in parameters]
+        count = sum(1 for _ in combine_values(parameters, values, constraints))
+    else:
+        count = math.prod(len(parameter.values) for parameter in parameters)
+    if not count:
+        if constraints:
+            file.refuse((*_PATH, "constraints"), "no combination of the parameters meets them", "loosen one of them")
+        return trials or 1
     if trials is not None and trials > count:
         problem = f"the grid has {count} combinations, and each is tried once"
         file.warn((*_PATH, "trials"), problem, "leave trials out to try all of them")

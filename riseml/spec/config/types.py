@@ -187,6 +187,7 @@ class Scale(enum.Enum):
     UNIFORM = "uniform"
     LOG = "log"
     INT = "int"
+    NORMAL = "normal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +195,14 @@ class Distribution:
     """Numbers from which a search takes the values of a parameter."""
 
     scale: Scale
-    low: float  # the smallest
-    high: float  # the largest
+    low: float  # the smallest; where `low_formula` computes it, no number
+    high: float  # the largest; where `high_formula` computes it, no number
     step: float | None = None  # None: every number between them, or every whole one
     by_magnitude: bool = False  # all magnitudes of whole numbers are equally likely
+    low_formula: str = ""  # computes the smallest number from other parameters; empty: it is `low`
+    high_formula: str = ""  # computes the largest number from other parameters; empty: it is `high`
+    mean: float = 0.0  # of a normal distribution
+    sd: float = 0.0  # standard deviation of a normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +212,9 @@ class Parameter:
     name: str
     values: tuple[str, ...]  # as written; several make an experiment set; empty: `distribution` says which
     distribution: Distribution | None = None  # None: `values` are all
+    # other parameters, and the values with which this one is there; empty: it is always there
+    when: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    default: str | None = None  # what placeholders become where the parameter is not there; None: none may use it
 
 
 class SearchMethod(enum.Enum):
@@ -280,6 +288,8 @@ class SearchSection:
     stop: StopRule | None = None  # None: every trial runs to its end
     max_failed: int | None = None  # failed trials after which no further one is made; None: no limit
     objective: ValueRule = BEST_VALUE  # which value of the metric counts
+    points: tuple[tuple[tuple[str, str], ...], ...] = ()  # what the first trials try; what they lack is chosen
+    constraints: tuple[str, ...] = ()  # comparisons of parameters that every point meets
 
 
 class Relation(enum.Enum):

@@ -29,7 +29,8 @@ _KINDS = _list_words(
     ("choice choices values categorical options gridsearch list oneof ordinal samplefrom", "list"),
     ("value constant const fixed default", "value"),
     ("min max low high lower upper step q distribution type kind scale prior", "bounds"),
-    ("normal qnormal randn qrandn lognormal qlognormal lognormalvalues gaussian gauss betabinomial beta", "normal"),
+    ("normal qnormal randn qrandn gaussian gauss truncnorm", "normal"),
+    ("lognormal qlognormal lognormalvalues betabinomial beta", "other"),
 )
 _KIND_HINTS: Mapping[str, str] = {
     "log": "numbers whose magnitudes are equally likely are `log`: `{log: {min: 1e-5, max: 0.1}}`",
@@ -39,12 +40,15 @@ _KIND_HINTS: Mapping[str, str] = {
     "list": "write the choices as a list, without a key: `[0.1, 0.01]`",
     "value": "write the value alone, without a key",
     "bounds": "name the kind of numbers first: `{uniform: {min: 0, max: 0.5}}`, or `log`, `int` or `range` instead",
-    "normal": "there is no such distribution: use `uniform`, `log` or `int`",
+    "normal": "numbers near a mean are `normal`: `{normal: {mean: 0, sd: 1}}`",
+    "other": "there is no such distribution: use `uniform`, `log`, `int` or `normal`",
 }
 _BOUNDS = _list_words(
     ("low lower lo from start minimum begin", "min"),
     ("high upper hi to end stop maximum", "max"),
     ("q quantum stepsize increment by", "step"),
+    ("mu loc average", "mean"),
+    ("sigma std stddev stdev scale deviation", "sd"),
 )
 _SEARCH_KEYS = _list_words(
     ("ntrials numsamples count runcap maxtrials numtrials samples iterations niter budget maxevals", "trials"),

@@ -318,7 +318,7 @@ def _explain_wrong_text(text: str, schema: Schema) -> tuple[str, str]:
 
 def _explain_wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
     node = file.nodes[path]
-    types = list_types(schema)
+    types = [name for name in list_types(schema) if name != "string" or schema.get("format") != "formula"]
     expected = _FORMATS.get(schema.get("format", "")) or _join_with_or(
         [word for name in types for word in _TYPES[name]]
     )
@@ -331,7 +331,7 @@ def _explain_wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tupl
         hint = "write NAME=value"
     elif foreign := explain_map(path):
         hint = foreign
-    elif types == ["string"] or ("array" in types and schema.get("format") not in ("hosts", "gpus")):
+    elif types == ["string"] or ("array" in types and schema.get("format") not in ("hosts", "gpus", "points")):
         hint = "a string with `: ` in it needs quotes"
     else:
         hint = _example_hint(path, schema)

@@ -184,6 +184,8 @@ def _read_scalar(node: ScalarNode, schema: Schema, path: KeyPath, file: SourceFi
     if not is_valid_text(node.text):
         file.refuse(path, "the text contains an invalid character (NUL or half a surrogate pair)")
         return node.text
+    if schema.get("format") == "formula" and node.plain:
+        expected.discard("string")
     if "string" in expected or not node.plain:
         return node.text
     if "boolean" in expected and (truth := parse_boolean(node.text)) is not None:

@@ -7,7 +7,7 @@ import pytest
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.launch import list_parameter_variables
-from riseml.planning.plan import make_plans
+from riseml.planning.plan import make_plan, make_plans
 from riseml.planning.trial_plan import make_templates, plan_trial
 from riseml.spec.config.loader import load_config
 
@@ -46,6 +46,32 @@ def test_a_point_with_other_values_has_no_plan() -> None:
     templates = make_templates(load_config(ROLES), Manifest())
     with pytest.raises(LookupError, match="actors"):
         plan_trial(templates, (("actors", "2"), ("lr", "0.1")))
+
+
+CONDITIONAL = """\
+project: x
+train:
+  image: a
+  run: t --momentum {{momentum}} --lr "{{lr}}"
+  parameters:
+    optimizer: [adam, sgd]
+    momentum: {values: [0.5], when: {optimizer: sgd}, default: a b}
+    lr: [0.1]
+"""
+
+
+def test_a_parameter_that_is_not_there_has_its_default_in_lines_and_is_nowhere_else() -> None:
+    spec = load_config(CONDITIONAL)
+    present = (("optimizer", "sgd"), ("momentum", "0.5"), ("lr", "0.1"))
+    absent = (("optimizer", "adam"), ("lr", "0.1"))
+    templates = make_templates(spec, Manifest())
+    for plan in (plan_trial(templates, absent, spec.train.parameters), make_plan(spec, absent, Manifest())):
+        assert plan.jobs[0].run == ("t --momentum 'a b' --lr \"{{lr}}\"",)
+        assert list_parameter_variables(plan) == {"OPTIMIZER": "adam", "LR": "0.1"}
+    for plan in (plan_trial(templates, present, spec.train.parameters), make_plan(spec, present, Manifest())):
+        assert plan.jobs[0].run == ('t --momentum {{momentum}} --lr "{{lr}}"',)
+        assert list_parameter_variables(plan) == {"OPTIMIZER": "sgd", "MOMENTUM": "0.5", "LR": "0.1"}
+    assert grid_points(spec.train) == (absent, present)
 
 
 def test_a_nested_name_is_a_variable_with_underscores() -> None:

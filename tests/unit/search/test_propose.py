@@ -7,11 +7,26 @@ from dataclasses import replace
 import pytest
 
 from riseml.model import Point, SearchPlan, Trial, TrialOutcome
-from riseml.search.propose import Proposer
+from riseml.search.propose import Proposer, choose_first_point
 from riseml.spec.config.types import Distribution, Parameter, Scale, SearchMethod
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 
 SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)
+DEPENDENT = (
+    Parameter("momentum", (), Distribution(Scale.UNIFORM, 0, 0.99), when=(("optimizer.name", ("sgd",)),), default="0"),
+    Parameter("optimizer.name", ("adam", "sgd")),
+    Parameter("units", (), Distribution(Scale.INT, 16, 0, 16, high_formula="{{layers}} * 64")),
+    Parameter("lr", (), Distribution(Scale.LOG, 1e-5, 0, high_formula="0.2 / layers")),
+    LAYERS,
+    Parameter("noise", (), Distribution(Scale.NORMAL, -6, 6, mean=0, sd=1)),
+    EPOCHS,
+)
+CONSTRAINTS = ("units * layers <= 512", "momentum + noise < 1")
+POINTS: tuple[Point, ...] = (
+    (("optimizer.name", "adam"), ("units", "64"), ("lr", "1e-3"), ("layers", "2"), ("noise", "0.5"), ("epochs", "10")),
+    (("momentum", "0.90"), ("optimizer.name", "sgd"), ("noise", "-1")),
+    (("lr", "0.0010"), ("layers", "4")),
+)
 CHOSEN = [SearchMethod.RANDOM, SearchMethod.TPE, SearchMethod.CMA_ES]
 
 
@@ -46,6 +61,75 @@ def test_the_same_seed_and_order_give_the_same_points_in_another_process(method:
     assert len(set(points)) == 14, "no worker gets a point that another one tries or has tried"
     other = SearchPlan(replace(plan.search, seed=8), SPACE)
     assert points != run(other, 14, together=together, fresh=False)
+
+
+def make_dependent_plan(method: SearchMethod, trials: int) -> SearchPlan:
+    search = replace(make_search(method, trials), points=POINTS, constraints=CONSTRAINTS)
+    return SearchPlan(search, DEPENDENT)
+
+
+@pytest.mark.parametrize("method", CHOSEN)
+@pytest.mark.parametrize("together", [1, 3])
+def test_dependent_parameters_given_points_and_constraints_follow_from_the_records(
+    method: SearchMethod, together: int
+) -> None:
+    plan = make_dependent_plan(method, 16)
+    points = run(plan, 16, together=together, fresh=False)
+    assert points == run(plan, 16, together=together, fresh=True)
+    assert len(set(points)) == 16
+    assert points[0] == POINTS[0]
+    assert set(POINTS[1]) <= set(points[1])
+    assert set(POINTS[2]) <= set(points[2])
+    for point in points:
+        values = dict(point)
+        assert ("momentum" in values) == (values["optimizer.name"] == "sgd")
+        assert 16 <= int(values["units"]) <= int(values["layers"]) * 64
+        assert 1e-5 <= float(values["lr"]) <= 0.2 / int(values["layers"])
+        assert int(values["units"]) * int(values["layers"]) <= 512
+        assert float(values.get("momentum", -9)) + float(values["noise"]) < 1
+    assert {dict(point)["optimizer.name"] for point in points} == {"adam", "sgd"}
+
+
+def test_tpe_learns_where_ends_and_presence_depend_on_others() -> None:
+    def late(method: SearchMethod) -> float:
+        plan = SearchPlan(make_search(method, 40), DEPENDENT)
+        points = run(plan, 40, together=1, fresh=True)[25:]
+        return sum(map(score, points)) / len(points)
+
+    assert late(SearchMethod.TPE) > late(SearchMethod.RANDOM) + 0.1
+
+
+@pytest.mark.parametrize("method", CHOSEN)
+def test_a_given_point_is_not_tried_again_in_another_writing(method: SearchMethod) -> None:
+    numbers = Parameter("units", (), Distribution(Scale.UNIFORM, 0, 1, 0.5))
+    given = ((("units", "5e-1"),),)
+    plan = SearchPlan(replace(make_search(method, 3), points=given), (numbers,))
+    points = run(plan, 3, together=1, fresh=True)
+    assert points[0] == given[0]
+    assert sorted(dict(point)["units"] for point in points[1:]) == ["0.0", "1.0"]
+    trials = tuple(Trial(number, number, point, 0) for number, point in enumerate(points, 1))
+    assert Proposer(plan).propose_point(trials) is None
+
+
+@pytest.mark.parametrize("method", [*CHOSEN, SearchMethod.GRID])
+def test_a_space_with_conditions_and_constraints_ends(method: SearchMethod) -> None:
+    parameters = (
+        Parameter("optimizer", ("adam", "sgd")),
+        Parameter("momentum", ("1", "2"), when=(("optimizer", ("sgd",)),)),
+        LAYERS,
+    )
+    plan = SearchPlan(replace(make_search(method, 9), constraints=("momentum * layers <= 6",)), parameters)
+    points = run(plan, 8, together=2, fresh=True)
+    assert len(set(points)) == 8, "adam with 3, sgd with 1 * 3 and 2 * 2"
+    trials = tuple(Trial(number, number, point, 0) for number, point in enumerate(points, 1))
+    assert Proposer(plan).propose_point(trials) is None
+
+
+def test_a_search_that_allows_no_point_says_so() -> None:
+    numbers = Parameter("units", (), Distribution(Scale.UNIFORM, 0, 1))
+    plan = SearchPlan(replace(make_search(SearchMethod.TPE, 3), constraints=("units > 2",)), (numbers,))
+    with pytest.raises(LookupError):
+        choose_first_point(plan)
 
 
 def test_tpe_learns_and_random_does_not() -> None:

@@ -19,6 +19,7 @@ from riseml.control.observation import Observation
 from riseml.model import Environment, SearchRecord, TrialOutcome
 from riseml.planning.repetition import fold_record
 from riseml.search.importance import find_importances
+from riseml.search.propose import list_tried
 from riseml.search.space import list_points
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submissions.dry_run import show_tf_configs
@@ -158,8 +159,8 @@ def _check_points(record: SearchRecord) -> None:
             f"{failed} trials of set {record.number} have failed, and with `max_failed: {limit}` it makes no more",
             "raise `train.search.max_failed`, and run `riseml train` for a new set",
         )
-    points = list_points(record.plan.parameters)
-    if points is not None and {trial.point for trial in record.trials}.issuperset(points):
+    points = list_points(record.plan.parameters, record.plan.search.constraints)
+    if points is not None and list_tried(record.plan, record.trials).issuperset(points):
         raise Refused(
             f"set {record.number} has tried every combination of its parameters, and has no further points",
             "give the parameters more values, and run `riseml train` for a new set",

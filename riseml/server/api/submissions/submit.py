@@ -30,7 +30,7 @@ from riseml.server.hosts.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.resolved import resolve_config
-from riseml.spec.config.types import SEED, Resources, Spec, Train
+from riseml.spec.config.types import SEED, Parameter, Resources, Spec, Train
 from riseml.store.insertion import NewExperiments, NewSearch
 from riseml.store.projects.snapshots import SnapshotStore
 
@@ -55,7 +55,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
 
     Raises:
         UsageError: a value holds a NUL character, which no process and no store accepts; or a line of `run` has a
-            parameter where its value would need quoting and no quoting is safe.
+            parameter where its value would need quoting and no quoting is safe; or no point meets the constraints.
         SpecError: the file has problems.
         NotFound: the project's files were not synced.
     """
@@ -73,7 +73,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
         templates = tuple((values, replace(plan, origin=origin)) for values, plan in make_templates(spec, manifest))
         pinned = _find_pinned_images(submission, [plan for _, plan in templates])
         new = NewSearch(search, templates, spec.train.env)
-        return Planned(spec, (plan_trial(templates, points[0]),), pinned, new)
+        return Planned(spec, (plan_trial(templates, points[0], search.parameters),), pinned, new)
     if notebook is None:
         plans = tuple(replace(plan, origin=origin) for plan in make_plans(spec, points, manifest))
         return Planned(spec, plans, _find_pinned_images(submission, plans))
@@ -85,7 +85,11 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
 def _check_lines(train: Train) -> None:
     """Refuse lines of `run` with which no job can start, before a host makes the environment."""
     lines = [line for role in train.roles for line in role.run] or train.run
-    check_values(lines, {parameter.name: parameter.values for parameter in train.parameters})
+    check_values(lines, {declared.name: _list_texts(declared) for declared in train.parameters})
+
+
+def _list_texts(parameter: Parameter) -> tuple[str, ...]:
+    return parameter.values if parameter.default is None else (*parameter.values, parameter.default)
 
 
 def _plan_search(train: Train) -> SearchPlan | None:
@@ -99,7 +103,17 @@ def _plan_search(train: Train) -> SearchPlan | None:
 
 
 def _choose_first_run(search: SearchPlan) -> Point:
-    return add_seed(choose_first_point(search), find_first_seed(search))
+    return add_seed(_choose_first_point(search), find_first_seed(search))
+
+
+def _choose_first_point(search: SearchPlan) -> Point:
+    try:
+        return choose_first_point(search)
+    except LookupError as error:
+        raise UsageError(
+            "search.constraints allow none of thousands of points that were chosen at random",
+            "loosen them, or give the parameters other values",
+        ) from error
 
 
 def _find_origin(submission: wire.Submission) -> Origin:

@@ -80,13 +80,13 @@ def test_a_setting_is_read_as_yaml() -> None:
 
 
 def test_a_setting_and_a_parameter_of_the_command_line_name_a_nested_parameter() -> None:
-    text = TEXT.replace("{lr: [0.1, 0.2]}", "{lr: 1, optimizer.lr: 2, optimizer.n: {range: {min: 1, max: 2, step: 1}}}")
-    settings = (("train.parameters.optimizer.lr", "3"), ("train.parameters.optimizer.n.range.max", "3"))
+    text = TEXT.replace("{lr: [0.1, 0.2]}", "{lr: 1, optimizer.lr: 2, optimizer.sgd.momentum: {values: [1, 2]}}")
+    settings = (("train.parameters.optimizer.lr", "3"), ("train.parameters.optimizer.sgd.momentum.values", "[4, 5]"))
     parameters = load_config(text, overrides=Overrides((("lr", "6"),), settings)).train.parameters
     assert [(parameter.name, parameter.values) for parameter in parameters] == [
         ("lr", ("6",)),
         ("optimizer.lr", ("3",)),
-        ("optimizer.n", ("1", "2", "3")),
+        ("optimizer.sgd.momentum", ("4", "5")),
     ]
 
 
