@@ -27,4 +27,6 @@ def _stand_in(parameter: Parameter) -> tuple[str, ...]:
 
 def makes_set(train: Train) -> bool:
     """Return True when the parameters make more than one experiment, or a search does."""
-    return train.search is not None or any(len(parameter.values) > 1 for parameter in train.parameters)
+    if train.search is not None or not any(parameter.when for parameter in train.parameters):
+        return train.search is not None or any(len(parameter.values) > 1 for parameter in train.parameters)
+    return len(grid_points(train)) > 1

@@ -79,6 +79,16 @@ def meets_constraints(constraints: Iterable[str], point: ParameterPoint) -> bool
     return all(comparison.holds(texts) for comparison in comparisons if texts.keys() >= set(comparison.names))
 
 
+def may_be_there(parameter: Parameter, by_name: Mapping[str, Parameter]) -> bool:
+    """Return True for a parameter whose conditions hold with some values of the others: an option of the command line
+    may have left them one value. The conditions must not be in a circle.
+    """
+    return all(
+        name in by_name and set(by_name[name].values).intersection(texts) and may_be_there(by_name[name], by_name)
+        for name, texts in parameter.when
+    )
+
+
 def combine_values(
     parameters: Sequence[Parameter], values: Iterable[Sequence[str]], constraints: Sequence[str] = ()
 ) -> Iterator[ParameterPoint]:

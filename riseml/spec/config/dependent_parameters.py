@@ -91,12 +91,17 @@ def _check_when(file: SourceFile, parameter: Parameter, by_name: Mapping[str, Pa
         elif other.distribution is not None:
             problem = f"{quote_text(name)} is a distribution, and a condition names values that are known"
             file.refuse_key(path, problem, "write a list or a range for it")
-        else:
+        elif not _is_replaced(file, name):
             wrong = next((text for text in texts if text not in other.values), None)
             if wrong is not None:
                 near = suggest_word(wrong, list(other.values))
                 hint = f'did you mean "{near}"?' if near else f"it has {', '.join(other.values[:10])}"
                 file.refuse(path, f"{quote_text(wrong)} is no value of {quote_text(name)}", hint)
+
+
+def _is_replaced(file: SourceFile, name: str) -> bool:
+    """Return True for a parameter whose value an option gives: conditions on its other values do not hold."""
+    return file.find_position((*_PATH, name)).file != file.find_position(("train",)).file
 
 
 def _refuse_name(file: SourceFile, path: KeyPath, name: str, by_name: Mapping[str, Parameter]) -> None:

@@ -66,6 +66,8 @@ def _list_file_values(root: Node, name: str) -> tuple[str, ...]:
     node: Node | None = root
     for key in (*_PARAMETERS, name):
         node = node.get(key) if isinstance(node, MappingNode) else None
+    if isinstance(node, MappingNode):
+        node = node.get("values")
     items = node.items if isinstance(node, SequenceNode) else () if node is None else (node,)
     return tuple(item.text for item in items if isinstance(item, ScalarNode))
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from riseml.base.metric_names import is_metric_name
-from riseml.spec.config.conditions import combine_values
+from riseml.spec.config.conditions import combine_values, find_circle, may_be_there
 from riseml.spec.config.repeat import MOST_RUNS
 from riseml.spec.config.search_points import read_constraints, read_points
 from riseml.spec.config.types import (
@@ -118,7 +118,12 @@ def _is_fixed(file: SourceFile, parameters: Sequence[Parameter]) -> bool:
     search."""
     paths: list[KeyPath] = [("train", "parameters", parameter.name) for parameter in parameters]
     has_option = any(file.find_position(path).file != file.find_position(_PATH).file for path in paths)
-    varies = any(parameter.distribution is not None or len(parameter.values) > 1 for parameter in parameters)
+    by_name = {parameter.name: parameter for parameter in parameters}
+    varies = any(
+        parameter.distribution is not None or len(parameter.values) > 1
+        for parameter in parameters
+        if find_circle(parameters) or may_be_there(parameter, by_name)
+    )
     return has_option and not varies
 
 

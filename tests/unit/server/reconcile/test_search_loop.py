@@ -31,6 +31,12 @@ from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, NOW, UNITS, Sear
 from tests.support.stores import open_database
 
 SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)
+DEPENDENT = (
+    Parameter("momentum", ("0.5", "0.9"), when=(("layers", ("2",)),)),
+    Parameter("units", (), Distribution(Scale.INT, 1, 0, high_formula="{{layers}} * 8")),
+    LAYERS,
+)
+LIMITS = {"points": ((("layers", "2"), ("momentum", "0.9")),), "constraints": ("units < 20",)}
 
 
 @pytest.fixture
@@ -287,13 +293,19 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     found.close()
 
 
-@given(_METHODS, st.integers(1, 3), _ACTS)
-@settings(max_examples=50, deadline=None)
+@given(_METHODS, st.integers(1, 3), st.sampled_from([(SPACE, {}), (DEPENDENT, LIMITS)]), _ACTS)
+@settings(max_examples=60, deadline=None)
 def test_laws_hold_in_random_histories(
-    shared: Database, method: SearchMethod, concurrency: int, acts: list[str]
+    shared: Database,
+    method: SearchMethod,
+    concurrency: int,
+    space: tuple[tuple[Parameter, ...], dict[str, object]],
+    acts: list[str],
 ) -> None:
     rule = StopRule(StopMethod.ASHA, after=1, factor=2)
-    rig = SearchRig(shared, make_search(method, 5, stop=rule, max_failed=2), SPACE, concurrency)
+    parameters, limits = space
+    search = make_search(method, 5, stop=rule, max_failed=2, **limits)
+    rig = SearchRig(shared, search, parameters, concurrency)
     killed = False
     for index, act in enumerate(acts):
         live = [trial for trial in rig.record().live if not trial.closed]
@@ -398,3 +410,20 @@ def test_the_objective_says_which_value_a_search_is_told(database: Database, rul
     rig.end(1)
     rig.loop.run_pass()
     assert rig.trial(1).value == value
+
+
+def test_a_killed_server_continues_with_the_same_points_conditions_and_constraints(database: Database) -> None:
+    points = []
+    for restarts in (False, True):
+        rig = SearchRig(database, make_search(SearchMethod.TPE, trials=14, **LIMITS), DEPENDENT)
+        for number in range(1, 15):
+            rig.loop.run_pass()
+            rig.place(number)
+            rig.report(number, float(dict(rig.trial(number).point)["units"]))
+            rig.end(number)
+            if restarts:
+                rig.restart()
+        points.append([trial.point for trial in rig.record().trials])
+    assert points[0] == points[1]
+    assert dict(points[0][0])["momentum"] == "0.9"
+    assert all(("momentum" in dict(point)) == (dict(point)["layers"] == "2") for point in points[0])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from riseml.spec.config.loader import check_config, load_config
+import pytest
+
+from riseml.planning.grid import grid_points, makes_set
+from riseml.spec.config.loader import Overrides, check_config, load_config
 from riseml.spec.config.types import Distribution, Parameter, Scale
 
 TEXT = """\
@@ -40,6 +43,30 @@ def test_conditions_formulas_and_nested_names_are_read_as_written() -> None:
         ),
         Parameter("noise", (), Distribution(Scale.NORMAL, -2, 4, mean=1, sd=0.5)),
     )
+
+
+POINTS = [
+    {"optimizer": "adam", "optimizer.lr": "0.01", "layers": "3", "noise": "1"},
+    {"optimizer": "sgd", "momentum": "0.50", "optimizer.lr": "0.01", "layers": "2", "units": "100", "noise": "1"},
+]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_trial_can_be_repeated_with_its_values(point: dict[str, str]) -> None:
+    """`riseml rerun` gives the values of a trial as options; conditions on other values do not hold then."""
+    checked = check_config(TEXT, overrides=Overrides(tuple(point.items())))
+    assert checked.spec is not None, checked.problems
+    train = checked.spec.train
+    assert train.search is None
+    assert not makes_set(train)
+    assert [dict(values) for values in grid_points(train)] == [point]
+
+
+def test_an_option_may_leave_a_search_to_the_parameters_that_can_be_there() -> None:
+    train = load_config(TEXT, overrides=Overrides((("optimizer", "adam"),))).train
+    assert train.search is not None
+    refused = check_config(TEXT, overrides=Overrides((("optimizer", "adam"), ("layers", "[2, 4, x]"))))
+    assert 'has the value "x", which is no number' in " ".join(map(str, refused.problems))
 
 
 def test_two_names_of_one_variable_are_refused() -> None:

@@ -66,6 +66,12 @@ def test_a_value_that_the_file_has_is_taken_as_it_is(text: str) -> None:
     assert load_config(file, overrides=Overrides((("lr", text),))).train.parameters == (Parameter("lr", (text,)),)
 
 
+def test_a_value_of_a_parameter_with_a_condition_is_taken_as_it_is() -> None:
+    file = TEXT.replace("[0.1, 0.2]", '{values: ["0.9,0.999", "[1]"]}')
+    for text in ("0.9,0.999", "[1]"):
+        assert load_config(file, overrides=Overrides((("lr", text),))).train.parameters == (Parameter("lr", (text,)),)
+
+
 def test_words_of_the_file_with_commas_are_refused_too() -> None:
     file = TEXT.replace("[0.1, 0.2]", "[adam, sgd, lamb]")
     problems = check_config(file, overrides=Overrides((("lr", "adam, sgd"),))).problems
