@@ -22,7 +22,17 @@ from riseml.server.api.routes.experiment_routes import _check_points
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.wake import Wake
-from riseml.spec.config.types import BEST_VALUE, SearchMethod, StopMethod, StopRule, ValueKind, ValueRule
+from riseml.spec.config.types import (
+    BEST_VALUE,
+    Distribution,
+    Parameter,
+    Scale,
+    SearchMethod,
+    StopMethod,
+    StopRule,
+    ValueKind,
+    ValueRule,
+)
 from riseml.store.database import Database
 from riseml.store.marks import KeptOutputs
 from riseml.store.schema import experiments, sets
