@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -105,7 +106,8 @@ class StopJudge:
         if self._rule.method is not StopMethod.MEDIAN:
             return trial.should_prune()
         frozen = copy.copy(self._study.get_trials(deepcopy=False)[trial.number])
-        frozen.intermediate_values = {step: value}
+        worst = -math.inf if self._study.direction.name == "MAXIMIZE" else math.inf
+        frozen.intermediate_values = {step: worst if math.isnan(value) else value}  # nan would be left out there
         return self._study.pruner.prune(self._study, frozen)
 
     def _add_result(self, index: int, trial: Trial) -> None:

@@ -136,3 +136,17 @@ def test_stopped_trials_are_compared_with_as_the_documents_say(method: StopMetho
         judge.follow([*stopped, Trial(7, 7, (), 0)])
         verdicts.append(judge.compare(7, ((2, 0.05),)))
     assert verdicts == ([True, False] if learns else [False, False])
+
+
+def test_the_median_compares_the_value_that_counts_at_a_step_and_stops_what_has_diverged() -> None:
+    """Optuna's own median would take the best value of all steps so far."""
+    plan = SearchPlan(make_search(stop=StopRule(StopMethod.MEDIAN, after=2)), (LR,))
+    ended = [
+        replace(trial, outcome=TrialOutcome.COMPLETE, value=0.5, told=trial.number, reached=((2, 0.5), (4, 0.5)))
+        for trial in make_trials(0.1, 0.1, 0.1, 0.1, 0.1)
+    ]
+    for later, stops in ((0.6, False), (0.4, True), (math.nan, True)):
+        judge = StopJudge(plan)
+        judge.follow([*ended, Trial(6, 6, (), 0)])
+        assert not judge.compare(6, ((2, 0.9),))
+        assert judge.compare(6, ((4, later),)) is stops, later
