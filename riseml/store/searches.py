@@ -103,13 +103,10 @@ class SearchStore:
                 texts += connection.execute(sa.select(sets.c.search).where(some)).scalars()
         return tuple(from_json(text, SearchPlan) for text in texts)
 
-    def load_values(self, ids: Collection[int], objective: Objective) -> dict[int, float | None]:
-        """Return the values of the trials of these sets whose results are stored, by the keys of their experiments;
-        of the sets that search for this objective.
-
-        None: the trial has no value.
-        """
-        values: dict[int, float | None] = {}
+    def load_values(self, ids: Collection[int], objective: Objective) -> dict[int, float]:
+        """Return the values of the trials of these sets, by the keys of their experiments: of trials with a stored
+        result that has one, and of the sets that search for this objective."""
+        values: dict[int, float] = {}
         with self._database.read_transaction() as connection:
             plans = connection.execute(
                 sa.select(sets.c.id, sets.c.search).where(sets.c.search.isnot(None), sets.c.id.in_(sorted(ids)))
@@ -117,9 +114,9 @@ class SearchStore:
             for identity, text in plans:
                 if find_objective(from_json(text, SearchPlan).search) != objective:
                     continue
-                has_result = sa.and_(trials.c.set_id == identity, trials.c.outcome.isnot(None))
+                has_value = sa.and_(trials.c.set_id == identity, trials.c.value.isnot(None))
                 columns = (trials.c.experiment_id, trials.c.value)
-                values |= {row[0]: row[1] for row in connection.execute(sa.select(*columns).where(has_result))}
+                values |= {row[0]: row[1] for row in connection.execute(sa.select(*columns).where(has_value))}
         return values
 
     def list_members(self, set_id: int) -> tuple[int, ...]:
