@@ -25,6 +25,7 @@ class SearchView(TypedDict):
     method: str  # `tpe`
     metric: str  # the name of the metric
     goal: Literal["maximize", "minimize"]
+    objective: str  # which value of a run counts: `best`, `mean(5)`
     seed: int
     trials: int  # in all
     repeat: int  # runs of each trial, with another seed each

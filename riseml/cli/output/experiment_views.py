@@ -203,7 +203,8 @@ def _find_role_images(experiment: wire.ExperimentView) -> dict[str, str]:
 def _describe_search(search: wire.SearchView) -> str:
     """Return `tpe, maximize accuracy, seed 7`; the best point comes with the parameters that made it."""
     best = search["best"]
-    text = f"{search['method']}, {search['goal']} {search['metric']}, seed {search['seed']}"
+    objective = "" if search["objective"] == "best" else f" by its {search['objective']}"
+    text = f"{search['method']}, {search['goal']} {search['metric']}{objective}, seed {search['seed']}"
     return f"{text}, best with {format_parameters(best['parameters'])}" if best else text
 
 
@@ -250,8 +251,11 @@ class _ShownMetric:
 
 
 def _choose_metric(experiment: wire.ExperimentView) -> _ShownMetric | None:
-    """Return what the set searches for, by its best value; else the first metric that was reported, by its last one."""
+    """Return what the set searches for, by its best value if that counts; else the first metric that was reported, by
+    its last one."""
     search = experiment.get("search")
+    if search is not None and search["objective"] != "best":
+        return _ShownMetric(search["metric"], "last")
     if search is not None:
         return _ShownMetric(search["metric"], "max" if search["goal"] == "maximize" else "min")
     names = (metric["name"] for member in experiment["experiments"] for metric in member.get("metrics", ()))

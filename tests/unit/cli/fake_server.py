@@ -97,6 +97,7 @@ def make_search(**changes: Any) -> wire.SearchView:
         "method": "grid",
         "metric": "accuracy",
         "goal": "maximize",
+        "objective": "best",
         "seed": 0,
         "trials": 2,
         "repeat": 1,

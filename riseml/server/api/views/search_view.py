@@ -9,7 +9,7 @@ from riseml.base.names import experiment_name
 from riseml.control.rollup import SetMember, describe_set_end
 from riseml.control.search_steps import find_search_end
 from riseml.model import END_SENTENCES, SearchEnd, SearchRecord, Trial, TrialOutcome
-from riseml.planning.repetition import find_next_run, fold_record
+from riseml.planning.repetition import NextRun, find_next_run, fold_record
 from riseml.spec.config.types import Goal
 
 _MOST_NAMES = 5  # names of metrics that are listed
@@ -34,6 +34,7 @@ def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.Searc
         "method": search.method.value,
         "metric": search.metric,
         "goal": "maximize" if search.goal is Goal.MAXIMIZE else "minimize",
+        "objective": str(search.objective),
         "seed": search.seed or 0,
         "trials": record.most_trials,
         "repeat": len(record.plan.seeds) or 1,
@@ -97,12 +98,10 @@ def describe_next_step(record: SearchRecord) -> str:
         return f"makes no further trial: {END_SENTENCES[record.end]}"
     live = record.live
     following = find_next_run(record)
-    makes = "further runs" if following is None else f"trial {following.point_number} of {record.most_trials}"
-    if following is not None and following.point is not None:
-        makes = f"seed {following.seed} of {makes}"
+    makes = _name_next_run(record, following)
     end = find_search_end(record)
     noun = "run" if record.plan.seeds else "trial"
-    running = f"{len(live)} of its {noun}s {'runs' if len(live) == 1 else 'run'}"
+    running = f"{len(live)} of its {noun}s {_choose_verb(record, len(live))}"
     if end is not None:
         why = "all trials are made" if end is SearchEnd.COMPLETED else END_SENTENCES[end]
         return f"makes no further trial: {why}; {running}" if live else f"ends now: {why}"
@@ -116,6 +115,18 @@ def describe_next_step(record: SearchRecord) -> str:
     if following is None:
         return f"makes {makes} when the first one of a trial has ended: {running}"
     return f"makes {makes} now" if following.point is not None else f"chooses {makes} now"
+
+
+def _name_next_run(record: SearchRecord, following: NextRun | None) -> str:
+    if following is None:
+        return "further runs"
+    trial = f"trial {following.point_number} of {record.most_trials}"
+    return trial if following.point is None else f"seed {following.seed} of {trial}"
+
+
+def _choose_verb(record: SearchRecord, count: int) -> str:
+    singular, plural = ("goes on", "go on") if record.plan.seeds else ("runs", "run")
+    return singular if count == 1 else plural
 
 
 def _explain_no_value(record: SearchRecord, names: Collection[str]) -> Iterator[str]:

@@ -64,3 +64,8 @@ def test_status_shows_metrics(riseml: Riseml, fake_server: FakeServer) -> None:
     search = make_search()
     fake_server.experiments["4"] = make_experiment(type="set", experiments=members, jobs=[], search=search)
     assert riseml("status", "4").out.splitlines()[-2].split()[-1] == "0.5"
+    search = make_search(objective="mean(5)")
+    fake_server.experiments["4"] = make_experiment(type="set", experiments=members, jobs=[], search=search)
+    out = riseml("status", "4").out
+    assert "Search Config: grid, maximize accuracy by its mean(5), seed 0\n" in out
+    assert out.splitlines()[-2].split()[-1] == "0.25", "the last value: the best one does not count"

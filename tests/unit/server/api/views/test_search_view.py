@@ -10,7 +10,8 @@ from riseml.base.errors import Refused
 from riseml.base.states import Reason, State, Wanted
 from riseml.model import Experiment, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 from riseml.server.api.routes.experiment_routes import _check_points
-from riseml.server.api.views.search_view import describe_end, describe_next_step, describe_search
+from riseml.server.api.views.search_view import describe_end, describe_next_step, describe_search, show_search
+from riseml.spec.config.types import StopMethod, StopRule
 from tests.support.searches import LAYERS, make_search
 from tests.unit.control.simulation import make_experiment, make_plan
 
@@ -97,4 +98,46 @@ def test_the_end_names_the_metrics_that_there_are() -> None:
     ],
 )
 def test_the_next_step_of_a_search_is_said(record: SearchRecord, text: str) -> None:
+    assert describe_next_step(record) == text
+
+
+def make_repeated(*runs: Trial, concurrency: int = 4, stop: StopRule | None = None, most: int = 4) -> SearchRecord:
+    """Return a search whose points run with two seeds."""
+    plan = SearchPlan(make_search(trials=4, stop=stop), (LAYERS,), ("1", "2"))
+    return SearchRecord(1, "paul", 144, plan, concurrency, Wanted.RUN, most, runs)
+
+
+def make_run(number: int, layers: str, seed: str, value: float | None = None) -> Trial:
+    run = Trial(number, number, (("layers", layers), ("seed", seed)), 0, placed=True)
+    if value is None:
+        return run
+    return replace(run, outcome=TrialOutcome.COMPLETE, value=value, told=number, finished=True, closed=True)
+
+
+def test_a_search_with_several_seeds_counts_points_and_names_means() -> None:
+    runs = [make_run(1, "2", "1", 0.5), make_run(2, "2", "2", 0.7), make_run(3, "3", "1", 0.9), make_run(4, "3", "2")]
+    record = make_repeated(*runs)
+    assert describe_search(record) == "trial 2 of 4, best 144.1 and 1 more seed, mean accuracy 0.6"
+    view = show_search(record)
+    assert view["best"] == {"id": "144.1", "value": 0.6, "parameters": {"layers": "2"}, "runs": 2}
+    assert (view["made"], view["running"], view["complete"], view["repeat"]) == (2, 1, 1, 2)
+    assert view["message"] == describe_search(record)
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        (make_repeated(make_run(1, "2", "1")), "makes seed 2 of trial 1 of 4 now"),
+        (
+            make_repeated(make_run(1, "2", "1"), concurrency=1),
+            "makes seed 2 of trial 1 of 4 when a run ends: 1 of its runs goes on (concurrency: 1)",
+        ),
+        (make_repeated(make_run(1, "2", "1", 0.5), make_run(2, "2", "2")), "chooses trial 2 of 4 now"),
+        (
+            make_repeated(make_run(1, "2", "1"), stop=StopRule(StopMethod.ASHA), most=1),
+            "makes further runs when the first one of a trial has ended: 1 of its runs goes on",
+        ),
+    ],
+)
+def test_a_search_with_several_seeds_says_what_it_runs_next(record: SearchRecord, text: str) -> None:
     assert describe_next_step(record) == text
