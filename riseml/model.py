@@ -201,12 +201,23 @@ class Job:
     shell: Shell | None = None  # that read its lines; None: it has not said yet which it is
     exit_code: int | None = None
     oom: bool = False  # a process of the job ran out of memory
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
+    started_at: datetime | None = None  # clock of the host, as its lines have
+    ended_at: datetime | None = None  # clock of the host; of one whose end nobody saw, when it was last known to run
+    ahead: float = 0.0  # seconds by which the host's clock is ahead of the server's, as far as these times show
 
     ending: Reason | None = None  # why the server ends it; None: the server does not
     ending_at: datetime | None = None  # since when
     unseen_since: datetime | None = None  # since when its host is missing: not in the pool, or never seen so far
+
+    @property
+    def begun_at(self) -> datetime | None:
+        """When it started, by the server's clock."""
+        return None if self.started_at is None else self.started_at - timedelta(seconds=self.ahead)
+
+    @property
+    def over_at(self) -> datetime | None:
+        """When it ended, by the server's clock."""
+        return None if self.ended_at is None else self.ended_at - timedelta(seconds=self.ahead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +250,10 @@ class Experiment:
     subnet: str | None = None  # CIDR; None: no private network
 
     placed_at: datetime | None = None  # None: no place
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
+    started_at: datetime | None = None  # of its first attempt
+    ended_at: datetime | None = None  # of its last attempt, by its jobs
+    waited: float = 0.0  # seconds between two attempts, in which none of its jobs ran
+    waits_since: datetime | None = None  # when the last attempt ended; None: another one runs, or none follows
     closed: bool = False  # the experiment has ended, and nothing of it is left on any host
     version: int = 0  # the revision that was read; a save must name it
 
@@ -312,7 +325,9 @@ class ContainerObservation:
     oom: bool = False  # a process in it ran out of memory
     error: str = ""  # why its start failed; of a started one: why its host stopped it
     started_at: datetime | None = None  # clock of the host
-    finished_at: datetime | None = None  # clock of the host
+    finished_at: datetime | None = None  # clock of the host; None of one that has ended: nobody saw when
+    ran: float | None = None  # seconds that it has run so far, by a clock that nobody sets; None: its host cannot say
+    last_sign: datetime | None = None  # of one whose end nobody saw: its last trace on the host
     drained: bool = False  # it has ended, and the server has its whole log
     late: bool = False  # its host has not said how it is; `started` is True, and nothing else is known
     waits: str = ""  # why the job still waits in the queue of its host; empty: the job waits in no queue

@@ -22,6 +22,7 @@ from riseml.control.placement.leaders import give_back_place
 from riseml.control.placement.place import make_placements
 from riseml.control.saving import awaits_save
 from riseml.control.settle import choose_builder, note_shells, settle_jobs, with_jobs
+from riseml.control.times import date_experiment, find_limit_end
 from riseml.control.verdict import (
     add_verdict,
     conclude_experiment,
@@ -106,7 +107,7 @@ def _settle_experiment(experiment: Experiment, observation: Observation, images:
     built = resolve_image(choose_builder(_limit_future_times(experiment, observation.now), observation), observation)
     experiment = give_back_place(settle_jobs(built, observation, images), observation)
     return conclude_experiment(
-        end_jobs(add_verdict(_set_started_at(experiment, observation.now), observation), observation), observation
+        end_jobs(add_verdict(date_experiment(experiment), observation), observation), observation
     )
 
 
@@ -119,20 +120,6 @@ def _only_waits(experiment: Experiment) -> bool:
         and experiment.verdict is None
         and experiment.started_at is None
     )
-
-
-def _set_started_at(experiment: Experiment, now: datetime) -> Experiment:
-    """Return the experiment with its start: the start of its first job, even of a job that ended at once.
-
-    The host's clock dates the start of a job, and the server's clock measures `max_duration`. A host whose clock is
-    hours behind must not end an experiment at once: the start is never before the place and never after now.
-    """
-    if experiment.started_at is not None:
-        return experiment
-    started = [job.started_at for job in experiment.gang if job.started_at is not None]
-    if not started:
-        return experiment
-    return replace(experiment, started_at=min(max(min(started), experiment.placed_at or now), now))
 
 
 def _limit_future_times(experiment: Experiment, now: datetime) -> Experiment:
@@ -229,10 +216,10 @@ def _find_next_deadline(world: World, observation: Observation) -> datetime | No
 
 
 def _find_deadlines(experiment: Experiment, observation: Observation) -> Iterator[datetime]:
-    limit = experiment.plan.policy.max_duration
     verdict = experiment.verdict
-    if limit is not None and experiment.started_at is not None:
-        yield experiment.started_at + timedelta(seconds=limit)
+    limit_end = find_limit_end(experiment)
+    if limit_end is not None:
+        yield limit_end
     left = find_left_end(experiment, observation)
     if left is not None:
         yield left

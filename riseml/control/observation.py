@@ -52,6 +52,8 @@ class Observation:
     filled: frozenset[int] = frozenset()  # ids of experiments whose output has what the last attempt saved
     # id of an experiment whose output takes more than the server allows -> the sentence that says how much
     outputs_over: Mapping[int, str] = field(default_factory=dict)
+    # running jobs that their hosts do not show now -> when they were last known to run, by the server's clock
+    last_signs: Mapping[JobKey, datetime] = field(default_factory=dict)
     last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it
 
     def is_lost(self, host: HostObservation) -> bool:

@@ -20,6 +20,7 @@ from riseml.control.images import (
 )
 from riseml.control.observation import Observation
 from riseml.control.saving import find_restore
+from riseml.control.times import date_end, date_loss, date_start
 from riseml.job_programs import gang_rules
 from riseml.model import ActionFailure, ContainerObservation, Experiment, HostObservation, Image, Job
 
@@ -222,13 +223,14 @@ def _settle_job(experiment: Experiment, job: Job, observation: Observation) -> J
         return job
     host = observation.hosts.get(job.host)
     if host is None:
-        return _settle_unseen(job, job.host, observation)
+        return _settle_unseen(experiment, job, job.host, observation)
     if job.unseen_since is not None:
         job = replace(job, unseen_since=None)
     if host.silent_since is not None:
         if not observation.is_lost(host):
             return job
-        return _end_without_exit(job, observation, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
+        lost = date_loss(experiment, job, observation)
+        return _end_without_exit(lost, observation, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
     return _settle_on_host(experiment, job, host, observation)
 
 
@@ -240,24 +242,23 @@ def _settle_on_host(experiment: Experiment, job: Job, host: HostObservation, obs
     if container.late:
         return job
     if container.running:
-        return _settle_running(job, container, observation)
+        return _settle_running(experiment, job, container, observation)
     if container.started:
-        return _settle_exit(job, container, observation)
+        return _settle_exit(experiment, job, container, observation)
     if container.error:
         reason = container.ending or Reason.START_FAILED
         return _end_without_exit(job, observation, State.FAILED, reason, container.error)
     return _settle_queued(_settle_absent(experiment, job, host, observation), container.waits)
 
 
-def _settle_running(job: Job, container: ContainerObservation, observation: Observation) -> Job:
+def _settle_running(experiment: Experiment, job: Job, container: ContainerObservation, observation: Observation) -> Job:
     if job.state is State.RUNNING and job.reason is Reason.RUNNING and job.started_at is not None:
         return replace(job, message="") if job.message else job
     return replace(
-        job,
+        date_start(experiment, job, container, observation.now),
         state=State.RUNNING,
         reason=Reason.RUNNING,
         message="",
-        started_at=job.started_at or container.started_at or observation.now,
         address=container.address or job.address,
         port=container.port or job.port,
     )
@@ -270,7 +271,7 @@ def _note_shell(experiment: Experiment, job: Job, observation: Observation) -> J
     return job if container is None or container.shell in (None, job.shell) else replace(job, shell=container.shell)
 
 
-def _settle_unseen(job: Job, host: HostName, observation: Observation) -> Job:
+def _settle_unseen(experiment: Experiment, job: Job, host: HostName, observation: Observation) -> Job:
     """Return the record of a job whose host is missing in the observation; it counts as silent from the first such pass
     on.
 
@@ -283,7 +284,8 @@ def _settle_unseen(job: Job, host: HostName, observation: Observation) -> Job:
     if not observation.is_over(asked_since or job.unseen_since):
         return job
     why = "is no longer in the pool" if asked_since is None else "has not answered since the server started"
-    return _end_without_exit(job, observation, State.FAILED, Reason.HOST_LOST, f"host {host} {why}")
+    lost = date_loss(experiment, job, observation)
+    return _end_without_exit(lost, observation, State.FAILED, Reason.HOST_LOST, f"host {host} {why}")
 
 
 def _settle_images(experiment: Experiment, observation: Observation, images: ImageLocations) -> Experiment:
@@ -339,7 +341,8 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostObservation, obse
     later.
     """
     if job.state is State.RUNNING:
-        return _end_without_exit(job, observation, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
+        lost = date_loss(experiment, job, observation)
+        return _end_without_exit(lost, observation, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
     if job.state is not State.STARTING or job.host is None:
         return job
     start: Action = StartJob(job.host, experiment.key_of(job))
@@ -376,15 +379,9 @@ def _settle_queued(job: Job, waits: str) -> Job:
     return replace(job, reason=Reason.IN_QUEUE, message=waits)
 
 
-def _settle_exit(job: Job, container: ContainerObservation, observation: Observation) -> Job:
+def _settle_exit(experiment: Experiment, job: Job, container: ContainerObservation, observation: Observation) -> Job:
     code = container.exit_code or 0
-    job = replace(
-        job,
-        exit_code=code,
-        oom=container.oom,
-        started_at=job.started_at or container.started_at,
-        ended_at=container.finished_at or observation.now,
-    )
+    job = replace(date_end(experiment, job, container, observation), exit_code=code, oom=container.oom)
     ending = job.ending or container.ending
     if ending is not None:
         state = State.FINISHED if ending in GOOD_ENDS else State.KILLED
@@ -423,9 +420,11 @@ def _is_final(problem: ActionFailure) -> bool:
 
 
 def _end_without_exit(job: Job, observation: Observation, state: State, reason: Reason, message: str) -> Job:
-    """Return the record of a job that ends without an exit code; a job that had a reason to end gets that reason."""
+    """Return the record of a job that ends without an exit code: now, unless it has its end already. A job that had a
+    reason to end gets that reason.
+    """
     if job.ending is not None and state is State.FAILED:
         state = State.FINISHED if job.ending in GOOD_ENDS else State.KILLED
         reason = job.ending
         message = ""
-    return replace(job, state=state, reason=reason, message=message, ended_at=observation.now)
+    return replace(job, state=state, reason=reason, message=message, ended_at=job.ended_at or observation.now)

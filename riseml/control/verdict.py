@@ -19,6 +19,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.saving import awaits_save
 from riseml.control.settle import GOOD_ENDS, with_jobs
+from riseml.control.times import find_attempt_end, find_time_over
 from riseml.job_programs import gang_rules
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import make_next_attempt
@@ -93,6 +94,7 @@ def conclude_experiment(experiment: Experiment, observation: Observation) -> Exp
         return experiment
     if verdict.again and awaits_save(experiment, observation):
         return experiment
+    ended = find_attempt_end(experiment, verdict)
     if verdict.again:
         return replace(
             experiment,
@@ -102,28 +104,16 @@ def conclude_experiment(experiment: Experiment, observation: Observation) -> Exp
             reason=Reason.RETRY,
             message=verdict.message,
             placed_at=None,
+            waits_since=ended or experiment.waits_since,
         )
-    ended_at = _find_end(experiment, verdict, observation.now)
-    return replace(experiment, state=verdict.state, reason=verdict.reason, message=verdict.message, ended_at=ended_at)
-
-
-def _find_end(experiment: Experiment, verdict: Verdict, now: datetime) -> datetime:
-    """Return when the last job of an experiment ended, by the clock of its host.
-
-    The server may notice it much later: it was not running, or its store did not answer. Jobs that only serve or watch
-    end when the server ends them, so that they count only when no job has decided.
-
-    A host whose clock is behind seems to start jobs before they got their place: its ends are as much too early.
-    """
-    ran = [job for job in experiment.gang if job.started_at is not None and job.ended_at is not None]
-    counted = [job for job in ran if job.part in _COUNTS] if verdict.job is not None else ran
-    starts = [job.started_at for job in ran if job.started_at is not None]
-    ends = [job.ended_at for job in counted or ran if job.ended_at is not None]
-    begun = experiment.placed_at or experiment.started_at
-    if not ends or begun is None:
-        return now
-    behind = max(timedelta(0), begun - min(starts))
-    return min(max(max(ends) + behind, experiment.started_at or begun), now)
+    return replace(
+        experiment,
+        state=verdict.state,
+        reason=verdict.reason,
+        message=verdict.message,
+        ended_at=ended or experiment.waits_since or observation.now,
+        waits_since=None,
+    )
 
 
 def find_grace_end(experiment: Experiment, job: Job, verdict: Verdict) -> datetime:
@@ -177,7 +167,7 @@ def _list_members(experiment: Experiment, now: datetime) -> list[gang_rules.Memb
     """Return the jobs as the rules of gangs see them."""
     graces = {planned.name: planned.grace for planned in experiment.plan.jobs}
     return [
-        gang_rules.Member(job.part.value, job.state.value, job.ended_at or now, graces.get(job.name, 0.0))
+        gang_rules.Member(job.part.value, job.state.value, job.over_at or now, graces.get(job.name, 0.0))
         for job in experiment.jobs
     ]
 
@@ -222,7 +212,7 @@ def _find_first_cause(experiment: Experiment, observation: Observation) -> Verdi
 
 def _find_gang_cause(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdict by the rules of gangs: a job has ended, or the experiment has run for `max_duration`."""
-    over_at = _find_time_over(experiment, observation.now)
+    over_at = find_time_over(experiment, observation)
     if over_at is None and not any(_may_decide(job) for job in experiment.jobs):
         return
     cause = gang_rules.find_first_cause(_list_members(experiment, observation.now), over_at)
@@ -243,15 +233,6 @@ def _find_gang_cause(experiment: Experiment, observation: Observation) -> Iterat
 def _may_decide(job: Job) -> bool:
     """Return False for a job that goes on and for a build that succeeded; most passes find no other jobs."""
     return job.state in TERMINAL and (job.part is not JobDuty.PREPARES or job.state is State.FAILED)
-
-
-def _find_time_over(experiment: Experiment, now: datetime) -> datetime | None:
-    """Return when an experiment had run for `max_duration`; None: it has not, or has no such limit."""
-    limit = experiment.plan.policy.max_duration
-    if limit is None or experiment.started_at is None:
-        return None
-    bound = experiment.started_at + timedelta(seconds=limit)
-    return bound if now >= bound else None
 
 
 def _find_left_companion(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
@@ -279,9 +260,9 @@ def _find_stuck_jobs(experiment: Experiment, observation: Observation) -> Iterat
     ended = {job.name: job for job in experiment.gang if job.state is State.FINISHED}
     for job in experiment.gang:
         peer = ended.get(observation.stuck.get(experiment.key_of(job), job.name))
-        if peer is None or job.state is not State.RUNNING or peer.ended_at is None:
+        if peer is None or job.state is not State.RUNNING or peer.over_at is None:
             continue
-        if observation.now - peer.ended_at >= _LATE_LINES:
+        if observation.now - peer.over_at >= _LATE_LINES:
             message = f"{job.name} waits for {peer.name}, which has ended with exit code {peer.exit_code}"
             verdict = Verdict(State.FAILED, Reason.AWAITED_ENDED, observation.now, job.name, message)
             yield _VerdictCause(observation.now, 0, verdict)

@@ -79,6 +79,8 @@ def _restore_end(experiments: ExperimentStore, experiment: Experiment, end: EndR
         placed_at=end.placed_at or experiment.placed_at,
         started_at=end.started_at or experiment.started_at,
         ended_at=end.ended_at or moment,
+        waited=end.waited,
+        waits_since=None,
         jobs=end.jobs,
     )
     if experiments.save_decision(experiment, after, moment):

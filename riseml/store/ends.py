@@ -37,6 +37,7 @@ class ExperimentEnd:
     started_at: datetime | None
     ended_at: datetime  # when its last job ended
     noticed_at: datetime  # when the server noticed it, which may be later
+    waited: float = 0.0  # seconds between its attempts
     notify: NotifySection | None = None  # the `notify` section of its riseml.yml
 
 
@@ -57,7 +58,7 @@ class EndStore:
     def find_next(self, after: int) -> ExperimentEnd | None:
         """Return the first end after the event `after`, without those of companions; None: there is none."""
         columns = (events.c.id, events.c.at, events.c.state, events.c.reason, events.c.message)
-        own = ("number", "sub", "set_id", "user", "project", "started_at", "ended_at")
+        own = ("number", "sub", "set_id", "user", "project", "started_at", "ended_at", "waited")
         query = (
             sa.select(*columns, *(experiments.c[name] for name in own), events.c.experiment_id, _NOTIFY)
             .join(experiments, experiments.c.id == events.c.experiment_id)

@@ -38,6 +38,7 @@ class EndRecord:
     started_at: datetime | None
     ended_at: datetime | None
     jobs: tuple[Job, ...]  # in the order of the plan
+    waited: float = 0.0  # seconds between its attempts; a line of an earlier version has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class ExperimentJournal:
             started_at=experiment.started_at,
             ended_at=experiment.ended_at,
             jobs=experiment.jobs,
+            waited=experiment.waited,
         )
         self._append(f"E {experiment.id} {experiment.created_at.isoformat()} {to_text(end)}\n")
 

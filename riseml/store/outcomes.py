@@ -44,6 +44,8 @@ class ExperimentRun(NamedTuple):
     ended_at: datetime | None = None
     hosts: tuple[str, ...] = ()  # hosts of its jobs, without the build
     workers: int = 1  # jobs that train
+    waited: float = 0.0  # seconds between its attempts
+    waits_since: datetime | None = None  # when the last attempt ended, while the next one waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,8 @@ class OutcomeStore:
         with self._database.read_transaction() as connection:
             for start in range(0, len(ids), _IDS_PER_QUERY):
                 for row in connection.execute(_select_runs(ids[start : start + _IDS_PER_QUERY])):
-                    identity, started, ended, hosts, workers = row
-                    runs[identity] = ExperimentRun(started, ended, _list_hosts(hosts), workers)
+                    identity, started, ended, waited, waits_since, hosts, workers = row
+                    runs[identity] = ExperimentRun(started, ended, _list_hosts(hosts), workers, waited, waits_since)
         return runs
 
     def read_attempts(self, keys: Iterable[int]) -> dict[int, int]:
@@ -121,7 +123,7 @@ def _select_runs(ids: list[int]) -> sa.Select[Any]:
         .group_by(jobs.c.experiment_id)
         .subquery()
     )
-    columns = (experiments.c[name] for name in ("id", "started_at", "ended_at"))
+    columns = (experiments.c[name] for name in ("id", "started_at", "ended_at", "waited", "waits_since"))
     return sa.select(*columns, placed.c.hosts, placed.c.workers).join(
         placed, placed.c.experiment_id == experiments.c.id
     )

@@ -44,6 +44,8 @@ def experiment_values(experiment: Experiment) -> dict[str, Any]:
         "placed_at": experiment.placed_at,
         "started_at": experiment.started_at,
         "ended_at": experiment.ended_at,
+        "waited": experiment.waited,
+        "waits_since": experiment.waits_since,
     }
 
 
@@ -89,6 +91,8 @@ def to_experiment(row: sa.RowMapping, jobs: Iterable[str]) -> Experiment:
         placed_at=row["placed_at"],
         started_at=row["started_at"],
         ended_at=row["ended_at"],
+        waited=row["waited"],
+        waits_since=row["waits_since"],
         closed=row["closed"],
         version=row["version"],
     )

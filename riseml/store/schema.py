@@ -108,6 +108,8 @@ experiments = Table(
     _make_moment_column("placed_at"),
     _make_moment_column("started_at"),
     _make_moment_column("ended_at"),
+    Column("waited", Float, nullable=False, server_default="0"),  # seconds between attempts
+    _make_moment_column("waits_since"),
     UniqueConstraint("user", "number", "sub"),
     Index("experiments_open", "closed", "user"),
     Index("experiments_project", "user", "project", "number"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -65,7 +65,9 @@ class ExperimentView(TypedDict):
     advice: str  # what ended it, or probably did, and what to do next; empty: not known, or in lists of experiments
     created_at: str  # RFC 3339: when the server accepted it
     started_at: str | None  # RFC 3339: when its first job ran; None until all jobs run
-    ended_at: str | None  # RFC 3339
+    ended_at: str | None  # RFC 3339: when its last job ended
+    waited: NotRequired[float]  # seconds between its attempts, in which no job ran; older servers do not say
+    waits_since: NotRequired[str | None]  # RFC 3339: when the last attempt ended, while it waits for the next one
     image: str  # the image of the riseml.yml, before `install`; a role may have another one, see its jobs
     # What that image stood for when it was resolved: `python@sha256:...`, or an image ID of the engine. None: not
     # resolved yet, or the jobs run as processes. Every host and every attempt runs it.

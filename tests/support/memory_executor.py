@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from riseml.base.errors import EngineError, Unreachable
@@ -130,7 +130,11 @@ class MemoryExecutor:
         self.capacity = capacity
         self.site = site or HostObservation(capacity)
         self.drains = True  # the log of a job that ends is stored at once; False: after `drain`
-        self.now: datetime | None = None  # the host's time of day
+        self.now: datetime | None = None  # the server's time of day
+        self.ahead = timedelta()  # how far the host's time of day is ahead of that
+        self.uptime = 0.0  # seconds, by a clock that nobody sets
+        self.measures = False  # the host says how long jobs have run by that clock
+        self.began: dict[JobKey, float] = {}  # the uptime at which each job started
         self.faults = Faults()
         self.containers: dict[JobKey, ContainerObservation] = {}
         self.networks: dict[int, str] = {}  # subnets by experiment
@@ -261,7 +265,8 @@ class MemoryExecutor:
             self.containers[launch.key] = replace(container, error="exec: no such file")
             raise EngineError("exec: no such file", permanent=True)
         if not container.started and not container.error:
-            self.containers[launch.key] = replace(container, started=True, started_at=self.now)
+            self.containers[launch.key] = replace(container, started=True, started_at=self._read_time())
+            self.began[launch.key] = self.uptime
         self._end_write()
 
     def stop(self, key: JobKey, signal: Signal) -> None:
@@ -381,9 +386,8 @@ class MemoryExecutor:
 
     def exit(self, key: JobKey, code: int, *, oom: bool = False) -> None:
         """End a job as if by itself."""
-        self.containers[key] = replace(
-            self.containers[key], exit_code=code, oom=oom, finished_at=self.now, drained=self.drains
-        )
+        ended = replace(self._measure(self.containers[key]), exit_code=code, oom=oom, drained=self.drains)
+        self.containers[key] = replace(ended, finished_at=self._read_time())
 
     def drain(self, key: JobKey) -> None:
         """Let the server store the rest of the log of a job that has ended."""
@@ -398,11 +402,20 @@ class MemoryExecutor:
 
     def _observe_containers(self) -> dict[JobKey, ContainerObservation]:
         if not self.faults.late:
-            return dict(self.containers)
+            return {key: self._measure(container) for key, container in self.containers.items()}
         return {
             key: ContainerObservation(key, container.id, started=True, late=True)
             for key, container in self.containers.items()
         }
+
+    def _read_time(self) -> datetime | None:
+        return None if self.now is None else self.now + self.ahead
+
+    def _measure(self, container: ContainerObservation) -> ContainerObservation:
+        """Return a container with the seconds that it has run, if the host measures them."""
+        if not self.measures or not container.running:
+            return container
+        return replace(container, ran=self.uptime - self.began[container.key])
 
     def _observe_images(self, references: frozenset[str]) -> dict[str, ImageObservation]:
         tags = [reference for reference in references if "@" not in reference]

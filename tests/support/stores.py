@@ -39,12 +39,19 @@ def flatten_plans(connection: sa.Connection) -> None:
     Args:
         connection: a transaction that writes.
     """
+    drop_waits(connection)
     for row in connection.execute(sa.select(experiments.c.id, experiments.c.plan)).all():
         change = experiments.update().where(experiments.c.id == row.id).values(plan=_flatten(row.plan))
         connection.execute(change)
     for row in connection.execute(sa.select(sets.c.id, sets.c.templates).where(sets.c.templates.is_not(None))).all():
         templates = [[values, _flatten(plan)] for values, plan in row.templates]
         connection.execute(sets.update().where(sets.c.id == row.id).values(templates=templates))
+
+
+def drop_waits(connection: sa.Connection) -> None:
+    """Make the experiments of a store those of a version before 0015: nothing is known of waits between attempts."""
+    for column in ("waited", "waits_since"):
+        connection.execute(sa.text(f"ALTER TABLE experiments DROP COLUMN {column}"))
 
 
 def _flatten(plan: dict[str, Any]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[st
     text = f"Experiment {end['id']} {end['state']}"
     if experiment["started_at"] and experiment["ended_at"]:
         length = parse_moment(experiment["ended_at"]) - parse_moment(experiment["started_at"])
-        text += f" after {format_seconds(length.total_seconds())}"
+        text += f" after {format_seconds(length.total_seconds() - experiment.get('waited', 0.0))}"
     if end["state"] != "FINISHED" or experiment["type"] == "set":
         is_set = experiment["type"] == "set"  # its cause has a line of its own
         job = f"{end['id']}.{end['cause']}" if end["cause"] and not is_set else ""

@@ -113,7 +113,7 @@ def _make_document(end: ExperimentEnd, name: str, message: str) -> dict[str, obj
 def _describe_time(end: ExperimentEnd) -> str:
     if end.started_at is None:
         return ""
-    return f" after {max(0, int((end.ended_at - end.started_at).total_seconds()))} s"
+    return f" after {max(0, int((end.ended_at - end.started_at).total_seconds() - end.waited))} s"
 
 
 def _format_moment(at: datetime | None) -> str | None:

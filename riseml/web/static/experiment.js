@@ -9,7 +9,7 @@ import { showExplanation } from "./explanation.js";
 import { showFiles } from "./files.js";
 import { showLog } from "./log.js";
 import { showOverview } from "./overview.js";
-import { ask, hasEnded, linkTo, makeAge, makeDuration, makeLink, makeProblem, makeState } from "./parts.js";
+import { ask, hasEnded, linkTo, makeAge, makeLink, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { showSet } from "./set.js";
 import { showShell } from "./shell.js";
 import { numberOf } from "./store.js";
@@ -81,7 +81,7 @@ function fillHead(head, view) {
   const set = view.id.includes(".") && make("span", { class: "soft" }, " of set ", makeLink(String(numberOf(view.id))));
   const kind = view.type === "set" ? "Set" : view.type === "experiment" ? "Experiment" : view.type;
   const title = make("h1", {}, `${kind} ${view.id}`, make("span", { class: "soft" }, ` ${view.project}`));
-  const times = make("p", { class: "soft facts" }, make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeDuration(view.started_at, view.ended_at)), set);
+  const times = make("p", { class: "soft facts" }, make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeRunTime(view)), set);
   const sentence = make("p", { class: "sentence", role: "status" }, makeState(view.state), make("span", {}, describe(view)));
   fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, times);
 }

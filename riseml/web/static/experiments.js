@@ -7,7 +7,7 @@ import { readClock } from "./clock.js";
 import { fill, make, setText } from "./dom.js";
 import { countGpus, listHosts, listNames, parseFilter } from "./filter.js";
 import { countNoun, formatNumber } from "./format.js";
-import { ask, hasEnded, linkTo, makeAge, makeDuration, makeProblem, makeState } from "./parts.js";
+import { ask, findRunStart, hasEnded, linkTo, makeAge, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { ExperimentList, numberOf } from "./store.js";
 import { makeBoardLink } from "./tensorboard.js";
 import { VirtualRows } from "./virtual.js";
@@ -30,7 +30,7 @@ const COLUMNS = [
   { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => describe(row) },
   { key: "metric", label: "Metric", class: "metric", value: (row, table) => table.metricValue(row), cell: (row, table) => table.makeMetric(row) },
   { key: "age", label: "Age", class: "number narrow", value: ({ view }) => -Date.parse(view.created_at), cell: ({ view }) => makeAge(view.created_at) },
-  { key: "duration", label: "Duration", class: "number optional", value: durationValue, cell: ({ view }) => makeDuration(view.started_at, view.ended_at) },
+  { key: "duration", label: "Duration", class: "number optional", value: durationValue, cell: ({ view }) => makeRunTime(view) },
   { key: "gpus", label: "GPUs", class: "number optional", value: ({ view }) => countGpus(view), cell: ({ view }) => countGpus(view) || "" },
   { key: "host", label: "Host", class: "host optional", value: ({ view }) => listHosts(view).join(), cell: ({ view }) => listHosts(view).join(", ") },
 ];
@@ -42,8 +42,9 @@ function idValue({ view }) {
 
 /** @param {Row} row */
 function durationValue({ view }) {
-  if (!view.started_at) return -1;
-  return (view.ended_at ? Date.parse(view.ended_at) : readClock()) - Date.parse(view.started_at);
+  const start = findRunStart(view);
+  const end = view.ended_at ?? view.waits_since;
+  return start === null ? -1 : (end ? Date.parse(end) : readClock()) - start;
 }
 
 /** @param {Row} row what distinguishes the row: parameters, or the progress of a set */

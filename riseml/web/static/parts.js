@@ -32,6 +32,17 @@ export function makeAge(time) {
   return make("time", { datetime: time, title: formatMoment(time), "data-ticks": "age" }, formatAge(time));
 }
 
+/** @param {{started_at: string | null, ended_at: string | null, waited?: number, waits_since?: string | null}} view @returns {HTMLElement | string} for how long its jobs ran, without waits between attempts */
+export function makeRunTime(view) {
+  const start = findRunStart(view);
+  return makeDuration(start === null ? null : new Date(start).toISOString(), view.ended_at ?? view.waits_since ?? null);
+}
+
+/** @param {{started_at: string | null, waited?: number}} view @returns {number | null} when it started, in milliseconds; later by its waits between attempts */
+export function findRunStart(view) {
+  return view.started_at ? Date.parse(view.started_at) + 1000 * (view.waited ?? 0) : null;
+}
+
 /** @param {string | null} start @param {string | null} end null: not ended yet @returns {HTMLElement | string} */
 export function makeDuration(start, end) {
   if (!start) return "";

@@ -8,7 +8,7 @@ import { get } from "./api.js";
 import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
-import { countNoun, formatNumber } from "./format.js";
+import { countNoun, formatNumber, formatSpan } from "./format.js";
 import { GroupPanel } from "./groups.js";
 import { ImportancePanel } from "./importance.js";
 import { ParallelPanel } from "./parallel.js";
@@ -226,7 +226,7 @@ function listBoard(found) {
     isStopped(one) ? [makeState(one.state), make("span", { class: "soft" }, " stopped early")] : makeState(one.state),
     ...found.metrics.map((name) => formatNumber(findMetric(one, name)?.last)),
     ...found.parameters.map((name) => one.parameters[name] ?? ""),
-    makeDuration(one.started_at, one.ended_at),
+    one.ended_at && one.seconds !== null ? formatSpan(one.seconds) : makeDuration(one.started_at, one.ended_at),
   ]);
   return rows.sort((one, other) => (Number(one[0]) || Infinity) - (Number(other[0]) || Infinity) || 0);
 }

@@ -99,6 +99,7 @@ class Simulation:
     saves: dict[int, SaveObservation] = field(default_factory=dict)  # id of an experiment -> its copies
     filled: dict[int, int] = field(default_factory=dict)  # id of an experiment -> the attempt that its output is for
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
+    last_signs: dict[JobKey, datetime] = field(default_factory=dict)  # jobs whose ends nobody saw -> their last signs
     witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
     observed: Observation = field(default_factory=lambda: Observation(START, {}))  # what the last pass saw
@@ -143,7 +144,7 @@ class Simulation:
                 self.seen.pop(name, None)
                 self.silent_since.pop(name, None)
                 continue
-            host.now = self.now
+            self._set_clock(host)
             try:
                 self.seen[name] = host.observe(asked)
                 self.silent_since.pop(name, None)
@@ -170,6 +171,7 @@ class Simulation:
             saves=dict(self.saves),
             filled=frozenset(one.id for one in self.open.values() if self.filled.get(one.id) == find_attempt(one)),
             last_used=dict(self.last_used),
+            last_signs=dict(self.last_signs),
         )
 
     def turn(self, crash: Callable[[str], None] | None = None, seconds: float = 1.0) -> Decision:
@@ -266,8 +268,12 @@ class Simulation:
         for host in self.hosts.values():
             for key in list(host.containers):
                 if (key.experiment, key.job) == (identity, job) and host.containers[key].running:
-                    host.now = self.now
+                    self._set_clock(host)
                     host.exit(key, code, oom=oom)
+
+    def _set_clock(self, host: MemoryExecutor) -> None:
+        host.now = self.now
+        host.uptime = self.elapsed
 
     def _save(self, old: Experiment, new: Experiment, seen: Observation) -> bool:
         """Save a decision; return False when `old` is out of date."""

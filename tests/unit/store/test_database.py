@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -35,9 +37,10 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.milestones import MilestoneStore
 from riseml.store.schema import experiments as tables
+from riseml.store.schema import jobs as job_table
 from riseml.store.schema import metadata, sets
 from riseml.store.searches import SearchStore
-from tests.support.stores import flatten_plans
+from tests.support.stores import drop_waits, flatten_plans
 from tests.unit.store.submissions import NOW, PLAN, submit
 
 
@@ -144,4 +147,52 @@ def test_the_keys_of_a_plan_are_kept_from_an_earlier_version(database: Database,
     assert MilestoneStore(again).find_notify(1) == POLICY.notify
     assert ExperimentStore(again).find_patterns(1) == dict(POLICY.metrics)
     assert SearchStore(again).load_templates(1) == (((("lr", "0.1"),), plan),)
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "verdict", "mended"),
+    [
+        ((("DECIDES", 13, "COMPLETED"),), "train", 13),
+        ((("DECIDES", 13, "EXIT_CODE"), ("HELPS", 33, "CASCADE")), "train", 13),
+        ((("DECIDES", 13, "COMPLETED"), ("HELPS", 20, "COMPLETED"), ("SERVES", 33, "COMPLETED")), "train", 20),
+        ((("DECIDES", 33, "KILLED_BY_USER"),), None, 33),
+        ((("DECIDES", 32.5, "COMPLETED"),), "train", 33),
+        ((("DECIDES", None, "HOST_LOST"),), "train", 33),
+        ((("DECIDES", -587, "COMPLETED"),), "train", 13),
+    ],
+    ids=["alone", "a cascade", "a service", "a kill", "less than a second", "no end", "a clock that is behind"],
+)
+def test_ends_of_an_earlier_version_are_mended_where_the_jobs_know_better(
+    database: Database,
+    store: str,
+    jobs: tuple[tuple[str, float | None, str], ...],
+    verdict: str | None,
+    mended: float,
+) -> None:
+    """The server noticed the end after 33 seconds. The clock of a host may be ten minutes behind."""
+    experiment = submit(ExperimentStore(database))
+    start = NOW - timedelta(seconds=600) if (jobs[0][1] or 0) < 0 else NOW
+
+    def show(seconds: float | None) -> str | None:
+        return None if seconds is None else (NOW + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+    with database.write_transaction() as connection:
+        drop_waits(connection)
+        connection.execute(sa.delete(job_table))
+        for at, (part, ended, reason) in enumerate(jobs):
+            name = "train" if at == 0 else f"worker.{at}"
+            record: dict[str, Any] = {"name": name, "part": part, "state": "FINISHED", "reason": reason}
+            record |= {"started_at": start.isoformat(), "ended_at": show(ended)}
+            values = {"experiment_id": experiment.id, "name": name, "position": at, "record": record}
+            connection.execute(job_table.insert().values(**values))
+        cause = {"state": "FINISHED", "reason": "COMPLETED", "at": show(33), "job": verdict}
+        times = {"placed_at": NOW, "started_at": NOW, "ended_at": NOW + timedelta(seconds=33)}
+        connection.execute(tables.update().values(state="FINISHED", verdict=cause, **times))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0014'"))
+    database.close()
+    again = Database(store)
+    with again.read_transaction() as connection:
+        row = connection.execute(sa.select(tables.c.ended_at, tables.c.waited, tables.c.waits_since)).one()
+    assert tuple(row) == (NOW + timedelta(seconds=mended), 0.0, None)
     again.close()

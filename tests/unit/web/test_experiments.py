@@ -95,3 +95,18 @@ def test_the_keys_of_the_browser_and_of_inputs_stay_their_own() -> None:
     return [...kept, press("j", filter), press("ArrowDown", filter), press("ArrowDown"), rowOf() ?? null];
     """
     assert run_page(TABLE + PRESS + script) == [False, False, False, False, False, None]
+
+
+def test_the_duration_leaves_out_the_waits_between_attempts() -> None:
+    script = """
+    const { makeRunTime } = await import("./parts.js");
+    const started_at = "2025-01-01T10:00:00Z";
+    const show = (view) => makeRunTime({ started_at, ended_at: null, ...view }).textContent;
+    return [
+      show({ ended_at: "2025-01-01T11:00:00Z" }),
+      show({ ended_at: "2025-01-01T11:00:00Z", waited: 3000.0, waits_since: null }),
+      show({ waited: 0, waits_since: "2025-01-01T10:00:30Z" }),
+      makeRunTime({ started_at: null, ended_at: null }),
+    ];
+    """
+    assert run_page(TABLE + script) == ["1 h", "10 min", "30 s", ""]

@@ -43,8 +43,12 @@ def show_time(moment: datetime | None) -> str | None:
 
 
 def count_run_seconds(run: Experiment | ExperimentRun, moment: datetime) -> float | None:
-    """Return for how many seconds an experiment had run at a moment; None: it had not started."""
-    return None if run.started_at is None else max(0.0, ((run.ended_at or moment) - run.started_at).total_seconds())
+    """Return for how many seconds an experiment had run at a moment, without waits between two attempts; None: it had
+    not started."""
+    if run.started_at is None:
+        return None
+    end = run.ended_at or run.waits_since or moment
+    return max(0.0, (end - run.started_at).total_seconds() - run.waited)
 
 
 def show_job(experiment: Experiment, job: Job) -> wire.JobView:
@@ -102,6 +106,8 @@ def show_experiment(
         "created_at": show_time(experiment.created_at) or "",
         "started_at": show_time(experiment.started_at),
         "ended_at": show_time(experiment.ended_at),
+        "waited": round(experiment.waited, 3),
+        "waits_since": show_time(experiment.waits_since),
         "image": plan.image.base,
         "image_digest": dict(experiment.resolved).get(plan.image.base),
         "framework": show_framework(plan.framework),
@@ -155,6 +161,8 @@ def show_set(
         "advice": end.advice,
         "started_at": show_time(min(started, default=None)),
         "ended_at": show_time(max(ended)) if len(ended) == len(experiments) and not goes_on else None,
+        "waited": 0.0,
+        "waits_since": None,
         "parameters": {},
         "output": show_output(output, experiments[0]).rpartition("/")[0],
         "exit_code": 0 if state is State.FINISHED else find_exit_code(state, experiments),
