@@ -14,7 +14,8 @@ from riseml.model import ContainerObservation
 
 STOPPED = "the engine was stopped while it ran"
 
-_CODES = frozenset({137, 143, 255})  # SIGKILL, SIGTERM, and the code that the engine writes when it knows none
+_UNKNOWN = 255  # the exit code of a container whose end the engine did not see; it dates the end at its own start
+_CODES = frozenset({137, 143, _UNKNOWN})  # of SIGKILL and SIGTERM, too
 _EARLY = timedelta(seconds=30)  # an engine that stops ends its containers first, which may take this long
 _LATE = timedelta(seconds=10)  # an engine that starts may answer while it still ends containers
 
@@ -47,4 +48,7 @@ class Outages:
         since = self.since
         if not is_doubtful(container) or at is None or since is None or at < since - _EARLY:
             return container
-        return container if self.until is not None and at > self.until + _LATE else replace(container, error=STOPPED)
+        if self.until is not None and at > self.until + _LATE:
+            return container
+        ended = None if container.exit_code == _UNKNOWN else at
+        return replace(container, error=STOPPED, finished_at=ended)

@@ -35,7 +35,7 @@ from riseml.executors.process.reflinked_code import ReflinkedCode
 from riseml.executors.process.watch import JobWatch
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor
-from riseml.executors.supervision.job_records import runs_now
+from riseml.executors.supervision.job_records import measure_run, runs_now
 from riseml.executors.supervision.process_tree import MARKER
 from riseml.executors.supervision.start import start_supervisor
 from riseml.executors.supervision.working_folder import read_written_files
@@ -277,6 +277,8 @@ class ProcessExecutor:
             error=record.error,
             started_at=record.started_at,
             finished_at=record.finished_at,
+            ran=measure_run(record),
+            last_sign=self._folders.find_last_sign(key) if record.has_ended and record.finished_at is None else None,
         )
 
     def _make_order(self, launch: Launch, folder: Path) -> dict[str, object]:

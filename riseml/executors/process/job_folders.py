@@ -12,9 +12,9 @@ import logging
 import os
 import re
 import signal
-import time
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from riseml.base.errors import EngineError
@@ -94,6 +94,13 @@ class ProcessJobFolders:
         record = self.load_job_record(key)  # the job may have ended or been removed since it was read
         return record if record is None or record.has_ended else self._write_end(key, record)
 
+    def find_last_sign(self, key: JobKey) -> datetime | None:
+        """Return when the log of a job last grew; None: it has none."""
+        try:
+            return datetime.fromtimestamp(self.log_path(key).stat().st_mtime, UTC)
+        except OSError:
+            return None
+
     def discard_folder(self, path: Path) -> None:
         """End what runs in the folder of a job or of an experiment, and remove the folder, if it is there.
 
@@ -150,7 +157,7 @@ class ProcessJobFolders:
         elif record.started_at is None:
             error = "its supervisor was killed before the job ran"
         state = load_state(self.job_folder(key)) or {**UNREADABLE_STATE, "server": self._server}
-        state.update(error=error, finished_at=time.time())
+        state.update(error=error)  # and no time of the end, which nobody saw
         begun = find_first_output(self.log_path(key)) if record.started_at is None else None
         if begun is not None:  # its log must be read before the job is removed
             state.update(started_at=begun)

@@ -64,7 +64,7 @@ _ATTEMPT = re.compile(r"a(\d{1,6})")
 _MACHINES = "machines"
 _LONGEST_ID = 100  # bytes of the id of a Slurm job
 _CHECKS: Mapping[str, Check] = {
-    **dict.fromkeys(("started_at", "finished_at"), is_time),
+    **dict.fromkeys(("started_at", "finished_at", "ran"), is_time),
     "exit_code": is_count,
     **dict.fromkeys(("port", "door"), is_port),
     **dict.fromkeys(("error", "outside", "ending"), is_text),

@@ -171,6 +171,7 @@ class GangSupervisor:
                     return
             elif "started" in message:
                 role.record["started_at"] = time.time()
+                role.began_at = time.monotonic()
                 self._write_state()
             elif "error" in message:
                 self._end_role(gang_roles.ReportedEnd(role, LOST_EXIT, message["error"]), started=False)
@@ -290,6 +291,8 @@ class GangSupervisor:
         role.close()
         memory = gang_records.ran_out_of_memory(self.folder, role.name)
         role.record.update(exit_code=end.code, error=end.error, finished_at=end.at, oom=memory)
+        if "started_at" in role.record:
+            role.record["ran"] = max(0.0, end.reported_at - role.began_at)
         if not started:
             role.record.pop("started_at", None)
         self._write_state()

@@ -242,7 +242,14 @@ def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], ov
     lost = {"exit_code": LOST, "error": over.why, "finished_at": None, **({"outside": over.why} if over.lost else {})}
     if not started:
         return lost
-    return {**lost, **begun, "finished_at": time.time()} if over.sure else {}
+    return {**lost, **begun, "finished_at": max(started, _find_last_life(folder))} if over.sure else {}
+
+
+def _find_last_life(folder: GangFolder) -> float:
+    """Return when the supervisor of a gang last showed a sign of life, in seconds since the epoch; now, if it never
+    did."""
+    stamp = folder.find_life()
+    return time.time() if stamp is None else min(time.time(), stamp / 1e9)
 
 
 def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], waits: str) -> ContainerObservation:
@@ -259,6 +266,7 @@ def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], w
         error=error[:1000],
         started_at=_read_time(started),
         finished_at=_read_time(record.get("finished_at")) if started is not None else None,
+        ran=record.get("ran"),
         waits=waits if started is None and not error else "",
         address=record.get("host") if started is not None else None,
         port=record.get("port") if started is not None else None,

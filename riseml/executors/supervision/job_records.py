@@ -34,6 +34,8 @@ _CHECKS: Mapping[str, Check] = {
     "started_at": is_time,
     "exit_code": is_count,
     "finished_at": is_time,
+    "began": is_time,
+    "ran": is_time,
     "error": is_text,
     "gpus": lambda value: isinstance(value, list) and all(map(is_text, value)),
     "marker": is_text,
@@ -52,12 +54,14 @@ class SupervisorRecord:
     boot: str  # id of the machine's boot
     started_at: datetime | None = None  # when the job's main process ran; None: it did not
     exit_code: int | None = None  # exit code of the main process, as a shell reports it; None: the job has not ended
-    finished_at: datetime | None = None
+    finished_at: datetime | None = None  # None of a job that has ended: nobody saw when
     error: str = ""  # why the job could not run, or was aborted
     gpus: tuple[str, ...] = ()  # ids of the job's GPUs
     marker: str = ""  # in the environment of every process of the job
     main: int = 0  # pid of the job's main process; 0: it did not run
     copied: bool = False  # this is a copy of the folder that the supervisor writes into
+    began: float | None = None  # seconds since the boot when the main process ran; None: an older version did not say
+    ran: float | None = None  # seconds that the job ran; None: it runs, or nobody saw its end
 
     @property
     def has_ended(self) -> bool:
@@ -100,11 +104,20 @@ def parse_state(state: Mapping[str, Any]) -> SupervisorRecord:
         started_at=_parse_seconds(state.get("started_at")),
         exit_code=state.get("exit_code"),
         finished_at=_parse_seconds(state.get("finished_at")),
+        began=state.get("began"),
+        ran=state.get("ran"),
         error=state.get("error", ""),
         gpus=tuple(state.get("gpus", ())),
         marker=state.get("marker", ""),
         main=state.get("main", 0),
     )
+
+
+def measure_run(record: SupervisorRecord) -> float | None:
+    """Return the seconds that a job has run so far, by a clock that nobody sets; None: they are not known."""
+    if record.has_ended or record.began is None or record.boot != supervisor.read_boot_id():
+        return record.ran
+    return max(0.0, supervisor.read_uptime() - record.began)
 
 
 def runs_now(record: SupervisorRecord) -> bool:

@@ -110,6 +110,11 @@ def read_boot_id() -> str:
         return file.read().strip()
 
 
+def read_uptime() -> float:
+    """Return the seconds since this boot, with those in which the machine slept. Nobody sets this clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def read_stat(pid: int) -> tuple[str, int, int] | None:
     """Return state letter, parent and start time (clock ticks since boot) of a process; None when there is none."""
     try:
@@ -185,7 +190,7 @@ class Supervisor:
             os.waitpid(self._main, 0)
             self._state["error"] = error
         else:
-            self._state.update(main=self._main, started_at=time.time())
+            self._state.update(main=self._main, started_at=time.time(), began=read_uptime())
         self._write_state()
         return error
 
@@ -224,6 +229,8 @@ class Supervisor:
         if self._left:
             self._log.write_output(output_log.OWN, self._left)
         self._state.update(exit_code=self._exit_code, finished_at=time.time())
+        if "began" in self._state:
+            self._state["ran"] = round(read_uptime() - self._state["began"], 6)  # also when the time of day was set
         self._write_end()
 
     def _find_pause(self, watch: TreeLimits | None) -> float | None:

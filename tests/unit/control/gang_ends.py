@@ -286,6 +286,7 @@ class SupervisorSite:
             role.lines = WrapperLines(JobName(role.name), gang)  # type: ignore[assignment]  # what is asked of lines
             role.address = role.name
             role.record["started_at"] = self.clock.time()
+            role.began_at = self.clock.monotonic()
         yield supervisor
         supervisor.listener.close()
         for end in (supervisor.signals, self._writers.pop()):

@@ -64,3 +64,9 @@ def test_an_outage_begins_with_the_first_silence_and_ends_with_the_first_answer(
     outages = outages.mark_back(AT + seconds(10)).mark_back(AT + seconds(99))
     assert outages == Outages(AT, AT + seconds(10))
     assert outages.mark_away(AT + seconds(100)) == Outages(AT + seconds(100))
+
+
+def test_an_engine_that_did_not_see_an_end_does_not_know_when_it_was() -> None:
+    """After a power cut it dates the end at its own start."""
+    away = Outages(AT - seconds(60), AT)
+    assert away.explain_end(ended(255)) == replace(ended(255, error=STOPPED), finished_at=None)

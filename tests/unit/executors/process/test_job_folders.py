@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -192,3 +193,16 @@ def test_a_copied_folder_neither_ends_nor_follows_the_job_of_the_original(tmp_pa
         assert record is not None
         assert record.error == COPIED
         job.kill()
+
+
+def test_nobody_knows_when_a_job_ended_whose_supervisor_was_killed(tmp_path: Path) -> None:
+    """The time at which a later server looks is not the end. The last line of its log is a sign of life."""
+    folders = ProcessJobFolders(tmp_path, SERVER)
+    claim(folders, KEPT[0], pid=1)
+    assert folders.find_last_sign(KEPT[0]) is None
+    OutputLog(str(folders.log_path(KEPT[0]))).write_output(STDOUT, b"step 1\n")
+    os.utime(folders.log_path(KEPT[0]), (100.0, 100.0))
+    record = folders.settle_job_record(KEPT[0])
+    assert record is not None
+    assert (record.exit_code, record.finished_at, record.ran) == (KILLED, None, None)
+    assert folders.find_last_sign(KEPT[0]) == datetime.fromtimestamp(100, UTC)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from riseml.executors.slurm.gang_lines import BEAT, ROLE, SUPERVISOR, LineConnection
-from riseml.executors.slurm.gang_roles import SupervisedRole
+from riseml.executors.slurm.gang_roles import ReportedEnd, SupervisedRole
 from riseml.job_programs import gang_rules
 from tests.unit.executors.slurm.stages import MASTER, Stage
 from tests.unit.executors.slurm.supervisors import (
@@ -155,3 +155,22 @@ def test_every_role_gets_sigterm_before_the_state_is_written_once(
     stage.supervisor._keep_rules()
     assert len(done) == 3
     stage.close()
+
+
+@pytest.mark.parametrize("wall", [-3600.0, 3600.0])
+def test_the_time_of_a_role_is_right_when_the_clock_is_set(
+    wall: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = {"time": 100_000.0, "monotonic": 1000.0}
+    set_clocks(monkeypatch, now)
+    supervisor = make_supervisor(tmp_path, monkeypatch)
+    lines, wrapper = make_pair()
+    with lines.connection, wrapper.connection, supervisor.listener:
+        role = supervisor.roles[0]
+        role.lines = lines
+        wrapper.send({"started": True})
+        supervisor._take_lines(lines)
+        now["time"] += wall
+        now["monotonic"] += 12.5
+        supervisor._end_role(ReportedEnd(role, 0, ""))
+    assert role.record["ran"] == 12.5

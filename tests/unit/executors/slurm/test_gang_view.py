@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +288,24 @@ def test_a_state_that_has_not_changed_is_read_once_for_all_followers_of_logs(
     assert [view.watch.runs(key) for key in keys] == [False, True]
     assert not view.watch.runs(JobKey(4, JobName("gone"), 1))
     assert len(read) == 2
+
+
+def test_a_role_that_left_no_record_ends_with_the_last_sign_of_life_of_its_supervisor(tmp_path: Path) -> None:
+    """The server may look much later."""
+    view = View(tmp_path)
+    view.write("state.json", job="7", roles={"master": {"started_at": 100.0}, "ps.1": {"started_at": 1000.0}})
+    view.write("claim")
+    os.utime(view.folder.path / "claim", (500.0, 500.0))
+    for _ in range(3):
+        found = view.look("7|FAILED|None|N/A|riseml-a-4-1\n")
+        view.now += 11.0
+    ends = [found[role].finished_at for role in (MASTER, PS)]
+    assert ends == [datetime.fromtimestamp(500.0, UTC), datetime.fromtimestamp(1000.0, UTC)]
+
+
+def test_a_role_has_run_for_the_time_that_its_supervisor_measured(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    ended = {"started_at": 100.0, "finished_at": 3712.5, "exit_code": 0, "ran": 12.5}
+    view.write("state.json", job="7", roles={"master": ended, "ps.1": {**ended, "ran": "long"}})
+    found = view.look("7|RUNNING|None|N/A|riseml-a-4-1\n")
+    assert (found[MASTER].ran, found[PS].ran) == (12.5, None)

@@ -6,13 +6,14 @@ import errno
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from riseml.executors.supervision import job_records, supervisor
-from riseml.executors.supervision.job_records import SupervisorRecord, load_record, runs_now
+from riseml.executors.supervision.job_records import SupervisorRecord, load_record, measure_run, runs_now
 
 FIRST_VERSION = {"server": "s", "title": "ann.1.train", "marker": "s/1/train/1", "pid": 7, "start": 9, "boot": "b"}
 RUNNING = {**FIRST_VERSION, "gpus": ["0", "1"], "claimed_at": 1.0, "main": 8, "started_at": 2.0}
@@ -106,3 +107,15 @@ def test_a_disk_that_cannot_be_read_damages_no_record(tmp_path: Path, monkeypatc
     monkeypatch.setattr(job_records, "read_record", refuse)
     with pytest.raises(OSError, match="Input/output"):
         load_record(tmp_path)
+
+
+def test_a_job_measures_its_time_by_a_clock_that_nobody_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor of an older version did not, and the clock of another boot says nothing."""
+    monkeypatch.setattr(supervisor, "read_uptime", lambda: 130.0)
+    boot = supervisor.read_boot_id()
+    runs = SupervisorRecord("s", 7, 9, boot, at(2), began=100.0)
+    assert measure_run(runs) == 30.0
+    assert measure_run(replace(runs, exit_code=0, finished_at=at(3), ran=12.5)) == 12.5
+    assert measure_run(replace(runs, began=None)) is None
+    assert measure_run(replace(runs, boot="another")) is None
+    assert measure_run(replace(runs, exit_code=137)) is None, "nobody saw its end"
