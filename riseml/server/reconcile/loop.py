@@ -25,6 +25,8 @@ from riseml.server.clock import now
 from riseml.server.hosts.observe import make_observation
 from riseml.server.log_line import write_line
 from riseml.server.reconcile.decision_log import describe_hosts, describe_pass, describe_swarm
+from riseml.server.reconcile.last_signs import LastSigns
+from riseml.server.reconcile.run_times import RunTimes
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import Services
 from riseml.store.logs.log_store import LogStore
@@ -46,6 +48,8 @@ class ControlLoop(threading.Thread):
         self._note_end = note_end
         self._stopping = threading.Event()
         self._stuck = StuckWaits(services.stores.logs)
+        self._run_times = RunTimes()
+        self._signs = LastSigns(services.watchers.samples.store, services.stores.logs)
         self._listeners = ChangeListeners(services.hosts.pool, services.loops.wake, self._stopping)
         self._tags: dict[str, str] = {}  # the last resolved image of each tag, the newest last
 
@@ -128,6 +132,7 @@ class ControlLoop(threading.Thread):
         self._note_tags(list_resolved(hosts.values()))
         building = {action.reference for action in pending if isinstance(action, EnsureImage)}
         hosts = {name: _mark_builds(self._follow_logs(name, host), building) for name, host in hosts.items()}
+        hosts = self._run_times.measure(world, hosts, moment)
         present = {container.id for host in hosts.values() for container in host.containers.values()}
         services.loops.pump.drop_followers(frozenset(present))
         observation = replace(
@@ -137,6 +142,7 @@ class ControlLoop(threading.Thread):
             quiet=services.watchers.idle.find_quiet(world),
             outputs_over=services.data.outputs.find_over(world),
             stuck=self._stuck.find(world),
+            last_signs=self._signs.find(world, hosts, moment),
             fetched=services.data.fetcher.find_fetched(world),
             copied=services.data.fetcher.find_copied(world),
             saves=services.data.saver.find_saves(world),

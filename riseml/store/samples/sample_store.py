@@ -58,6 +58,14 @@ class SampleStore:
             for path in (self._folder / str(experiment)).glob(f"*{_SUFFIX}"):
                 SampleFile(path).finish()
 
+    def find_last(self, key: JobKey) -> int | None:
+        """Return the moment of a job's last sample, in seconds since the epoch; None: there is none, or its file cannot
+        be read."""
+        try:
+            return self._file(key.experiment, key.job).find_last()
+        except OSError:
+            return None
+
     def read_rows(self, experiment: int, job: JobName, span: Span) -> list[SampleRow]:
         """Return the rows of a job in a span, in the order of time; none for a job that was never sampled.
 
